@@ -1,0 +1,152 @@
+"""What the HTTP interface takes and gives; the Python client and the command line use the same."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from contracts.base import CorpusName, Moment, Value
+from contracts.document import Scalar
+from contracts.event import Gap
+from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName, QueryText
+from contracts.index import Answer
+from contracts.retrieval import Filters
+
+
+class GateRequest(Value):
+    """`POST /v1/gate`. With `wait` the answer comes with the response, within the deadline."""
+
+    query: QueryText
+    corpus: CorpusName = "default"
+    profile: ProfileName = "default"
+    session: Annotated[tuple[Message, ...], Field(max_length=64)] = ()
+    limits: Limits = Limits()
+    deadline_seconds: Annotated[float, Field(gt=0, le=3_600)] | None = None
+    plan: Plan | None = None
+    seeds: Annotated[tuple[Annotated[str, Field(max_length=4_096)], ...], Field(max_length=64)] = ()
+    top_k: Annotated[int, Field(ge=1, le=100)] = 8
+    max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
+    filters: Filters = Filters()
+    trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
+    wait: bool = False
+
+
+class SubmittedDocument(Value):
+    """One document of `POST /v1/documents`: a URL to crawl, or content under a URL or a path.
+
+    `data` (base64) is for binary media such as PDF and needs `media_type`.
+    """
+
+    id: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    url: Annotated[str, Field(max_length=4_096)] | None = None
+    file_path: Annotated[str, Field(max_length=4_096)] | None = None
+    title: Annotated[str, Field(max_length=2_000)] | None = None
+    text: str | None = None
+    html: str | None = None
+    data: str | None = None
+    media_type: str | None = None
+    published_at: Moment | None = None
+    author: str | None = None
+    metadata: dict[str, Scalar] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _complete(self) -> SubmittedDocument:
+        contents = [part for part in (self.text, self.html, self.data) if part is not None]
+        if len(contents) > 1:
+            raise ValueError("give one of text, html and data, not several")
+        if not contents and self.url is None:
+            raise ValueError("give text, html or data, or a url to crawl")
+        if contents and not (self.id or self.url or self.file_path):
+            raise ValueError("give an id, a url or a file_path, so that a later version replaces this one")
+        if self.data is not None and self.media_type is None:
+            raise ValueError("data needs its media_type, for instance application/pdf")
+        return self
+
+
+class DocumentsRequest(Value):
+    """`POST /v1/documents`."""
+
+    corpus: CorpusName = "default"
+    documents: Annotated[tuple[SubmittedDocument, ...], Field(min_length=1, max_length=1_000)]
+    limits: Limits = Limits()
+
+
+class FeedbackRequest(Value):
+    """`POST /v1/feedback`: what became of the answer of `run_id`."""
+
+    run_id: str
+    chunk_ids_used: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
+    outcome: Literal["success", "failure", "partial", "unknown"] = "unknown"
+    rating: Annotated[float, Field(ge=0, le=1)] | None = None
+    note: Annotated[str, Field(max_length=4_000)] = ""
+
+
+RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
+
+
+class Spend(Value):
+    """What a run has used so far."""
+
+    pages: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    milliseconds: float = 0.0
+    usd: float = 0.0
+
+
+class RunAccepted(Value):
+    """A run was recorded and will be carried out."""
+
+    run_id: str
+    status: RunStatus
+    links: dict[str, str] = Field(default_factory=dict)
+
+
+class RunView(Value):
+    """`GET /v1/runs/{id}`: everything an agent may want to know about a run."""
+
+    run_id: str
+    kind: Literal["gate", "documents", "crawl", "deletion"]
+    corpus: str
+    status: RunStatus
+    query: str | None = None
+    created_at: Moment
+    deadline_at: Moment | None = None
+    finished_at: Moment | None = None
+    traceparent: str | None = None
+    decision: GateDecided | None = None
+    answer: Answer | None = None
+    missing: tuple[Gap, ...] = ()
+    spend: Spend = Spend()
+    open_events: int = 0
+    settled_events: int = 0
+    dead_letters: int = 0
+    journal_offset: int | None = None
+    generation: str | None = None
+
+
+class Problem(Value):
+    """Every error response: what is wrong, where, and what to do about it."""
+
+    code: str
+    message: str
+    field: str | None = None
+    remedy: str | None = None
+    run_id: str | None = None
+
+
+class HealthCheck(Value):
+    """One part of `/healthz`."""
+
+    ok: bool
+    detail: str = ""
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Health(Value):
+    """`/healthz`: 200 when every part is well, 503 otherwise."""
+
+    ok: bool
+    version: str
+    checks: dict[str, HealthCheck]

@@ -1,0 +1,36 @@
+"""The value every contract is made of: frozen, closed to unknown fields, JSON on the wire."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+
+class Value(BaseModel):
+    """A frozen value. Unknown fields are refused, so a misspelt name is an error and never silence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+
+
+def _to_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)
+
+
+CORPUS_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+"""A corpus name is also a folder name, so it holds nothing that a file system could misread."""
+
+Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+"""A point in time with its zone, kept in UTC. A time without a zone is refused."""
+
+CorpusName = Annotated[str, Field(pattern=rf"^{CORPUS_NAME.pattern}$", max_length=63)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class BlobRef(Value):
+    """A claim check: where a body too large for a message is kept, by the hash of its content."""
+
+    sha256: Sha256
+    size_bytes: Annotated[int, Field(ge=0)]

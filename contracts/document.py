@@ -1,0 +1,124 @@
+"""Documents, their chunks, and where they came from: what travels from ingest to index."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+from pydantic import Base64Bytes, Field, model_validator
+
+from contracts.base import Moment, Sha256, Value
+
+Scalar = str | int | float | bool
+
+
+class Provenance(Value):
+    """How a document got here: kept with every chunk, shown with every citation."""
+
+    source: Literal["crawl", "search", "submission", "file"]
+    fetched_at: Moment
+    search_query: str | None = None
+    provider: str | None = None
+    crawl_depth: int | None = None
+    rendered: bool = False
+    etag: str | None = None
+    last_modified: str | None = None
+    published_at: Moment | None = None
+    author: str | None = None
+    run_id: str | None = None
+
+
+class Document(Value):
+    """One version of a document before it is chunked: `text`, or `data` for binary media."""
+
+    id: Annotated[str, Field(min_length=1, max_length=512)]
+    media_type: str
+    provenance: Provenance
+    text: str | None = None
+    data: Base64Bytes | None = None
+    url: str | None = None
+    file_path: str | None = None
+    title: str | None = None
+    metadata: dict[str, Scalar] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Document:
+        if (self.text is None) == (self.data is None):
+            raise ValueError("give exactly one of text and data")
+        return self
+
+    @property
+    def source(self) -> str:
+        """What a reader would look up: the URL, else the path, else the id."""
+        return self.url or self.file_path or self.id
+
+
+class DocumentBatch(Value):
+    """Documents that travel together from a submission to the chunk worker (a blob)."""
+
+    documents: tuple[Document, ...]
+
+
+class Chunk(Value):
+    """A passage: the unit that is embedded, indexed, ranked and cited.
+
+    `chunk_id` is derived from the document's source and the chunk's normalised content, so the same
+    passage of the same source always has the same id. `start_line` and `end_line` are 1-based and
+    inclusive, in the text that was chunked (for code: the file itself; for HTML and PDF: the
+    extracted Markdown). `section_path` is the breadcrumb of headings, outermost first.
+    """
+
+    chunk_id: str
+    document_id: str
+    ordinal: Annotated[int, Field(ge=0)]
+    text: str
+    start_line: Annotated[int, Field(ge=1)]
+    end_line: Annotated[int, Field(ge=1)]
+    section_path: tuple[str, ...] = ()
+    symbol_path: str | None = None
+    language: str | None = None
+    token_estimate: Annotated[int, Field(ge=0)]
+    checksum: Sha256
+
+
+class ChunkedDocument(Value):
+    """A document version as the index keeps it: its facts and its chunks."""
+
+    document_id: str
+    checksum: Sha256
+    """SHA-256 of the normalised content: equal checksums mean nothing to re-embed."""
+    url: str | None = None
+    file_path: str | None = None
+    title: str | None = None
+    language: str | None = None
+    metadata: dict[str, Scalar] = Field(default_factory=dict)
+    provenance: Provenance
+    chunks: tuple[Chunk, ...]
+
+    def embedding_texts(self) -> list[str]:
+        """What is embedded for each chunk: title and headings first, as they carry the topic."""
+        return [embedding_text(self.title, chunk) for chunk in self.chunks]
+
+
+class ChunkBatch(Value):
+    """The chunked documents of one event (a blob)."""
+
+    documents: tuple[ChunkedDocument, ...]
+
+
+def embedding_text(title: str | None, chunk: Chunk) -> str:
+    """A chunk's text under its title and breadcrumb, without repeating either."""
+    heading = " > ".join(dict.fromkeys(part for part in (title, *chunk.section_path, chunk.symbol_path) if part))
+    if not heading or chunk.text.startswith(heading):
+        return chunk.text
+    return f"{heading}\n{chunk.text}"
+
+
+def sha256_text(text: str) -> str:
+    """Hex SHA-256 of the UTF-8 bytes of `text`."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def document_id_for(source: str) -> str:
+    """The id of a document known only by its URL or path: stable across its versions."""
+    return "doc_" + sha256_text(source)[:32]

@@ -1,0 +1,134 @@
+"""The error tree: every failure Sluice names, and whether trying again can help.
+
+    SluiceError
+    ├── InvalidInput          a field of a request, an event or a setting is wrong
+    │   ├── MalformedEvent    bytes that are not an event of any known kind and version
+    │   └── InvalidSetting    a key of sluice.toml or a SLUICE_* variable
+    ├── NotFound              a run, corpus, document, dead letter or generation that is not there
+    ├── Conflict              the request contradicts what is recorded (idempotency key reused, wrong fingerprint)
+    ├── Forbidden             no key, a key without the role, or a corpus that the key may not touch
+    ├── PolicyRefused         the owner's rules forbid it: robots, egress, allowlist, switched off
+    ├── BudgetExhausted       a ceiling of the run or the day is reached
+    ├── Unavailable           a part we depend on does not answer: trying later can help
+    │   ├── TimedOut          it took longer than its limit
+    │   └── Overloaded        a queue or quota is full
+    ├── Corrupted             bytes on disk do not match their hash
+    └── Fenced                another worker owns this work now; whatever we did must not count
+
+`Unavailable` and its children are transient; everything else is permanent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+
+class SluiceError(Exception):
+    """Base of every error that Sluice raises on purpose."""
+
+    transient = False
+    code = "error"
+
+
+class InvalidInput(SluiceError):
+    """A value that was handed in is wrong. Names the field, the problem and the remedy."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, problem: str, remedy: str = "") -> None:
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{field}: {problem}" + (f" ({remedy})" if remedy else ""))
+
+
+class MalformedEvent(InvalidInput):
+    """Bytes that do not decode to an event of a known kind and version."""
+
+    code = "malformed_event"
+
+
+class InvalidSetting(InvalidInput):
+    """A setting whose value cannot be used."""
+
+    code = "invalid_setting"
+
+
+class NotFound(SluiceError):
+    """What was asked for is not recorded here."""
+
+    code = "not_found"
+
+
+class Conflict(SluiceError):
+    """The request contradicts what is already recorded."""
+
+    code = "conflict"
+
+
+class Forbidden(SluiceError):
+    """The caller may not do this."""
+
+    code = "forbidden"
+
+
+class PolicyRefused(SluiceError):
+    """A rule of the owner forbids the action. `rule` names it, `lifted_by` says what would allow it."""
+
+    code = "policy_refused"
+
+    def __init__(self, rule: str, problem: str, lifted_by: str = "") -> None:
+        self.rule = rule
+        self.problem = problem
+        self.lifted_by = lifted_by
+        super().__init__(f"{rule}: {problem}" + (f" (lifted by: {lifted_by})" if lifted_by else ""))
+
+
+class BudgetExhausted(SluiceError):
+    """A ceiling on pages, bytes, tokens or USD is reached."""
+
+    code = "budget_exhausted"
+
+
+class Unavailable(SluiceError):
+    """A part that we depend on does not answer; a later try may succeed."""
+
+    transient = True
+    code = "unavailable"
+
+
+class TimedOut(Unavailable):
+    """An external call took longer than its limit."""
+
+    code = "timed_out"
+
+
+class Overloaded(Unavailable):
+    """A queue, rate or quota is full. `retry_after_seconds` says when to come back."""
+
+    code = "overloaded"
+
+    def __init__(self, message: str, retry_after_seconds: float = 1.0) -> None:
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message)
+
+
+class Corrupted(SluiceError):
+    """Bytes on disk do not match the hash that was recorded for them."""
+
+    code = "corrupted"
+
+
+class Fenced(SluiceError):
+    """The claim behind this work was taken over; nothing it did may be recorded."""
+
+    code = "fenced"
+
+
+def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[str, str]:
+    """The dotted field and the plain sentence of a validation error's first entry."""
+    entry = error.errors(include_url=False, include_input=False)[0]
+    path = [*prefix, *(str(part) for part in entry["loc"])]
+    return ".".join(path) or "body", entry["msg"]

@@ -1,0 +1,149 @@
+"""The envelope that every event travels in, and the registry of what may be inside.
+
+An event is a past-tense fact (`PageCrawled`); a directive is a command that the gate or a handler
+issues (`CrawlDirected`). Both are one frozen `Event`: the envelope says which run it belongs to
+(`run_id`, the correlation id), what caused it (`cause_id`) and which trace it continues
+(`traceparent`, W3C Trace Context); the `body` says what happened. A body's class fixes its `kind`,
+`version` and the `queue` that consumes it (None: recorded and streamed, handled by nobody).
+
+`encode` and `decode` are the only doors between an `Event` and bytes. A version once released stays
+readable: its class stays registered and its golden file in `tests/golden/` stays decodable.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, SerializeAsAny, ValidationError
+
+from contracts.base import CorpusName, Moment, Value
+from contracts.errors import MalformedEvent, first_problem
+from contracts.ids import new_event_id
+
+Queue = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query"]
+QUEUES: tuple[Queue, ...] = ("gate", "search", "crawl", "chunk", "embed", "index", "query")
+
+
+class Body(Value):
+    """What happened. Subclasses set `kind`, `version` and `queue`, and register by being defined."""
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    queue: ClassVar[Queue | None] = None
+    registry: ClassVar[dict[tuple[str, int], type[Body]]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.kind = cls.__dict__.get("kind", cls.__name__)
+        key = (cls.kind, cls.version)
+        if key in Body.registry:
+            raise TypeError(f"two bodies claim {cls.kind} version {cls.version}")
+        Body.registry[key] = cls
+
+
+class Event(Value):
+    """One row of the ledger and one message of a queue: an envelope around a body."""
+
+    id: str
+    kind: str
+    version: Annotated[int, Field(ge=1)]
+    run_id: str
+    cause_id: str | None = None
+    corpus: CorpusName
+    occurred_at: Moment
+    traceparent: str | None = None
+    baggage: dict[str, str] = Field(default_factory=dict)
+    body: SerializeAsAny[Body]
+
+    @classmethod
+    def of(
+        cls,
+        body: Body,
+        *,
+        run_id: str,
+        corpus: str,
+        cause: Event | None = None,
+        traceparent: str | None = None,
+        occurred_at: datetime | None = None,
+    ) -> Event:
+        """A new event around `body`. Without a `traceparent` of its own it continues its cause's."""
+        return cls(
+            id=new_event_id(),
+            kind=body.kind,
+            version=body.version,
+            run_id=run_id,
+            cause_id=cause.id if cause else None,
+            corpus=corpus,
+            occurred_at=occurred_at or datetime.now(UTC),
+            traceparent=traceparent or (cause.traceparent if cause else None),
+            baggage=cause.baggage if cause else {},
+            body=body,
+        )
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue whose pool handles this event, or None when it is only recorded."""
+        return self.body.queue
+
+
+class Gap(Value):
+    """Something the answer lacks, and why: the opposite of silence."""
+
+    stage: str
+    subject: str
+    reason: str
+    detail: str = ""
+    lifted_by: str = ""
+
+
+class GapFound(Body):
+    """A handler could not get something that the run asked for. Streamed, and named in the answer."""
+
+    gap: Gap
+
+
+def encode(event: Event) -> bytes:
+    """The event as canonical UTF-8 JSON."""
+    return event.model_dump_json().encode()
+
+
+def decode(raw: bytes | str | dict[str, Any]) -> Event:
+    """The event in `raw`.
+
+    Raises:
+        MalformedEvent: not JSON, not an object, of an unknown kind or version, or with a field that
+            does not fit. The error's `field` is the dotted path of the first offence.
+    """
+    envelope = raw if isinstance(raw, dict) else _parse(raw)
+    body_class = _body_class(envelope)
+    try:
+        body = body_class.model_validate_json(json.dumps(envelope.get("body")))
+    except ValidationError as error:
+        raise MalformedEvent(*first_problem(error, ["body"])) from error
+    try:
+        return Event.model_validate({**envelope, "body": body})
+    except ValidationError as error:
+        raise MalformedEvent(*first_problem(error)) from error
+
+
+def _parse(raw: bytes | str) -> dict[str, Any]:
+    try:
+        envelope = json.loads(raw)
+    except ValueError as error:
+        raise MalformedEvent("event", "not JSON", "send one JSON object") from error
+    if not isinstance(envelope, dict):
+        raise MalformedEvent("event", f"a JSON {type(envelope).__name__}, not an object")
+    return envelope
+
+
+def _body_class(envelope: dict[str, Any]) -> type[Body]:
+    kind, version = envelope.get("kind"), envelope.get("version")
+    body_class = Body.registry.get((kind, version)) if isinstance(kind, str) and isinstance(version, int) else None
+    if body_class is None:
+        known = sorted({name for name, _ in Body.registry})
+        field = "version" if kind in known else "kind"
+        raise MalformedEvent(field, f"{kind!r} version {version!r} is not known", f"one of {', '.join(known)}")
+    return body_class

@@ -1,0 +1,150 @@
+"""Events of the gate: a request goes in, coverage is probed, a plan comes out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from contracts.base import Moment, Value
+from contracts.event import Body, Queue
+from contracts.retrieval import Filters
+
+MAX_QUERY_CHARACTERS = 8_000
+QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
+ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+
+
+class Plan(StrEnum):
+    """How far a run goes for its answer, nearest first."""
+
+    SKIP = "skip"
+    RETRIEVE = "retrieve"
+    SEARCH = "search"
+    FULL_LOOP = "full_loop"
+
+
+class Message(Value):
+    """One message of the agent's session so far."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: Annotated[str, Field(max_length=32_000)]
+
+
+class Limits(Value):
+    """Ceilings of one run. None takes the configured default; a request may lower it, never raise it."""
+
+    max_pages: Annotated[int, Field(ge=0)] | None = None
+    max_depth: Annotated[int, Field(ge=0, le=5)] | None = None
+    max_bytes: Annotated[int, Field(ge=0)] | None = None
+    max_usd: Annotated[float, Field(ge=0)] | None = None
+
+
+class GateRequested(Body):
+    """An agent asked. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
+
+    queue: ClassVar[Queue | None] = "query"
+
+    query: QueryText
+    profile: ProfileName = "default"
+    session: Annotated[tuple[Message, ...], Field(max_length=64)] = ()
+    limits: Limits = Limits()
+    deadline_at: Moment | None = None
+    plan: Plan | None = None
+    seeds: Annotated[tuple[str, ...], Field(max_length=64)] = ()
+    top_k: Annotated[int, Field(ge=1, le=100)] = 8
+    max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
+    filters: Filters = Filters()
+    trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class ProbeHit(Value):
+    """One candidate of the probe. `dense_similarity` is a cosine in [-1, 1], `lexical_score` a BM25 score."""
+
+    chunk_id: str
+    document_id: str
+    url: str | None = None
+    dense_similarity: float | None = None
+    lexical_score: float | None = None
+    fetched_at: Moment
+    published_at: Moment | None = None
+
+
+class QueryTerm(Value):
+    """A content word of the query: its inverse document frequency here, and whether the top hits hold it."""
+
+    term: str
+    idf: float
+    covered: bool
+
+
+class CoverageProbed(Body):
+    """What the local corpus has on the query: everything the gate may know about it, measured once."""
+
+    queue: ClassVar[Queue | None] = "gate"
+
+    generation: str | None
+    journal_offset: int = 0
+    chunk_count: int = 0
+    model_fingerprint: str
+    hits: tuple[ProbeHit, ...] = ()
+    terms: tuple[QueryTerm, ...] = ()
+    intent_similarity: dict[str, float] = Field(default_factory=dict)
+    """Cosine of the query to the nearest prototype of each intent."""
+    session_similarity: tuple[float, ...] = ()
+    """Cosine of the query to each message of the session, in order."""
+    session_term_coverage: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the query's idf mass found in the session's messages."""
+    probed_at: Moment
+
+
+class Contribution(Value):
+    """What one feature added to the score: `weight * value`. `raw` is the measurement behind `value`."""
+
+    feature: str
+    value: float
+    weight: float
+    contribution: float
+    raw: str = ""
+
+
+class Veto(Value):
+    """A rule or ceiling that lowered the plan, from what to what, and what would lift it."""
+
+    name: str
+    lowered_from: Plan
+    lowered_to: Plan
+    why: str
+    lifted_by: str
+
+
+class GateDecided(Body):
+    """The plan, and all that led to it. Recomputing it from its recorded signals gives the same bytes."""
+
+    plan: Plan
+    scored_plan: Plan
+    requested_plan: Plan | None = None
+    score: float
+    threshold_search: float
+    threshold_full_loop: float
+    contributions: tuple[Contribution, ...]
+    vetoes: tuple[Veto, ...] = ()
+    search_seeds: tuple[str, ...] = ()
+    crawl_seeds: tuple[str, ...] = ()
+    intent: str
+    profile: str
+    profile_version: int
+    config_hash: str
+    generation: str | None = None
+
+
+class FeedbackGiven(Body):
+    """What became of an answer: the chunks that were used, the outcome, a rating from 0 to 1."""
+
+    queue: ClassVar[Queue | None] = "gate"
+
+    chunk_ids_used: tuple[str, ...] = ()
+    outcome: Literal["success", "failure", "partial", "unknown"] = "unknown"
+    rating: Annotated[float, Field(ge=0, le=1)] | None = None
+    note: Annotated[str, Field(max_length=4_000)] = ""

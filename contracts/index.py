@@ -1,0 +1,81 @@
+"""Events of the index and of the answer."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from contracts.base import Value
+from contracts.event import Body, Gap, Queue
+from contracts.gate import Plan
+from contracts.retrieval import RetrievedChunk
+
+
+class DocumentIndexed(Body):
+    """The journal holds these documents up to `journal_offset`. Settled once a published generation covers it."""
+
+    queue: ClassVar[Queue | None] = "index"
+
+    document_ids: tuple[str, ...]
+    chunk_count: int
+    journal_offset: int
+
+
+class SnapshotPublished(Body):
+    """A generation became current. Query workers are woken; the pointer on disk is the truth."""
+
+    generation: str
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+
+
+class AnswerDirected(Body):
+    """Answer the run's question now, from a generation that covers `minimum_journal_offset`."""
+
+    queue: ClassVar[Queue | None] = "query"
+
+    minimum_journal_offset: int = 0
+    reason: Literal["closed", "deadline"] = "closed"
+
+
+class Citation(Value):
+    """Where `[number]` of the context points: `source` is `path:start-end` or `url:start-end`."""
+
+    number: int
+    chunk_id: str
+    source: str
+    url: str | None = None
+    title: str | None = None
+    match: float
+
+
+class Answer(Value):
+    """Cited context for an agent. `context` carries `[n]` marks; `missing` names what could not be had."""
+
+    query: str
+    corpus: str
+    plan: Plan
+    generation: str | None
+    journal_offset: int
+    context: str
+    citations: tuple[Citation, ...]
+    chunks: tuple[RetrievedChunk, ...]
+    missing: tuple[Gap, ...] = ()
+
+
+class AnswerReady(Body):
+    """The answer of the run, whole."""
+
+    answer: Answer
+    duration_ms: float
+
+
+class RunFinished(Body):
+    """Nothing of the run is open any more, or its deadline has passed and it was answered."""
+
+    status: Literal["finished", "failed", "cancelled"]
+    missing: tuple[Gap, ...] = ()
+    pages: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    usd: float = 0.0

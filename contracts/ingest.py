@@ -1,0 +1,138 @@
+"""Events of ingestion: search, crawl, chunk, embed."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from contracts.base import BlobRef, Moment, Value
+from contracts.event import Body, Queue
+
+Render = Literal["auto", "always", "never"]
+
+
+class SearchDirected(Body):
+    """Search the web for `query`; crawl up to `crawl_pages` of what is found (0: keep snippets only)."""
+
+    queue: ClassVar[Queue | None] = "search"
+
+    query: str
+    locale: str | None = None
+    top_k: Annotated[int, Field(ge=1, le=50)] = 8
+    filters: dict[str, str] = Field(default_factory=dict)
+    crawl_pages: Annotated[int, Field(ge=0)] = 0
+    crawl_depth: Annotated[int, Field(ge=0, le=5)] = 0
+    byte_allowance: Annotated[int, Field(ge=0)] | None = None
+    max_usd: Annotated[float, Field(ge=0)] = 0.0
+
+
+class SearchResult(Value):
+    """One result, as its provider gave it."""
+
+    url: str
+    title: str
+    snippet: str = ""
+    published_at: Moment | None = None
+    rank: Annotated[int, Field(ge=1)]
+
+
+class SearchCompleted(Body):
+    """A provider answered. An empty `results` means that it found nothing, never that it failed."""
+
+    queue: ClassVar[Queue | None] = "chunk"
+
+    query: str
+    provider: str
+    results: tuple[SearchResult, ...]
+    cost_usd: float
+    elapsed_ms: float
+    failed_over_from: tuple[str, ...] = ()
+    searched_at: Moment
+    keep_snippets: bool = True
+    """Whether the snippets themselves become documents (they do where no page will be crawled)."""
+
+
+class CrawlDirected(Body):
+    """Fetch one page. `page_allowance` counts this page and all that its links may lead to."""
+
+    queue: ClassVar[Queue | None] = "crawl"
+
+    url: Annotated[str, Field(max_length=4_096)]
+    depth: Annotated[int, Field(ge=0)] = 0
+    max_depth: Annotated[int, Field(ge=0, le=5)] = 1
+    page_allowance: Annotated[int, Field(ge=1)] = 1
+    byte_allowance: Annotated[int, Field(ge=0)] | None = None
+    render: Render = "auto"
+    search_query: str | None = None
+    provider: str | None = None
+
+
+class PageCrawled(Body):
+    """A page was fetched; its raw body is the blob."""
+
+    queue: ClassVar[Queue | None] = "chunk"
+
+    url: str
+    final_url: str
+    status: int
+    blob: BlobRef
+    media_type: str
+    charset: str | None = None
+    depth: int
+    rendered: bool = False
+    fetched_at: Moment
+    etag: str | None = None
+    last_modified: str | None = None
+    search_query: str | None = None
+    provider: str | None = None
+    elapsed_ms: float = 0.0
+
+
+class DocumentsSubmitted(Body):
+    """Documents handed in by an agent or an operator; the blob is a `DocumentBatch`."""
+
+    queue: ClassVar[Queue | None] = "chunk"
+
+    documents: BlobRef
+    document_count: Annotated[int, Field(ge=1)]
+
+
+class ChunkFact(Value):
+    """A chunk as a message carries it: its id and the hash of what is embedded for it."""
+
+    chunk_id: str
+    text_sha256: str
+
+
+class DocumentChunked(Body):
+    """Documents were split; the blob is a `ChunkBatch`. One message carries all their chunks."""
+
+    queue: ClassVar[Queue | None] = "embed"
+
+    chunks_blob: BlobRef
+    document_ids: tuple[str, ...]
+    chunks: tuple[ChunkFact, ...]
+    token_estimate: int
+
+
+class ChunksEmbedded(Body):
+    """Every chunk of the batch has its vector: `vectors_blob` is float32, row i for chunk i of `chunks_blob`."""
+
+    queue: ClassVar[Queue | None] = "index"
+
+    chunks_blob: BlobRef
+    vectors_blob: BlobRef
+    model_fingerprint: str
+    dimension: Annotated[int, Field(ge=1)]
+    chunk_count: int
+    cache_hits: int = 0
+    cost_usd: float = 0.0
+
+
+class DocumentsRemoved(Body):
+    """An agent or operator asked for documents to be forgotten."""
+
+    queue: ClassVar[Queue | None] = "index"
+
+    document_ids: tuple[str, ...]

@@ -1,0 +1,55 @@
+"""How the handling of one event can end, as values.
+
+A handler returns one of these; `workers/task.py` is the only place that acts on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from contracts.event import Body, Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """An event to emit: its body, and a key by which a second one of the same run is dropped.
+
+    `dedupe_key` is unique within a run: two pages that link to the same third page direct one crawl.
+    """
+
+    body: Body
+    dedupe_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The event was handled. `emits` become events, `gaps` are what could not be had and why."""
+
+    emits: tuple[Next, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again later: the cause is expected to pass."""
+
+    after_seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Settle without effect: the event is no longer wanted (a cancelled run, a passed deadline)."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Park the event for an operator: trying again cannot help."""
+
+    reason: str
+    error: BaseException | None = field(default=None, compare=False)
+
+
+Outcome = Done | Retry | Discard | DeadLetter

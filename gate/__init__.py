@@ -1,0 +1,1 @@
+"""The gate: signals in, a plan out, deterministically."""

@@ -1,0 +1,1 @@
+"""The index: journal, segments, generations, and the queries over them."""

@@ -1,0 +1,1 @@
+"""Ingestion: search, guarded crawl, extraction, chunking, embedding."""

@@ -1,0 +1,1 @@
+"""Telemetry: traces, logs and metrics. Imports nothing of the other packages."""

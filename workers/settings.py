@@ -1,0 +1,170 @@
+"""All settings, built once, validated, frozen and passed on.
+
+Read from `sluice.toml` (in the working directory, or the file that `SLUICE_CONFIG` names), then
+overridden by `SLUICE_*` variables: `SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENABLED=true`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from contracts.base import Value
+from contracts.errors import InvalidSetting, first_problem
+from gate.settings import BudgetSettings, GateSettings
+from index.settings import IndexSettings, QuerySettings
+from ingest.settings import ChunkSettings, CrawlSettings, EgressSettings, EmbedSettings, SearchSettings
+from otel.settings import TelemetrySettings
+
+CONFIG_FILE = "sluice.toml"
+
+
+class PoolSettings(Value):
+    """How many of each: threads for search, crawl and query, processes for the others."""
+
+    gate: Annotated[int, Field(ge=1)] = 1
+    search: Annotated[int, Field(ge=1)] = 4
+    crawl: Annotated[int, Field(ge=1)] = 4
+    chunk: Annotated[int, Field(ge=1)] = 1
+    embed: Annotated[int, Field(ge=1)] = 1
+    index: Annotated[int, Field(ge=1)] = 1
+    query: Annotated[int, Field(ge=1)] = 4
+
+
+class DeliverySettings(Value):
+    """The delivery guarantee's clocks."""
+
+    lease_seconds: Annotated[float, Field(gt=0)] = 15.0
+    """How long a claim lasts without a heartbeat; a killed worker's event is free again after it."""
+    reconcile_seconds: Annotated[float, Field(gt=0)] = 1.0
+    """How often the reconciler looks."""
+    republish_after_seconds: Annotated[float, Field(gt=0)] = 2.0
+    """How long an event may be neither queued nor claimed before it is published again."""
+    max_attempts: Annotated[int, Field(ge=1)] = 5
+    max_deliveries: Annotated[int, Field(ge=1)] = 3
+    """Deaths of a worker on one event after which the event is quarantined as poison."""
+    retry_base_seconds: Annotated[float, Field(gt=0)] = 1.0
+    retry_max_seconds: Annotated[float, Field(gt=0)] = 60.0
+    event_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
+
+
+class Settings(BaseSettings):
+    """Every setting of one Sluice instance."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SLUICE_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        nested_model_default_partial_update=True,
+    )
+
+    data_dir: Path = Path("sluice-data")
+    """Everything this instance keeps: ledger, journal, blobs, snapshots, spans, models."""
+    instance: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "sluice"
+    """Prefix of every broker key, so that two instances can share one broker."""
+    broker_url: str | None = None
+    """A Redis or Valkey URL; without one `sluice up` runs an embedded Valkey."""
+    ledger_url: str | None = None
+    """An SQLAlchemy URL; without one, SQLite in the data directory."""
+    http_host: str = "127.0.0.1"
+    http_port: Annotated[int, Field(ge=1, le=65_535)] = 8080
+    max_request_bytes: Annotated[int, Field(ge=1_024)] = 32_000_000
+    require_api_key: bool = False
+    query_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+
+    gate: GateSettings = GateSettings()
+    budget: BudgetSettings = BudgetSettings()
+    search: SearchSettings = SearchSettings()
+    crawl: CrawlSettings = CrawlSettings()
+    egress: EgressSettings = EgressSettings()
+    chunk: ChunkSettings = ChunkSettings()
+    embed: EmbedSettings = EmbedSettings()
+    index: IndexSettings = IndexSettings()
+    query: QuerySettings = QuerySettings()
+    pools: PoolSettings = PoolSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    @model_validator(mode="after")
+    def _data_dir_is_absolute(self) -> Settings:
+        object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment, then the file."""
+        path = Path(os.environ.get("SLUICE_CONFIG", CONFIG_FILE))
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+
+    @property
+    def ledger_location(self) -> str:
+        """The ledger's SQLAlchemy URL."""
+        return self.ledger_url or f"sqlite:///{self.data_dir / 'ledger.sqlite'}"
+
+    @property
+    def broker_location(self) -> str:
+        """The broker's URL: the one given, else that of the embedded one.
+
+        Raises:
+            InvalidSetting: none is given and no embedded broker has been started.
+        """
+        if self.broker_url:
+            return self.broker_url
+        port_file = self.data_dir / "broker.url"
+        if not port_file.exists():
+            raise InvalidSetting("broker_url", "not set, and no embedded broker runs", "start `sluice up` first")
+        return port_file.read_text().strip()
+
+    @property
+    def model_dir(self) -> Path:
+        """Where the local embedding model's files are."""
+        return self.embed.model_dir or self.data_dir / "models"
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """The settings of this process.
+
+    Raises:
+        InvalidSetting: a value cannot be used; names the key and what would be right.
+    """
+    config = os.environ.get("SLUICE_CONFIG")
+    if config and not Path(config).is_file():
+        raise InvalidSetting("SLUICE_CONFIG", f"no file {config}", "run `sluice init` to write one")
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        key, problem = first_problem(error)
+        raise InvalidSetting(key, problem, f"set {key} in {CONFIG_FILE} or {_variable(key)}") from error
+
+
+def _variable(key: str) -> str:
+    return "SLUICE_" + key.upper().replace(".", "__")
+
+
+def environment_of(settings: Settings) -> Mapping[str, str]:
+    """The variables that make a child process read the same settings."""
+    return {
+        "SLUICE_DATA_DIR": str(settings.data_dir),
+        "SLUICE_BROKER_URL": settings.broker_location,
+        "SLUICE_LEDGER_URL": settings.ledger_location,
+        "SLUICE_HTTP_PORT": str(settings.http_port),
+        "SLUICE_HTTP_HOST": settings.http_host,
+    }
