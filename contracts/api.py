@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from contracts.base import CorpusName, Moment, Value
+from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap
 from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName, QueryText
@@ -83,16 +84,6 @@ class FeedbackRequest(Value):
 
 
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
-
-
-class Spend(Value):
-    """What a run has used so far."""
-
-    pages: int = 0
-    bytes: int = 0
-    tokens: int = 0
-    milliseconds: float = 0.0
-    usd: float = 0.0
 
 
 class RunAccepted(Value):

@@ -119,6 +119,26 @@ class Veto(Value):
     lifted_by: str
 
 
+class PolicyState(Value):
+    """What the owner's rules allowed when the decision was made. A reason stands where something is off."""
+
+    search_allowed: bool
+    crawl_allowed: bool
+    search_reason: str = ""
+    crawl_reason: str = ""
+
+
+class BudgetState(Value):
+    """What was left when the decision was made: USD of the run and the day, pages of the run and the day."""
+
+    run_usd_left: float
+    day_usd_left: float
+    run_pages_left: int
+    day_pages_left: int
+    search_usd_estimate: float = 0.0
+    """What the cheapest-first configured provider charges for one call."""
+
+
 class GateDecided(Body):
     """The plan, and all that led to it. Recomputing it from its recorded signals gives the same bytes."""
 
@@ -137,6 +157,9 @@ class GateDecided(Body):
     profile_version: int
     config_hash: str
     generation: str | None = None
+    policy: PolicyState
+    budget: BudgetState
+    decided_at: Moment
 
 
 class FeedbackGiven(Body):

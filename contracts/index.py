@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from contracts.base import Value
+from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
 from contracts.gate import Plan
 from contracts.retrieval import RetrievedChunk
@@ -75,7 +76,4 @@ class RunFinished(Body):
 
     status: Literal["finished", "failed", "cancelled"]
     missing: tuple[Gap, ...] = ()
-    pages: int = 0
-    bytes: int = 0
-    tokens: int = 0
-    usd: float = 0.0
+    spend: Spend = Spend()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from contracts.budget import Spend
 from contracts.event import Body, Gap
 
 
@@ -15,10 +16,13 @@ class Next:
     """An event to emit: its body, and a key by which a second one of the same run is dropped.
 
     `dedupe_key` is unique within a run: two pages that link to the same third page direct one crawl.
+    `reserve` is what the work may cost: it is taken from the budget in the transaction that emits the
+    event, before any worker can act on it, and replaced by the real spend when the event settles.
     """
 
     body: Body
     dedupe_key: str | None = None
+    reserve: Spend | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Done:
 
     emits: tuple[Next, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    spend: Spend = field(default_factory=Spend)
 
 
 @dataclass(frozen=True, slots=True)
