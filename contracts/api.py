@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from contracts.base import CorpusName, Moment, Value
 from contracts.budget import Spend
@@ -83,6 +83,10 @@ class FeedbackRequest(Value):
     note: Annotated[str, Field(max_length=4_000)] = ""
 
 
+def _as_text(raw: object) -> object:
+    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+
+
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
 
 
@@ -115,6 +119,43 @@ class RunView(Value):
     dead_letters: int = 0
     journal_offset: int | None = None
     generation: str | None = None
+
+
+class DeadLetterView(Value):
+    """An event that could not be handled, as an operator sees it. `payload` is shown as text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    id: str
+    event_id: str | None
+    run_id: str | None
+    stage: str
+    kind: str | None
+    reason: str
+    exception_type: str
+    message: str
+    stack: str
+    fingerprint: str
+    attempts: int
+    deliveries: int
+    first_seen: Moment
+    last_seen: Moment
+    worker: str | None
+    traceparent: str | None
+    payload: Annotated[str, BeforeValidator(_as_text)]
+    sha256: str
+    replay_count: int
+    status: str
+    operator: str | None
+    note: str | None
+
+
+class Replayed(Value):
+    """A dead letter was put back to work."""
+
+    dead_letter_id: str
+    event_id: str
+    run_id: str
 
 
 class Problem(Value):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, SerializeAsAny, ValidationError
 
@@ -42,6 +42,9 @@ class Body(Value):
         if key in Body.registry:
             raise TypeError(f"two bodies claim {cls.kind} version {cls.version}")
         Body.registry[key] = cls
+
+
+SomeBody = TypeVar("SomeBody", bound=Body)
 
 
 class Event(Value):
@@ -82,6 +85,16 @@ class Event(Value):
             baggage=cause.baggage if cause else {},
             body=body,
         )
+
+    def body_as(self, kind: type[SomeBody]) -> SomeBody:
+        """The body, known to be of this class.
+
+        Raises:
+            MalformedEvent: it is of another.
+        """
+        if not isinstance(self.body, kind):
+            raise MalformedEvent("kind", f"{self.kind} where {kind.kind} belongs")
+        return self.body
 
     @property
     def queue(self) -> Queue | None:

@@ -1,1 +1,12 @@
-"""The index: journal, segments, generations, and the queries over them."""
+"""The index: journal, segments, generations, and the queries over them.
+
+Write through `index.writer.IndexWriter`, search through `index.reader.IndexReader`, cite through
+`index.answer.compose_answer`; operate with `index.snapshot` (`verify`, `list_generations`, `rollback`) and
+`index.layout.corpora`. What is kept where is drawn in `index.layout`.
+
+    append   records -> journal (fsync) -> working view
+    publish  working view -> segments + terms -> generation -> CURRENT
+    search   CURRENT -> generation -> arms -> fuse -> select -> Retrieval -> answer
+
+The journal is the truth; a generation is an immutable, hashed view of it that can be made again.
+"""

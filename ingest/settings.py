@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.base import Value
 
@@ -20,10 +20,24 @@ class EgressSettings(Value):
     deny_domains: tuple[str, ...] = ()
     """Domains (and their subdomains) that may never be reached."""
     ports: tuple[int, ...] = (80, 443)
+    """The ports of the public web; every other port is somebody's own service."""
     connect_timeout_seconds: Annotated[float, Field(gt=0)] = 5.0
+    """Name lookup and connection together; a healthy host needs well under one second."""
     max_response_bytes: Annotated[int, Field(gt=0)] = 20_000_000
+    """What one connection may bring in; twice the largest page that is kept."""
     max_connections: Annotated[int, Field(gt=0)] = 64
+    """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
     idle_timeout_seconds: Annotated[float, Field(gt=0)] = 20.0
+    """How long a connection may carry nothing before it is cut."""
+
+    @field_validator("allow")
+    @classmethod
+    def _entries_have_ports(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in entries:
+            host, _, port = entry.rpartition(":")
+            if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+                raise ValueError(f"{entry!r} is not host:port, for instance 127.0.0.1:8000")
+        return entries
 
 
 class SearchSettings(Value):
@@ -36,13 +50,29 @@ class SearchSettings(Value):
     brave_api_key: SecretStr | None = None
     serpapi_api_key: SecretStr | None = None
     tavily_api_key: SecretStr | None = None
-    locale: str = "en-US"
+    locale: Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$")] = "en-US"
+    """Language, and country where results should come from there: `de`, `pt-BR`."""
     top_k: Annotated[int, Field(ge=1, le=50)] = 8
     timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    """Of one call to one provider; metasearch needs a few seconds, an agent waits no longer."""
     allow_domains: tuple[str, ...] = ()
     """If not empty, results from other domains are dropped."""
     quota_per_day: Annotated[int, Field(ge=0)] = 1_000
-    """Calls per provider and day."""
+    """Calls per provider and UTC day."""
+    searxng_usd_per_call: Annotated[float, Field(ge=0)] = 0.0
+    """One's own instance costs nothing per call."""
+    brave_usd_per_call: Annotated[float, Field(ge=0)] = 0.005
+    """The published price of the Base plan: 5 USD per 1,000 calls."""
+    serpapi_usd_per_call: Annotated[float, Field(ge=0)] = 0.015
+    """The published price of the Developer plan: 75 USD per 5,000 calls."""
+    tavily_usd_per_call: Annotated[float, Field(ge=0)] = 0.008
+    """The published pay-as-you-go price of one credit, which is one basic search."""
+    ddgs_usd_per_call: Annotated[float, Field(ge=0)] = 0.0
+    """Public result pages; no key, no bill."""
+    breaker_failures: Annotated[int, Field(ge=1)] = 3
+    """Failures in a row after which a provider is left alone for a while."""
+    breaker_reset_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """How long it is left alone: one minute's quota window passes in two such pauses."""
 
 
 class CrawlSettings(Value):
@@ -54,32 +84,79 @@ class CrawlSettings(Value):
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     max_bytes: Annotated[int, Field(ge=1)] = 50_000_000
     page_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """Everything that one page may take, redirects and rendering included."""
+    max_page_bytes: Annotated[int, Field(ge=1)] = 10_000_000
+    """Of one page, as sent and once decompressed; documentation pages are under one million."""
+    max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
+    """As many as RFC 9309 asks a robots.txt to be followed."""
     requests_per_second_per_host: Annotated[float, Field(gt=0)] = 2.0
+    """Of all workers together; a person who reads quickly is not faster."""
+    max_crawl_delay_seconds: Annotated[float, Field(ge=0)] = 10.0
+    """The longest pause between requests that a robots.txt may ask for and get."""
+    max_rate_wait_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """How long a worker waits for a host's next turn before it hands the page back to the queue."""
     user_agent: str = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
+    """Product token, version and a contact, so that a site can name us in its robots.txt."""
     render: Literal["auto", "always", "never"] = "auto"
     chromium_path: Path | None = None
     """A Chromium binary; by default Playwright's own, else one found on the PATH."""
     browser_pages: Annotated[int, Field(ge=1)] = 2
     """Pages that one worker renders at the same time."""
+    browser_recycle_pages: Annotated[int, Field(ge=1)] = 200
+    """Pages after which a warm browser makes way for a new one, so that what pages leak stays small."""
+    browser_recycle_seconds: Annotated[float, Field(gt=0)] = 900.0
+    """Age at which a warm browser makes way for a new one, whatever it has done."""
 
 
 class ChunkSettings(Value):
-    """Chunking. The ceiling is the local model's window of 256 tokens less its two special tokens."""
+    """Chunking, in tokens of the embedding model. A chunk and the breadcrumb above it fit the window together."""
 
     max_tokens: Annotated[int, Field(ge=32, le=8_000)] = 220
+    """The most of one chunk; the rest of the window is for its title and headings."""
+    window_tokens: Annotated[int, Field(ge=64, le=32_000)] = 254
+    """What the model reads at once: the local model's 256 less its two special tokens."""
     overlap_tokens: Annotated[int, Field(ge=0)] = 0
+    """What a part of a long passage repeats of the part before; 0, as headings already carry the context."""
+    code_pack_tokens: Annotated[int, Field(ge=0, le=8_000)] = 80
+    """Neighbouring symbols of together at most this many tokens share a chunk: accessors and constants."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> ChunkSettings:
+        if self.max_tokens > self.window_tokens:
+            raise ValueError("max_tokens may not exceed window_tokens, which is what the embedding model reads")
+        if self.overlap_tokens > self.max_tokens // 2:
+            raise ValueError("overlap_tokens may be at most half of max_tokens")
+        return self
 
 
 class EmbedSettings(Value):
     """Embedding: the local model by default, an OpenAI-compatible endpoint when one is given."""
 
     provider: Literal["local", "openai"] = "local"
+    fallback: Literal["none", "local"] = "none"
+    """What steps in for an endpoint out of reach, and only where the vectors are the same (`openai_fingerprint`)."""
     openai_base_url: str | None = None
+    """The endpoint, up to and including `/v1`; by default OpenAI's own."""
     openai_api_key: SecretStr | None = None
     openai_model: str = "text-embedding-3-small"
     openai_dimension: Annotated[int, Field(ge=1)] = 1536
+    """Columns of the model's vectors; an answer of another width is refused."""
+    openai_request_dimension: bool = False
+    """Ask the endpoint to shorten its vectors to `openai_dimension`; most models but text-embedding-3 refuse."""
+    openai_fingerprint: str | None = None
+    """Set it to another embedder's fingerprint where the endpoint gives the same vectors; by default its own."""
     openai_usd_per_million_tokens: Annotated[float, Field(ge=0)] = 0.02
+    """The list price of text-embedding-3-small."""
     openai_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """Per attempt; a full batch takes a hosted model a few seconds."""
+    openai_max_retries: Annotated[int, Field(ge=0, le=10)] = 2
+    """After 429, 5xx and broken connections, with growing pauses; the queue tries again later in any case."""
+    openai_batch_texts: Annotated[int, Field(ge=1, le=2_048)] = 256
+    """Texts per request. OpenAI takes 2,048; smaller batches lose less when one fails."""
+    openai_batch_tokens: Annotated[int, Field(ge=1)] = 100_000
+    """Estimated tokens per request. OpenAI takes 300,000; the estimate may be off by a factor."""
+    openai_proxy_url: str | None = None
+    """A proxy for the requests; the proxy variables of the environment are not read."""
     batch_size: Annotated[int, Field(ge=1)] = 8
     """Texts per forward pass; small, length-sorted batches waste least on padding."""
     threads: Annotated[int, Field(ge=0)] = 0

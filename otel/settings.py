@@ -20,3 +20,5 @@ class TelemetrySettings(BaseModel):
     """How long the local span store keeps a span."""
     metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Where a worker process serves its own metrics; 0 for not at all (the HTTP API serves everyone's)."""
+    metrics_host: str = "127.0.0.1"
+    """The address it serves them on; a container that Prometheus scrapes needs 0.0.0.0."""

@@ -167,4 +167,5 @@ def environment_of(settings: Settings) -> Mapping[str, str]:
         "SLUICE_LEDGER_URL": settings.ledger_location,
         "SLUICE_HTTP_PORT": str(settings.http_port),
         "SLUICE_HTTP_HOST": settings.http_host,
+        **{f"SLUICE_POOLS__{stage.upper()}": str(size) for stage, size in settings.pools},
     }

@@ -1,0 +1,84 @@
+"""`make demo`: one whole run on a small real web, shown and checked. Exit 0 only if all of it happened."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from bench.demo.account import missing_from_first, missing_from_second, show_run
+from bench.demo.instance import DemoInstance
+from bench.demo.web import DemoWeb
+from contracts.api import RunView
+from contracts.errors import SluiceError
+from contracts.event import Event
+from gate.client import SluiceClient
+
+QUESTION = "How do I merge two dictionaries with ChainMap and look up keys?"
+FOLDER = Path(__file__).resolve().parents[2] / ".demo"
+RUN_SECONDS = 240.0
+"""A generous ceiling: six pages rendered and embedded on one slow core."""
+
+
+def main() -> int:
+    """Run the demonstration and return the exit code."""
+    console = Console(width=120)
+    started = time.monotonic()
+    try:
+        with DemoWeb() as web:
+            console.print(f"a web of Python's own documentation is at {web.url}")
+            missing = _demonstrate(console, web)
+    except (SluiceError, RuntimeError) as error:
+        missing = [str(error)]
+    for sentence in missing:
+        console.print(f"[red]not shown:[/red] {escape(sentence)}")
+    if not missing:
+        console.print(f"[green]all of it happened[/green] in {time.monotonic() - started:.0f} s")
+    return 1 if missing else 0
+
+
+def _demonstrate(console: Console, web: DemoWeb) -> list[str]:
+    instance = DemoInstance(FOLDER, web)
+    try:
+        instance.start()
+        console.print(f"Sluice is at {instance.url}; its log is {instance.log}")
+        with SluiceClient(instance.url) as client:
+            return [*_first(console, client, instance), *_second(console, client)]
+    finally:
+        instance.stop()
+
+
+def _first(console: Console, client: SluiceClient, instance: DemoInstance) -> list[str]:
+    run, events, seconds = _ask(client)
+    show_run(console, f"asked of an empty corpus: {QUESTION}", run, seconds)
+    trace = instance.trace(run.run_id)
+    console.print(Text.from_ansi(trace))
+    missing = list(missing_from_first(run, events))
+    return missing if trace.strip() else [*missing, "`sluice trace` shows nothing of the run"]
+
+
+def _second(console: Console, client: SluiceClient) -> list[str]:
+    run, events, seconds = _ask(client)
+    show_run(console, "asked again", run, seconds)
+    return list(missing_from_second(run, events))
+
+
+def _ask(client: SluiceClient) -> tuple[RunView, list[Event], float]:
+    """The finished run, its events, and how many seconds it took.
+
+    Raises:
+        RuntimeError: it was not finished within its deadline.
+    """
+    started = time.monotonic()
+    run = client.gate(QUESTION, wait=True, deadline_seconds=RUN_SECONDS)
+    if not isinstance(run, RunView):
+        raise RuntimeError(f"run {run.run_id} was not finished after {RUN_SECONDS:g} s")
+    return run, list(client.events(run.run_id)), time.monotonic() - started
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""The Python client: the whole HTTP interface as typed calls.
+
+    with SluiceClient("http://127.0.0.1:8080") as sluice:
+        run = sluice.gate("how does heapq keep its invariant", corpus="python")
+        print(run.answer.context)
+
+Every call that starts something carries an `Idempotency-Key`, the caller's or a fresh one, and sends the
+same one when it tries again, so a call that was interrupted never runs twice. Errors come back as the
+classes of `contracts.errors`. A client may be shared by threads.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import stamina
+from pydantic import BaseModel, ValidationError
+
+from contracts.api import (
+    DocumentsRequest,
+    FeedbackRequest,
+    GateRequest,
+    Health,
+    RunAccepted,
+    RunView,
+    SubmittedDocument,
+)
+from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
+from contracts.event import Event
+from contracts.retrieval import Query, Retrieval
+from gate.event_stream import Stream
+from gate.problem import error_of
+
+DEFAULT_DEADLINE_SECONDS = 60.0
+"""How long a run that names no deadline may take, as the server's default has it."""
+ATTEMPTS = 3
+FIRST_WAIT_SECONDS = 0.1
+LONGEST_WAIT_SECONDS = 1.0
+
+Answer = TypeVar("Answer", bound=BaseModel)
+Request = TypeVar("Request", bound=BaseModel)
+
+
+class SluiceClient:
+    """One server, asked synchronously.
+
+    Args:
+        base_url: where the server is, for instance `http://127.0.0.1:8080`.
+        api_key: sent as a bearer token; needed where the server asks for keys.
+        timeout_seconds: how long one response may take, beyond the deadline of a run that is waited for.
+        transport: how requests travel; the network by default.
+
+    Every call raises an error of `contracts.errors`: `InvalidInput` for a field that does not fit,
+    `Forbidden`, `NotFound`, `Conflict`, `Overloaded`, and `Unavailable` or `TimedOut` when the server
+    does not answer after three tries.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        timeout_seconds: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._timeout_seconds = timeout_seconds
+        self._http = httpx.Client(base_url=base_url, headers=headers, timeout=timeout_seconds, transport=transport)
+
+    def __enter__(self) -> SluiceClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def gate(
+        self,
+        query: str,
+        corpus: str = "default",
+        *,
+        wait: bool = True,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> RunView | RunAccepted:
+        """Ask. With `wait` the finished run comes back; without, or past the deadline, its acceptance.
+
+        `fields` are the others of `contracts.api.GateRequest`: profile, session, limits, deadline_seconds,
+        plan, seeds, top_k, max_tokens, filters, trust_threshold.
+        """
+        request = _request(GateRequest, query=query, corpus=corpus, wait=wait, **fields)
+        patience = (request.deadline_seconds or DEFAULT_DEADLINE_SECONDS) if wait else 0.0
+        response = self._post("/v1/gate", request, idempotency_key, self._timeout_seconds + patience)
+        finished = response.status_code == httpx.codes.OK
+        return _parsed(RunView, response) if finished else _parsed(RunAccepted, response)
+
+    def run(self, run_id: str) -> RunView:
+        """Everything about a run."""
+        return _parsed(RunView, self._send("GET", f"/v1/runs/{quote(run_id, safe='')}"))
+
+    def events(self, run_id: str, after: str | None = None) -> Iterator[Event]:
+        """The run's events from the one after id `after` (or the first) until it is finished, as they happen.
+
+        A broken stream is resumed behind the last event that came, as long as each connection brings one.
+        """
+        path = f"/v1/runs/{quote(run_id, safe='')}/events"
+        return iter(Stream(self._http, path, after))
+
+    def query(self, query: str, corpus: str = "default", **fields: Any) -> Retrieval:
+        """Search the corpus, without a run. `fields` are the others of `contracts.retrieval.Query`."""
+        request = _request(Query, query=query, corpus=corpus, **fields)
+        return _parsed(Retrieval, self._post("/v1/query", request, None))
+
+    def add_documents(
+        self,
+        documents: Sequence[SubmittedDocument | Mapping[str, Any]],
+        corpus: str = "default",
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> RunAccepted:
+        """Hand documents in, or URLs to crawl; the run is finished when they can be searched."""
+        request = _request(DocumentsRequest, corpus=corpus, documents=tuple(documents), **fields)
+        return _parsed(RunAccepted, self._post("/v1/documents", request, idempotency_key))
+
+    def delete_document(
+        self, document_id: str, corpus: str = "default", *, idempotency_key: str | None = None
+    ) -> RunAccepted:
+        """Forget a document."""
+        path = f"/v1/documents/{quote(document_id, safe='')}"
+        return _parsed(RunAccepted, self._send("DELETE", path, _key(idempotency_key), params={"corpus": corpus}))
+
+    def feedback(self, run_id: str, *, idempotency_key: str | None = None, **fields: Any) -> None:
+        """Say what became of a run's answer: chunk_ids_used, outcome, rating, note."""
+        self._post("/v1/feedback", _request(FeedbackRequest, run_id=run_id, **fields), idempotency_key)
+
+    def health(self) -> Health:
+        """How each part of the server is, well or not."""
+        return _parsed(Health, self._send("GET", "/healthz", also_good=(httpx.codes.SERVICE_UNAVAILABLE,)))
+
+    def _post(
+        self, path: str, request: BaseModel, idempotency_key: str | None, timeout_seconds: float | None = None
+    ) -> httpx.Response:
+        headers = {"Content-Type": "application/json", **_key(idempotency_key)}
+        body = request.model_dump_json(exclude_unset=True).encode()
+        return self._send("POST", path, headers, timeout_seconds, content=body)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float | None = None,
+        *,
+        also_good: tuple[int, ...] = (),
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """One exchange, tried again (with the same key) when the connection fails."""
+        request = self._http.build_request(
+            method,
+            path,
+            headers=headers,
+            content=content,
+            params=params,
+            timeout=timeout_seconds or self._timeout_seconds,
+        )
+        response = self._exchange(request)
+        if response.is_success or response.status_code in also_good:
+            return response
+        raise error_of(response)
+
+    def _exchange(self, request: httpx.Request) -> httpx.Response:
+        tries = stamina.retry_context(
+            on=httpx.TransportError,
+            attempts=ATTEMPTS,
+            timeout=None,
+            wait_initial=FIRST_WAIT_SECONDS,
+            wait_max=LONGEST_WAIT_SECONDS,
+        )
+        try:
+            for attempt in tries:
+                with attempt:
+                    return self._http.send(request)
+        except httpx.TimeoutException as error:
+            raise TimedOut(f"{request.method} {request.url} took too long") from error
+        except httpx.TransportError as error:
+            raise Unavailable(f"{request.method} {request.url}: {error}") from error
+        raise AssertionError("a retry context either returns or raises")
+
+
+def _request(kind: type[Request], **fields: Any) -> Request:
+    """The request, checked before it travels: the error names the field."""
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error
+
+
+def _parsed(kind: type[Answer], response: httpx.Response) -> Answer:
+    try:
+        return kind.model_validate_json(response.content)
+    except ValidationError as error:
+        field, problem = first_problem(error)
+        raise Unavailable(f"{response.url} answered no {kind.__name__}: {field}: {problem}") from error
+
+
+def _key(idempotency_key: str | None) -> dict[str, str]:
+    return {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}

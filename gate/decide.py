@@ -1,0 +1,151 @@
+"""The decision: a score of weighted features, a plan by thresholds, lowered by what policy and budget deny.
+
+    score = sum of weight x feature           a higher score means more need to go outside
+    score >= full_loop                        retrieve, search and crawl
+    search <= score < full_loop               retrieve and search
+    score < search                            retrieve
+    session sufficiency >= skip               nothing: the session already holds the answer, unless the
+                                              question is about something that changes
+
+A plan named by the request takes the place of the scored one, and is lowered by the same denials.
+`decide` reads no clock, draws no number and does no I/O. Products and their exact sum (`math.fsum`) are
+rounded to six places, so the same signals and profile give the same bytes in every process.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+from contracts.errors import Conflict
+from contracts.gate import (
+    BudgetState,
+    Contribution,
+    CoverageProbed,
+    GateDecided,
+    GateRequested,
+    Plan,
+    PolicyState,
+)
+from gate.budget import affordable_searches, budget_denials
+from gate.policy import policy_denials
+from gate.profile import Profile
+from gate.seeds import crawl_seeds, search_seeds
+from gate.signals import Signals, read_signals
+from gate.veto import lower
+
+DECIMALS = 6
+
+
+def decide(
+    request: GateRequested,
+    probed: CoverageProbed,
+    profile: Profile,
+    policy: PolicyState,
+    budget: BudgetState,
+    decided_at: datetime,
+) -> GateDecided:
+    """The plan for `request`, and all that led to it.
+
+    Raises:
+        InvalidInput: a measurement of `probed` is not a finite number, or does not fit the request.
+    """
+    signals = read_signals(request, probed, profile)
+    contributions = _contributions(signals, profile)
+    score = score_of(signals, profile)
+    scored_plan = plan_of(score, signals, profile)
+    wanted = request.plan or scored_plan
+
+    seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
+    denials = (*policy_denials(policy), *budget_denials(budget, request.limits))
+    plan, vetoes = lower(wanted, denials, has_seeds=bool(seeds))
+    searching = plan in (Plan.SEARCH, Plan.FULL_LOOP) and all(denial.capability != "search" for denial in denials)
+    return GateDecided(
+        plan=plan,
+        scored_plan=scored_plan,
+        requested_plan=request.plan,
+        score=score,
+        threshold_search=profile.thresholds.search,
+        threshold_full_loop=profile.thresholds.full_loop,
+        contributions=(*contributions, *_unweighted(policy, budget)),
+        vetoes=(*refusals, *vetoes),
+        search_seeds=_search_seeds(request, signals, profile, budget, decided_at) if searching else (),
+        crawl_seeds=seeds if plan is Plan.FULL_LOOP else (),
+        intent=signals.kind.intent,
+        profile=profile.name,
+        profile_version=profile.version,
+        config_hash=profile.config_hash,
+        generation=probed.generation,
+        policy=policy,
+        budget=budget,
+        decided_at=decided_at,
+    )
+
+
+def score_of(signals: Signals, profile: Profile) -> float:
+    """The sum of weight x feature, rounded to six places."""
+    weights = profile.weights
+    products = (_product(feature.value, getattr(weights, feature.name)) for feature in signals.features)
+    return round(math.fsum(products), DECIMALS)
+
+
+def plan_of(score: float, signals: Signals, profile: Profile) -> Plan:
+    """The plan that the signals ask for, before any request, rule or ceiling is looked at."""
+    thresholds = profile.thresholds
+    if signals["session_sufficiency"] >= thresholds.skip and not signals.kind.time_sensitive:
+        return Plan.SKIP
+    if score >= thresholds.full_loop:
+        return Plan.FULL_LOOP
+    return Plan.SEARCH if score >= thresholds.search else Plan.RETRIEVE
+
+
+def explain(request: GateRequested, probed: CoverageProbed, decided: GateDecided, profile: Profile) -> GateDecided:
+    """The recorded decision, computed again from what it was made of; its JSON equals the record's byte for byte.
+
+    Raises:
+        Conflict: `profile` is not the one that the decision was made with.
+    """
+    if profile.config_hash != decided.config_hash:
+        raise Conflict(f"the decision was made with profile {decided.config_hash}, not {profile.config_hash}")
+    return decide(request, probed, profile, decided.policy, decided.budget, decided.decided_at)
+
+
+def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ...]:
+    weights = profile.weights
+    return tuple(
+        _contribution(feature.name, feature.value, getattr(weights, feature.name), feature.raw)
+        for feature in signals.features
+    )
+
+
+def _unweighted(policy: PolicyState, budget: BudgetState) -> tuple[Contribution, ...]:
+    """Policy and budget, shown among the features with weight 0: they veto and never weigh."""
+    allowed = (policy.search_allowed + policy.crawl_allowed) / 2
+    told = f"search {_switch(policy.search_allowed)}, crawl {_switch(policy.crawl_allowed)}"
+    usd, pages = min(budget.run_usd_left, budget.day_usd_left), min(budget.run_pages_left, budget.day_pages_left)
+    payable = ((affordable_searches(usd, budget) > 0) + (pages > 0)) / 2
+    left = f"{usd:.4f} USD and {pages} pages left, a search costs {budget.search_usd_estimate:.4f} USD"
+    return _contribution("policy", allowed, 0.0, told), _contribution("budget_left", payable, 0.0, left)
+
+
+def _contribution(feature: str, value: float, weight: float, raw: str) -> Contribution:
+    return Contribution(feature=feature, value=value, weight=weight, contribution=_product(value, weight), raw=raw)
+
+
+def _product(value: float, weight: float) -> float:
+    return round(weight * value, DECIMALS) + 0.0  # adding 0.0 turns -0.0 into 0.0
+
+
+def _search_seeds(
+    request: GateRequested, signals: Signals, profile: Profile, budget: BudgetState, decided_at: datetime
+) -> tuple[str, ...]:
+    """As many of the profile's queries as the budget pays for."""
+    queries = search_seeds(
+        request.query, profile.search, time_sensitive=signals.kind.time_sensitive, year=decided_at.year
+    )
+    usd_left = min(budget.run_usd_left, budget.day_usd_left)
+    return queries[: affordable_searches(usd_left, budget, most=len(queries))]
+
+
+def _switch(allowed: bool) -> str:
+    return "on" if allowed else "off"

@@ -1,0 +1,86 @@
+"""A run's events over server-sent events (WHATWG HTML, section 9.2), resumed where the connection broke."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import httpx
+
+from contracts.errors import Unavailable
+from contracts.event import Event, decode
+from contracts.index import RunFinished
+from gate.problem import error_of
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One dispatched message of a stream: the last id seen, and the data lines joined."""
+
+    id: str | None
+    data: str
+
+
+class Stream:
+    """The events of one run, up to and with its `RunFinished`.
+
+    Each connection names the last id received in `Last-Event-ID`. When a connection ends early and has
+    brought something, another is opened; when it has brought nothing, the stream gives up.
+
+    Iterating raises:
+        Unavailable: the server went away, or ended the stream with nothing new and the run unfinished.
+        SluiceError: whatever the server answered instead of a stream.
+    """
+
+    def __init__(self, http: httpx.Client, path: str, after: str | None = None) -> None:
+        self._http = http
+        self._path = path
+        self._last_id = after
+
+    def __iter__(self) -> Iterator[Event]:
+        finished = False
+        while not finished:
+            brought = False
+            try:
+                for event in self._connection():
+                    brought = True
+                    yield event
+                    finished = isinstance(event.body, RunFinished)
+                    if finished:
+                        return
+            except httpx.TransportError as error:
+                if not brought:
+                    raise Unavailable(f"{self._path}: {error}") from error
+            if not brought:
+                raise Unavailable(f"{self._path}: the stream ended before the run was finished")
+
+    def _connection(self) -> Iterator[Event]:
+        headers = {"Accept": "text/event-stream"}
+        if self._last_id is not None:
+            headers["Last-Event-ID"] = self._last_id
+        with self._http.stream("GET", self._path, headers=headers) as response:
+            if not response.is_success:
+                response.read()
+                raise error_of(response)
+            for frame in frames(response.iter_lines()):
+                event = decode(frame.data)
+                self._last_id = frame.id
+                yield event
+
+
+def frames(lines: Iterable[str]) -> Iterator[Frame]:
+    """The messages in the lines of an event stream. Comments, and a message cut off by the end, are dropped."""
+    last_id: str | None = None
+    data: list[str] = []
+    for line in lines:
+        if not line:
+            if data:
+                yield Frame(last_id, "\n".join(data))
+            data = []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "id" and "\0" not in value:
+            last_id = value

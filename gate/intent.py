@@ -1,0 +1,101 @@
+"""What kind of question it is, and how much its answer changes over time.
+
+Both are read from the similarities to each intent's prototypes and from the words of the question, by
+the profile's numbers. Log-odds become a probability by the logistic function; everything is rounded to
+six places, so that the result does not depend on the last bit of a platform's `exp`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gate.profile import Profile, TimeModel, TimeWords
+from gate.words import WORD
+
+DECIMALS = 6
+TIME_SENSITIVE = 0.5
+"""Probability from which a question counts as one about something that changes."""
+YEARS_AHEAD = 10
+"""Years beyond the present that are still read as years; a larger number is more often a title or a count."""
+
+_POSSESSIVE = re.compile(r"['’]s\b")
+_YEAR = re.compile(r"(?<![\w.:/-])(1[5-9]\d\d|20\d\d)(?![\w/]|[.:]\d)")
+_NUMBERED_PART = re.compile(r" (?:season|episode|ep|part|chapter|volume|book) (?:\d{1,3}|one|two|three|four|five|six) ")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKind:
+    """What was read from one question."""
+
+    intent: str
+    closeness: float
+    """Cosine to the nearest prototype of the intent, in [-1, 1]."""
+    time_sensitivity: float
+    """Probability that the answer changes over time, in [0, 1]."""
+    half_life_days: float
+    """Age at which an answer has lost half its worth: the intent's, or that of a more urgent time word."""
+    newest_year: int | None
+    """The latest calendar year that the question names."""
+    time_words: tuple[str, ...]
+    """The groups of time words found."""
+
+    @property
+    def time_sensitive(self) -> bool:
+        """Whether the question counts as one about something that changes."""
+        return self.time_sensitivity >= TIME_SENSITIVE
+
+
+def classify(query: str, intent_similarity: Mapping[str, float], present_year: int, profile: Profile) -> QuestionKind:
+    """The kind of `query`: its intent is the nearest time-bound one if it is time-sensitive, else the nearest other.
+
+    Intents that the profile does not know are ignored; one that was not measured counts as similarity 0.
+    """
+    groups = word_groups(query, profile.time)
+    past_year, numbered_part = anchors(query, present_year)
+    bound, unbound = _nearest(intent_similarity, profile, True), _nearest(intent_similarity, profile, False)
+    log_odds = (
+        profile.time.bias
+        + profile.time.margin_weight * (bound[1] - unbound[1])
+        + math.fsum(group.strength for group in groups.values())
+        + profile.time.past_year * past_year
+        + profile.time.numbered_part * numbered_part
+    )
+    sensitivity = round(1 / (1 + math.exp(-log_odds)), DECIMALS)
+    intent, closeness = bound if sensitivity >= TIME_SENSITIVE else unbound
+    urgent = [group.half_life_days for group in groups.values() if group.half_life_days is not None]
+    half_life = min([profile.intents[intent].half_life_days, *urgent])
+    newest_year = max(years_in(query, present_year), default=None)
+    return QuestionKind(intent, closeness, sensitivity, half_life, newest_year, tuple(groups))
+
+
+def word_groups(query: str, time: TimeModel) -> dict[str, TimeWords]:
+    """The groups of time words of which the query holds a phrase, by name."""
+    text = _words(query)
+    return {name: group for name, group in time.words.items() if any(f" {phrase} " in text for phrase in group.phrases)}
+
+
+def anchors(query: str, present_year: int) -> tuple[bool, bool]:
+    """What fixes a question to one moment: a past year and none later; a numbered part of a work."""
+    years = years_in(query, present_year)
+    past_year = bool(years) and max(years) < present_year
+    return past_year, _NUMBERED_PART.search(_words(query)) is not None
+
+
+def years_in(query: str, present_year: int) -> tuple[int, ...]:
+    """The calendar years that the query names, from 1500 to ten years ahead of the present."""
+    return tuple(year for year in map(int, _YEAR.findall(query)) if year <= present_year + YEARS_AHEAD)
+
+
+def _words(query: str) -> str:
+    """The query's words in lower case with a space around each, so that a phrase is found by `in`."""
+    return f" {' '.join(WORD.findall(_POSSESSIVE.sub(' is', query.casefold())))} "
+
+
+def _nearest(intent_similarity: Mapping[str, float], profile: Profile, time_bound: bool) -> tuple[str, float]:
+    """The nearest intent of one sort, by name where two are equally near."""
+    sort = sorted(name for name, intent in profile.intents.items() if intent.time_bound is time_bound)
+    best = max(sort, key=lambda name: intent_similarity.get(name, 0.0))
+    return best, intent_similarity.get(best, 0.0)

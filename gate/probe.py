@@ -1,0 +1,153 @@
+"""The pure half of probing: from a query and what was found, to the measures the gate decides on.
+
+The query worker does the looking up (vectors, document frequencies, texts); these functions turn
+what it found into the fields of `CoverageProbed`. Every figure they return is rounded to
+`DECIMALS` places, so that it survives JSON and a recomputation bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import InvalidInput
+from contracts.gate import Message, QueryTerm
+from gate.words import STOP_WORDS, WORD, stem
+
+DECIMALS = 6
+MAX_TERMS = 64
+"""Terms kept of one query: the rest of a page-long query adds time and no information."""
+CHARACTERS_THAT_TELL = 2_000
+"""Characters of a message that are read to see whether it can inform; a longer one surely can."""
+LONGEST_BARE_QUESTION = 300
+"""Characters up to which a user's message that ends in a question mark only asks."""
+
+_TOKEN = re.compile(r"\w+(?:(?:\.|::|->)\w+)*(?:\+\+|#)?")
+_IDENTIFIER = re.compile(r"[_.:#+>]")
+_APOSTROPHE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)?\b")
+_UNSPACED_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+
+Vector = NDArray[np.float32]
+DocumentFrequency = Callable[[str], int] | Mapping[str, int]
+
+
+def content_terms(query: str) -> list[str]:
+    """The query's content words, lower case, in order, each once; at most `MAX_TERMS`.
+
+    Stop words and lone letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`)
+    stay whole, because they are looked up whole.
+    """
+    return list(islice(dict.fromkeys(_each_term(query)), MAX_TERMS))
+
+
+def term_coverage(
+    terms: Sequence[str], document_frequency: DocumentFrequency, document_count: int, texts: Iterable[str]
+) -> tuple[QueryTerm, ...]:
+    """Each term with its inverse document frequency, and whether the one best of `texts` (the top hits) holds it.
+
+    The best text is the one that holds the largest share of the terms' idf mass, the first of equals.
+    One passage that holds them all answers; many that hold one each need not: measured on questions with
+    and without their passage, this told them apart better than what the texts hold together.
+
+    `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`, as in BM25 (Robertson and Zaragoza 2009, section 3.1, with
+    the 1 added that Lucene adds so that it is never negative). Words match by stem; identifiers and
+    scripts without spaces match as they stand.
+
+    Raises:
+        InvalidInput: `document_count` or a frequency is negative.
+    """
+    look_up = document_frequency if callable(document_frequency) else lambda term: document_frequency.get(term, 0)
+    idf = {term: _idf(look_up(term), document_count) for term in terms}
+    matchers = [_TextMatcher([text]) for text in texts]
+    held = [frozenset(term for term in idf if holds(term)) for holds in matchers]
+    best = max(held, key=lambda found: math.fsum(idf[term] for term in found), default=frozenset())
+    return tuple(QueryTerm(term=term, idf=idf[term], covered=term in best) for term in idf)
+
+
+def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) -> dict[str, float]:
+    """Cosine of the query to the nearest prototype of each intent.
+
+    Args:
+        query_vector: shape (d,).
+        prototypes: per intent, shape (n, d), n >= 1. Vectors need not have length 1.
+
+    Raises:
+        InvalidInput: a shape does not fit, or a vector holds a number that is not finite.
+    """
+    return {
+        intent: max(_cosines(query_vector, vectors, f"prototypes.{intent}"), default=0.0)
+        for intent, vectors in sorted(prototypes.items())
+    }
+
+
+def session_measures(
+    query_vector: Vector, session_vectors: Vector, terms: Sequence[QueryTerm], session: Sequence[Message]
+) -> tuple[tuple[float, ...], float]:
+    """What the session already holds: `session_similarity` and `session_term_coverage`.
+
+    The similarity is one cosine a message, in order (`session_vectors` is (messages, d)). The coverage is
+    the share of the query's idf mass found in the messages that can hold an answer: see `informs`.
+    """
+    similarity = tuple(_cosines(query_vector, session_vectors, "session")) if len(session) else ()
+    question = [entry.term for entry in terms]
+    holds = _TextMatcher(message.content for message in session if informs(message, question))
+    return similarity, covered_share([entry.model_copy(update={"covered": holds(entry.term)}) for entry in terms])
+
+
+def informs(message: Message, question_terms: Sequence[str]) -> bool:
+    """Whether a message can hold an answer: one that only asks, or adds no word to the question's, cannot."""
+    bare_question = message.content.rstrip().endswith(("?", "？")) and len(message.content) <= LONGEST_BARE_QUESTION
+    if message.role == "user" and bare_question:
+        return False
+    asked = frozenset(question_terms)
+    return any(term not in asked for term in _each_term(message.content[:CHARACTERS_THAT_TELL]))
+
+
+def covered_share(terms: Sequence[QueryTerm]) -> float:
+    """Share of the idf mass of `terms` that is covered, from 0 to 1; 0 without terms."""
+    total = math.fsum(entry.idf for entry in terms)
+    covered = math.fsum(entry.idf for entry in terms if entry.covered)
+    return round(covered / total, DECIMALS) if total > 0 else 0.0
+
+
+def _each_term(text: str) -> Iterator[str]:
+    for token in _TOKEN.finditer(_APOSTROPHE.sub(" ", text)):
+        term = token[0].casefold()
+        if term not in STOP_WORDS and (len(term) > 1 or _UNSPACED_SCRIPT.match(term)):
+            yield term
+
+
+class _TextMatcher:
+    """Answers whether any of some texts holds a term."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._text = "\n".join(texts).casefold()
+        self._stems = {stem(word) for word in WORD.findall(self._text)}
+
+    def __call__(self, term: str) -> bool:
+        if _IDENTIFIER.search(term) or _UNSPACED_SCRIPT.search(term):
+            return term in self._text
+        return stem(term) in self._stems
+
+
+def _idf(frequency: int, document_count: int) -> float:
+    if frequency < 0 or document_count < 0:
+        raise InvalidInput("document_frequency", f"{frequency} of {document_count} documents", "counts are 0 or more")
+    frequency = min(frequency, document_count)
+    return round(math.log(1 + (document_count - frequency + 0.5) / (frequency + 0.5)), DECIMALS)
+
+
+def _cosines(query_vector: Vector, vectors: Vector, field: str) -> list[float]:
+    query, rows = np.asarray(query_vector, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+    if query.ndim != 1 or rows.ndim != 2 or rows.shape[1] != query.shape[0]:
+        raise InvalidInput(field, f"shapes {query.shape} and {rows.shape}", "give (d,) and (n, d)")
+    if not (np.isfinite(query).all() and np.isfinite(rows).all()):
+        raise InvalidInput(field, "a vector holds a number that is not finite")
+    lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
+    cosines = np.divide(rows @ query, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return [round(float(cosine), DECIMALS) for cosine in np.clip(cosines, -1.0, 1.0)]

@@ -1,0 +1,219 @@
+"""A profile: every number the gate decides by, as one frozen, versioned, hashed value.
+
+Profiles are TOML files named `<name>.v<version>.toml`. A file may `extend` another and then states only
+what differs. What counts is the merged result: its canonical JSON is what the `config_hash` of a
+decision is taken of, and `from_bytes` of those bytes gives the same profile again, so a decision can be
+recomputed long after the file was changed. `docs/decisions/0002-gate-weights.md` tells how each number
+was found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, FiniteFloat, ValidationError, model_validator
+
+from contracts.base import Value
+from contracts.errors import InvalidSetting, first_problem
+from contracts.gate import ProfileName
+
+PROFILES_DIR = Path(__file__).parent / "profiles"
+
+Need = Annotated[FiniteFloat, Field(ge=0)]
+"""A weight that can only raise the score: more of the feature, more need to go outside."""
+Relief = Annotated[FiniteFloat, Field(le=0)]
+"""A weight that can only lower the score."""
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+Days = Annotated[FiniteFloat, Field(gt=0)]
+
+
+class Weights(Value):
+    """One weight a feature. Their signs are fixed, which is what makes the decision monotone."""
+
+    empty_corpus: Need
+    dissimilarity: Need
+    missing_terms: Need
+    flat_ranking: Need
+    even_similarity: Need
+    thin_sources: Need
+    staleness: Need
+    newer_year: Need
+    self_contained: Relief
+    session_sufficiency: Relief
+
+
+class Thresholds(Value):
+    """Scores from which a run searches, and crawls too; and the sufficiency from which it skips."""
+
+    search: FiniteFloat
+    full_loop: FiniteFloat
+    skip: Share
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Thresholds:
+        if self.full_loop < self.search:
+            raise ValueError("full_loop must not be below search")
+        return self
+
+
+class Scales(Value):
+    """What a raw measurement must reach to count fully. Similarities are cosines."""
+
+    similarity_none: FiniteFloat
+    similarity_covered: FiniteFloat
+    relevant_similarity: FiniteFloat
+    gap_clear: Need
+    deviation_clear: Need
+    documents_enough: Annotated[int, Field(ge=1)]
+    session_similarity_none: FiniteFloat
+    session_similarity_covered: FiniteFloat
+    small_talk_none: FiniteFloat
+    small_talk_sure: FiniteFloat
+
+
+class TimeWords(Value):
+    """Phrases that say the same about time: how strongly (log-odds), and how soon an answer is old."""
+
+    phrases: Annotated[tuple[str, ...], Field(min_length=1)]
+    strength: FiniteFloat
+    half_life_days: Days | None = None
+
+
+class TimeModel(Value):
+    """Log-odds that an answer changes over time: bias + margin of intents + strengths of the words found."""
+
+    bias: FiniteFloat
+    margin_weight: Need
+    past_year: FiniteFloat
+    numbered_part: FiniteFloat
+    insensitive_below: Share
+    sensitive_above: Share
+    words: dict[str, TimeWords]
+
+
+class Intent(Value):
+    """A kind of question: texts that are typical of it, and how long an answer to it holds."""
+
+    prototypes: Annotated[tuple[str, ...], Field(min_length=1)]
+    half_life_days: Days
+    time_bound: bool = False
+    self_contained: Share = 0.0
+    """How little such a question needs any source: 1 for small talk."""
+
+
+class SearchQueries(Value):
+    """What is searched for: the question itself, then these, where `{query}` and `{year}` are filled in."""
+
+    templates: tuple[str, ...] = ()
+    fresh_templates: tuple[str, ...] = ()
+    """Used before `templates` when the question is about something that changes."""
+    max_queries: Annotated[int, Field(ge=1, le=3)] = 3
+
+
+class Profile(Value):
+    """Everything a decision depends on besides its request, its probe, policy and budget."""
+
+    name: ProfileName
+    version: Annotated[int, Field(ge=1)]
+    weights: Weights
+    thresholds: Thresholds
+    scales: Scales
+    time: TimeModel
+    intents: Annotated[dict[str, Intent], Field(min_length=1)]
+    search: SearchQueries = SearchQueries()
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Profile:
+        """The profile whose `canonical_bytes` are `raw`.
+
+        Raises:
+            InvalidSetting: the bytes are not a profile; names the field.
+        """
+        try:
+            return cls.model_validate_json(raw)
+        except ValidationError as error:
+            raise InvalidSetting(*first_problem(error, ["profile"])) from error
+
+    def canonical_bytes(self) -> bytes:
+        """UTF-8 JSON with sorted keys and no spaces: equal profiles give equal bytes."""
+        fields = self.model_dump(mode="json")
+        return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @cached_property
+    def config_hash(self) -> str:
+        """Hex SHA-256 of `canonical_bytes`."""
+        return hashlib.sha256(self.canonical_bytes()).hexdigest()
+
+    def prototypes(self) -> dict[str, tuple[str, ...]]:
+        """The texts to embed for `CoverageProbed.intent_similarity`, by intent."""
+        return {name: intent.prototypes for name, intent in self.intents.items()}
+
+
+def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
+    """Every profile by its name, in its highest version; those in `extra_dir` replace the package's.
+
+    Raises:
+        InvalidSetting: a file cannot be read, is not TOML, extends what is not there, or has a field
+            that does not fit. Names the file and the field.
+    """
+    files = {path.stem: path for path in sorted(PROFILES_DIR.glob("*.toml"))}
+    own = [load_profile(path, files) for path in files.values()]
+    if extra_dir is None:
+        return _highest_versions(own)
+    if not extra_dir.is_dir():
+        raise InvalidSetting("gate.profiles_dir", f"no folder {extra_dir}", "name a folder of profile files")
+    extra_files = {path.stem: path for path in sorted(extra_dir.glob("*.toml"))}
+    extra = [load_profile(path, files | extra_files) for path in extra_files.values()]
+    return _highest_versions(own) | _highest_versions(extra)
+
+
+def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
+    """The profile in `path`, merged over the one it extends; `files` are those it may extend, by stem."""
+    fields = _merged(path, files, ())
+    try:
+        profile = Profile.model_validate(fields)
+    except ValidationError as error:
+        field, problem = first_problem(error)
+        raise InvalidSetting(f"{path.name}: {field}", problem) from error
+    expected = f"{profile.name}.v{profile.version}"
+    if path.stem != expected:
+        raise InvalidSetting(f"{path.name}: name", f"holds {expected}", f"call the file {expected}.toml")
+    return profile
+
+
+def _merged(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> dict[str, Any]:
+    fields = _read(path)
+    base = fields.pop("extends", None)
+    if base is None:
+        return fields
+    if not isinstance(base, str) or base not in files or base in (*seen, path.stem):
+        known = ", ".join(sorted(set(files) - {path.stem, *seen}))
+        raise InvalidSetting(f"{path.name}: extends", f"cannot extend {base!r}", f"one of {known}")
+    return _overlaid(_merged(files[base], files, (*seen, path.stem)), fields)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(path.name, f"cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSetting(path.name, f"not TOML: {error}") from error
+
+
+def _overlaid(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in top.items():
+        below = merged.get(key)
+        merged[key] = _overlaid(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _highest_versions(profiles: list[Profile]) -> dict[str, Profile]:
+    return {profile.name: profile for profile in sorted(profiles, key=lambda profile: (profile.name, profile.version))}

@@ -1,0 +1,212 @@
+"""The gate's features: each a measurement brought to [0, 1], where 1 is the most it can say.
+
+    empty_corpus         1 when the corpus holds no chunk
+    dissimilarity        how far the best hit's cosine is from one that means "covered"
+    missing_terms        share of the question's idf mass that the best hit does not hold
+    flat_ranking         how little the best hit stands out from the last of the top hits
+    even_similarity      how little the cosines of the top hits vary
+    thin_sources         how far the relevant hits are from coming from enough documents
+    staleness            time sensitivity of the question x share of its worth the newest relevant hit has lost
+    newer_year           1 when the question names a year later than the newest relevant hit
+    self_contained       how sure it is that the question needs no source (small talk)
+    session_sufficiency  how well the session's messages already hold the answer
+
+All but the last two speak for going outside. Every feature is monotone in the hits: a hit that is
+nearer, newer, of one more document, or a term more that is covered never raises one of those with a weight.
+`flat_ranking` and `even_similarity` are the exception, because a better second hit makes a ranking flatter:
+the profiles that come with the package measure them and give them no weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from contracts.errors import InvalidInput
+from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from gate.intent import QuestionKind, classify
+from gate.probe import content_terms, covered_share, informs
+from gate.profile import Profile, Scales
+
+DECIMALS = 6
+SECONDS_PER_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature: `value` in [0, 1], and the measurement behind it in words."""
+
+    name: str
+    value: float
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """All that a decision reads from its request and probe."""
+
+    kind: QuestionKind
+    features: tuple[Feature, ...]
+
+    def __getitem__(self, name: str) -> float:
+        """The value of the feature called `name`."""
+        return next(feature.value for feature in self.features if feature.name == name)
+
+
+def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profile) -> Signals:
+    """The features of `request`, measured by `probed`, on the scales of `profile`, always in the same order.
+
+    Ages are taken at `probed.probed_at`; nothing reads a clock.
+
+    Raises:
+        InvalidInput: a measurement is not a finite number; names the field.
+    """
+    _refuse_non_finite(probed)
+    kind = classify(request.query, probed.intent_similarity, probed.probed_at.year, profile)
+    similarities = sorted(
+        (hit.dense_similarity for hit in probed.hits if hit.dense_similarity is not None), reverse=True
+    )
+    relevant = [hit for hit in probed.hits if _is_relevant(hit, profile.scales)]
+    return Signals(
+        kind,
+        (
+            _empty_corpus(probed),
+            _dissimilarity(similarities, profile.scales),
+            _missing_terms(probed),
+            _flat_ranking(similarities, profile.scales),
+            _even_similarity(similarities, profile.scales),
+            _thin_sources(relevant, profile.scales),
+            _staleness(relevant, probed.probed_at, kind, profile),
+            _newer_year(relevant, probed.probed_at.year, kind),
+            _self_contained(kind, profile),
+            _session_sufficiency(request, probed, profile.scales),
+        ),
+    )
+
+
+def as_of(hit: ProbeHit) -> datetime:
+    """The moment whose state of the world the hit shows: its publication if known, else when it was fetched."""
+    return min(hit.published_at, hit.fetched_at) if hit.published_at is not None else hit.fetched_at
+
+
+def ramp(value: float, none: float, full: float) -> float:
+    """0 up to `none`, 1 from `full`, straight in between; rounded to six places."""
+    if full <= none:
+        return 1.0 if value >= full else 0.0
+    return round(min(1.0, max(0.0, (value - none) / (full - none))), DECIMALS)
+
+
+def _empty_corpus(probed: CoverageProbed) -> Feature:
+    empty = probed.chunk_count == 0 and not probed.hits
+    return Feature("empty_corpus", float(empty), f"{probed.chunk_count} chunks in the corpus")
+
+
+def _dissimilarity(similarities: list[float], scales: Scales) -> Feature:
+    if not similarities:
+        return Feature("dissimilarity", 1.0, "no hit")
+    top = similarities[0]
+    near = ramp(top, scales.similarity_none, scales.similarity_covered)
+    return Feature("dissimilarity", _rest(near), f"best cosine {top:.4f}")
+
+
+def _missing_terms(probed: CoverageProbed) -> Feature:
+    if not probed.terms:
+        return Feature("missing_terms", 0.0, "no content words in the question")
+    missing = [term.term for term in probed.terms if not term.covered]
+    raw = f"not covered: {', '.join(missing[:8])}" if missing else "every content word is covered"
+    return Feature("missing_terms", _rest(covered_share(probed.terms)), raw)
+
+
+def _flat_ranking(similarities: list[float], scales: Scales) -> Feature:
+    gap = similarities[0] - similarities[-1] if similarities else 0.0
+    raw = f"best cosine {gap:.4f} above the last of {len(similarities)}"
+    return Feature("flat_ranking", _rest(ramp(gap, 0.0, scales.gap_clear)), raw)
+
+
+def _even_similarity(similarities: list[float], scales: Scales) -> Feature:
+    count = len(similarities)
+    mean = math.fsum(similarities) / count if count else 0.0
+    variance = math.fsum((value - mean) ** 2 for value in similarities) / count if count else 0.0
+    spread = ramp(math.sqrt(variance), 0.0, scales.deviation_clear)
+    return Feature("even_similarity", _rest(spread), f"variance of the cosines {variance:.6f}")
+
+
+def _thin_sources(relevant: list[ProbeHit], scales: Scales) -> Feature:
+    documents = len({hit.document_id for hit in relevant})
+    enough = ramp(documents, 0.0, scales.documents_enough)
+    return Feature("thin_sources", _rest(enough), f"{documents} documents with a relevant hit")
+
+
+def _staleness(relevant: list[ProbeHit], now: datetime, kind: QuestionKind, profile: Profile) -> Feature:
+    sensitivity = ramp(kind.time_sensitivity, profile.time.insensitive_below, profile.time.sensitive_above)
+    about = f"time sensitivity {kind.time_sensitivity:.3f}, half-life {kind.half_life_days:g} days"
+    if not relevant:
+        return Feature("staleness", sensitivity, f"no relevant hit, {about}")
+    age_days = max(0.0, (now - max(map(as_of, relevant))).total_seconds() / SECONDS_PER_DAY)
+    lost = 1 - 0.5 ** (age_days / kind.half_life_days)
+    raw = f"newest relevant hit {age_days:.2f} days old, {about}"
+    return Feature("staleness", round(sensitivity * lost, DECIMALS), raw)
+
+
+def _newer_year(relevant: list[ProbeHit], present_year: int, kind: QuestionKind) -> Feature:
+    """A year still to come asks for what is known now, so it is read as the present one."""
+    if kind.newest_year is None:
+        return Feature("newer_year", 0.0, "the question names no year")
+    wanted = min(kind.newest_year, present_year)
+    newest = max((as_of(hit).year for hit in relevant), default=None)
+    raw = f"the question names {kind.newest_year}, the newest relevant hit is of {newest or 'no year'}"
+    return Feature("newer_year", float(newest is None or wanted > newest), raw)
+
+
+def _self_contained(kind: QuestionKind, profile: Profile) -> Feature:
+    sure = ramp(kind.closeness, profile.scales.small_talk_none, profile.scales.small_talk_sure)
+    value = round(sure * profile.intents[kind.intent].self_contained, DECIMALS)
+    return Feature("self_contained", value, f"intent {kind.intent}, cosine {kind.closeness:.4f}")
+
+
+def _session_sufficiency(request: GateRequested, probed: CoverageProbed, scales: Scales) -> Feature:
+    """The nearest message that can hold an answer, times the share of the question's terms in such messages."""
+    nearest = max(_informing_similarities(request, probed), default=None)
+    if nearest is None:
+        return Feature("session_sufficiency", 0.0, "no message that could hold an answer")
+    near = ramp(nearest, scales.session_similarity_none, scales.session_similarity_covered)
+    share = probed.session_term_coverage
+    raw = f"nearest message: cosine {nearest:.4f}; {share:.2f} of the question's terms in the session"
+    return Feature("session_sufficiency", round(near * share, DECIMALS), raw)
+
+
+def _informing_similarities(request: GateRequested, probed: CoverageProbed) -> list[float]:
+    if not probed.session_similarity:
+        return []
+    if len(request.session) != len(probed.session_similarity):
+        raise InvalidInput(
+            "session_similarity",
+            f"{len(probed.session_similarity)} similarities for {len(request.session)} messages",
+            "one a message, in order",
+        )
+    terms = content_terms(request.query)
+    pairs = zip(request.session, probed.session_similarity, strict=True)
+    return [similarity for message, similarity in pairs if informs(message, terms)]
+
+
+def _is_relevant(hit: ProbeHit, scales: Scales) -> bool:
+    return hit.dense_similarity is not None and hit.dense_similarity >= scales.relevant_similarity
+
+
+def _rest(share: float) -> float:
+    return round(1.0 - share, DECIMALS)
+
+
+def _refuse_non_finite(probed: CoverageProbed) -> None:
+    measured: tuple[tuple[str, Iterable[float | None]], ...] = (
+        ("hits.dense_similarity", (hit.dense_similarity for hit in probed.hits)),
+        ("hits.lexical_score", (hit.lexical_score for hit in probed.hits)),
+        ("terms.idf", (term.idf for term in probed.terms)),
+        ("intent_similarity", probed.intent_similarity.values()),
+        ("session_similarity", probed.session_similarity),
+    )
+    for field, values in measured:
+        if not all(value is None or math.isfinite(value) for value in values):
+            raise InvalidInput(field, "not a finite number")

@@ -1,0 +1,27 @@
+"""Which host a URL belongs to, and whether a domain covers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+
+def host_of(url: str | None) -> str | None:
+    """The host of a URL in lower case; None where there is none to be read."""
+    if not url:
+        return None
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def is_under(host: str | None, domains: Iterable[str]) -> bool:
+    """Whether the host is one of the domains or below one of them."""
+    if host is None:
+        return False
+    return any(host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains))
+
+
+def _plain(domain: str) -> str:
+    return domain.lower().strip(".")

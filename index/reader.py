@@ -1,0 +1,189 @@
+"""The reader of a corpus: searches over the generation that is current, reloaded without a failed query.
+
+    reader = IndexReader(root, "default", QuerySettings())
+    retrieval = reader.search(Query(query="how are leases renewed"), vector)
+
+Safe for threads. Every result names the generation that it came from, and comes from that one alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from contracts.errors import InvalidInput
+from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from index.arms import Search, find
+from index.facts import DocumentFacts
+from index.filters import FilterMasks
+from index.follow import Follower
+from index.generation import OpenGeneration
+from index.layout import CorpusLayout
+from index.probe import EMPTY_PROBE, Probe, raw_hit
+from index.records import Vectors
+from index.rerank import KeepOrder, Reranker
+from index.select import Selection, select
+from index.settings import QuerySettings
+from index.trust import SourceTrust
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class IndexReader:
+    """Searches one corpus. Opens nothing until it is first asked.
+
+    `on_fallback` is told when a generation is damaged and another is served in its place.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        corpus: str,
+        settings: QuerySettings,
+        reranker: Reranker | None = None,
+        clock: Callable[[], datetime] = _utc_now,
+        on_fallback: Callable[[str], None] = lambda reason: None,
+        verify_on_open: bool = True,
+    ) -> None:
+        self._settings = settings
+        self._reranker = reranker or KeepOrder()
+        self._clock = clock
+        self._trust = SourceTrust(settings.trusted_domains, settings.trusted_authors)
+        self._masks = FilterMasks()
+        self._follower = Follower(CorpusLayout(root, corpus), verify_on_open, on_fallback)
+
+    @property
+    def generation(self) -> str | None:
+        """The name of the generation that is served now."""
+        served = self._follower.latest()
+        return served.name if served else None
+
+    @property
+    def journal_offset(self) -> int:
+        """The journal offset that the served generation covers."""
+        served = self._follower.latest()
+        return served.journal_offset if served else 0
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks in the served generation."""
+        served = self._follower.latest()
+        return served.chunk_count if served else 0
+
+    @property
+    def document_count(self) -> int:
+        """Documents in the served generation."""
+        served = self._follower.latest()
+        return served.manifest.document_count if served else 0
+
+    @property
+    def model_fingerprint(self) -> str | None:
+        """The model whose vectors the served generation holds; None while it holds none."""
+        served = self._follower.latest()
+        return served.manifest.model_fingerprint if served else None
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why another generation than the current one is served; None while all is well."""
+        return self._follower.fallback_reason
+
+    def search(self, query: Query, query_vector: Vectors | None = None) -> Retrieval:
+        """The best chunks for the query, by its strategy, filters, trust threshold and token budget.
+
+        `query_vector` is float32 (d,), L2-normalised, and needed unless the strategy is `bm25`. Raises
+        `InvalidInput` without it, `Conflict` for another dimension, `Unavailable` when no generation
+        covers `minimum_journal_offset` in time, and `Corrupted` when no generation is whole.
+        """
+        started = time.perf_counter()
+        if query_vector is None and query.strategy is not Strategy.BM25:
+            raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
+        generation = self._follower.covering(query.minimum_journal_offset, self._settings.reload_timeout_seconds)
+        if generation is None:
+            return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
+        search = self._search(generation, query, query_vector)
+        selection, candidate_count = self._select(generation, query, search)
+        return Retrieval(
+            generation=generation.name,
+            journal_offset=generation.journal_offset,
+            chunks=selection.chunks,
+            metadata=self._metadata(query, started, candidate_count, selection),
+        )
+
+    def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
+        """The raw hits of both arms on a question, and how frequent each of `terms` is, from one generation."""
+        generation = self._follower.latest()
+        if generation is None:
+            return EMPTY_PROBE
+        strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
+        search = Search(query_text, query_vector, strategy, generation.alive(), is_filtered=False)
+        ranked = find(generation, search, max(top_k, self._settings.candidates), self._settings)
+        return Probe(
+            generation.name,
+            generation.journal_offset,
+            generation.chunk_count,
+            tuple(raw_hit(generation, candidate) for candidate in ranked[:top_k]),
+            _frequencies(generation, terms),
+        )
+
+    def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many chunks of the served generation each term stands, analysed as text is."""
+        generation = self._follower.latest()
+        return _frequencies(generation, terms) if generation else dict.fromkeys(terms, 0)
+
+    def document(self, document_id: str) -> DocumentFacts | None:
+        """The document's facts, or None when it is not in the served generation."""
+        generation = self._follower.latest()
+        return generation.facts(document_id) if generation else None
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that are in the served generation."""
+        found = ((document_id, self.document(document_id)) for document_id in document_ids)
+        return {document_id: facts for document_id, facts in found if facts is not None}
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the served generation holds the document."""
+        return self.document(document_id) is not None
+
+    def reload(self) -> str | None:
+        """Look at the pointer now and serve what it names; returns the name of what is served."""
+        served = self._follower.reload()
+        return served.name if served else None
+
+    def close(self) -> None:
+        """Let the collector have what was served. Searches must have ended."""
+        self._follower.close()
+
+    def _search(self, generation: OpenGeneration, query: Query, vector: Vectors | None) -> Search:
+        masks = self._masks.over(generation, query.filters)
+        return Search(query.query, vector, query.strategy, masks, query.filters != type(query.filters)())
+
+    def _select(self, generation: OpenGeneration, query: Query, search: Search) -> tuple[Selection, int]:
+        """Look deeper while distrust, not want of candidates, leaves the list short."""
+        depth = max(self._settings.candidates, query.top_k, self._reranker.depth)
+        while True:
+            ranked = find(generation, search, depth, self._settings)
+            selection = select(generation, query, ranked, self._trust, self._reranker, self._clock())
+            is_short = len(selection.chunks) + selection.budget_dropped < query.top_k
+            if not (is_short and selection.trust_dropped and len(ranked) >= depth):
+                return selection, len(ranked)
+            depth *= 4
+
+    def _metadata(
+        self, query: Query, started: float, candidate_count: int = 0, selection: Selection | None = None
+    ) -> RetrievalMetadata:
+        return RetrievalMetadata(
+            strategy=query.strategy,
+            fusion=self._settings.fusion if query.strategy is Strategy.HYBRID else "none",
+            duration_ms=(time.perf_counter() - started) * 1e3,
+            total_candidates=candidate_count,
+            trust_dropped=selection.trust_dropped if selection else 0,
+            budget_dropped=selection.budget_dropped if selection else 0,
+        )
+
+
+def _frequencies(generation: OpenGeneration, terms: Sequence[str]) -> dict[str, int]:
+    return {term: min(generation.terms.document_frequency(term), generation.chunk_count) for term in terms}

@@ -1,0 +1,200 @@
+"""The term index: BM25 over text, title, headings and identifiers, on Tantivy.
+
+It stores no bodies: a hit is a chunk number from a fast field. Questions become plain term queries, so
+no character of a user's text is query syntax, and the number of terms is bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tantivy
+from tantivy import Occur, Query
+
+from contracts.errors import Corrupted, Unavailable
+from index.identifiers import identifier_query_terms
+from index.words import STOP_WORDS, analyse, code_analyzer, content_terms, prose_analyzer
+
+_PROSE = "sluice_prose"
+_CODE = "sluice_code"
+_STOPPED = frozenset(STOP_WORDS)
+Hit = tuple[int, float]
+"""A chunk number and its BM25 score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boosts:
+    """Weights of the fields, text being 1, and the most terms of a question to search."""
+
+    title: float
+    headings: float
+    code: float
+    max_terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TermEntry:
+    """A chunk as the term index takes it in."""
+
+    number: int
+    document_key: int
+    title: str
+    headings: str
+    text: str
+    code: str
+
+
+class TermWriter:
+    """The writer's own term index in `folder`. One at a time; the caller holds the writer lock."""
+
+    def __init__(self, folder: Path, heap_bytes: int) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._index = tantivy.Index(_schema(), path=str(folder))
+        self._index.register_tokenizer(_PROSE, prose_analyzer())
+        self._index.register_tokenizer(_CODE, code_analyzer())
+        self._writer = self._index.writer(heap_size=heap_bytes, num_threads=1)
+        self._is_dirty = False
+
+    def add(self, entries: Iterable[TermEntry]) -> None:
+        """Add chunks; they are found after `commit`. Raises `Unavailable` when the disk refuses."""
+        for entry in entries:
+            document = tantivy.Document()
+            document.add_unsigned("number", entry.number)
+            document.add_text("document", f"{entry.document_key:032x}")
+            for field in ("title", "headings", "text", "code"):
+                value = getattr(entry, field)
+                if value:
+                    document.add_text(field, value)
+            with _disk_may_refuse():
+                self._writer.add_document(document)
+            self._is_dirty = True
+
+    def remove(self, document_key: int) -> None:
+        """Remove the chunks of a document that were added before."""
+        self._writer.delete_documents_by_term("document", f"{document_key:032x}")
+        self._is_dirty = True
+
+    def commit(self) -> None:
+        """Make everything so far findable. Raises `Unavailable` when the disk refuses."""
+        if self._is_dirty or not (self._folder / "meta.json").exists():
+            with _disk_may_refuse():
+                self._writer.commit()
+            self._is_dirty = False
+
+    def close(self) -> None:
+        """Let background merges end. The writer cannot be used after this."""
+        with contextlib.suppress(ValueError):  # one that has failed has no merges left to wait for
+            self._writer.wait_merging_threads()
+
+
+@contextlib.contextmanager
+def _disk_may_refuse() -> Iterator[None]:
+    """Tantivy reports a failed write as a plain `ValueError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise Unavailable(f"the term index cannot be written: {error}") from error
+
+
+class TermIndex:
+    """A committed term index opened for reading. Safe for threads. Raises `Corrupted` if it does not open."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._index = tantivy.Index.open(str(folder))
+            self._searcher = self._index.searcher()
+        except ValueError as error:
+            raise Corrupted(f"the term index in {folder} does not open: {error}") from error
+        self._schema = self._index.schema
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks alive."""
+        return self._searcher.num_docs
+
+    def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
+        """The best `limit` chunks for a question, best first; among the numbers in `only` when given.
+
+        The score is the sum of BM25 over fields and terms, each weighted by its boost.
+        """
+        clauses = self._clauses(text, boosts)
+        if not clauses or limit < 1:
+            return []
+        query = Query.boolean_query([(Occur.Should, clause) for clause in clauses])
+        if only is not None:
+            chosen = Query.const_score_query(Query.term_set_query(self._schema, "number", list(only)), 0.0)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, chosen)])
+        hits = self._searcher.search(query, limit, count=False).hits
+        numbers = self._searcher.fast_field_values("number", [address for _, address in hits])
+        return [(int(number or 0), score) for number, (score, _) in zip(numbers, hits, strict=True)]
+
+    def document_frequency(self, term: str) -> int:
+        """In how many chunks `term` stands, by its rarest part, in text, title or headings.
+
+        Chunks that were replaced count until their segment is merged.
+        """
+        parts = analyse(term)
+        return min((self._frequency(part) for part in parts), default=0)
+
+    def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
+        terms = content_terms(text)
+        if len(terms) > boosts.max_terms:
+            terms = sorted(terms, key=self._rarity)[: boosts.max_terms]
+        fields = (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings))
+        clauses = [self._term(field, term, boost) for term in terms for field, boost in fields]
+        code_terms = (term for term in identifier_query_terms(text) if term not in _STOPPED)
+        chosen = list(dict.fromkeys(code_terms))[: boosts.max_terms]
+        clauses += [self._term("code", term, boosts.code) for term in chosen]
+        return [clause for clause in clauses if clause is not None]
+
+    def _term(self, field: str, term: str, boost: float) -> Query | None:
+        """A clause, or None where it could add nothing."""
+        if boost == 0 or self._searcher.doc_freq(field, term) == 0:
+            return None
+        query = Query.term_query(self._schema, field, term, "freq")
+        return query if boost == 1.0 else Query.boost_query(query, boost)
+
+    def _frequency(self, term: str) -> int:
+        return max(self._searcher.doc_freq(field, term) for field in ("text", "title", "headings"))
+
+    def _rarity(self, term: str) -> int:
+        """Rarest first, but what nobody wrote last."""
+        return self._searcher.doc_freq("text", term) or self._searcher.num_docs + 1
+
+
+def committed_files(folder: Path) -> tuple[bytes, list[str]]:
+    """The bytes of `meta.json` and the immutable files it stands for.
+
+    A background merge may replace files at any time: when one of them is gone, read again.
+    """
+    meta = (folder / "meta.json").read_bytes()
+    present = os.listdir(folder)
+    names: list[str] = []
+    for segment in json.loads(meta)["segments"]:
+        stem = segment["segment_id"].replace("-", "")
+        names += [name for name in present if name.startswith(f"{stem}.") and not name.endswith(".del")]
+        if segment["deletes"] is not None:
+            names.append(f"{stem}.{segment['deletes']['opstamp']}.del")
+    return meta, names
+
+
+def write_meta(folder: Path, meta: bytes, names: Sequence[str]) -> None:
+    """Make a folder with linked files a term index that can be written: its meta file and managed list."""
+    (folder / ".managed.json").write_text(json.dumps(["meta.json", *names]))
+    (folder / "meta.json").write_bytes(meta)
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("number", indexed=True, fast=True)
+    builder.add_text_field("document", tokenizer_name="raw", index_option="basic")
+    for field in ("title", "headings", "text"):
+        builder.add_text_field(field, tokenizer_name=_PROSE, index_option="freq")
+    builder.add_text_field("code", tokenizer_name=_CODE, index_option="freq")
+    return builder.build()

@@ -1,0 +1,197 @@
+"""The warm browser of a crawl worker: many threads ask, one Chromium renders.
+
+Playwright is bound to one event loop, so one thread of ours runs that loop and everything else hands
+it work. Promises: nothing starts before the first page is asked for; at most `browser_pages` pages at
+a time; a browser that crashed, grew old or rendered enough is replaced; a browser whose sandbox is
+not on renders nothing; after `close` no process of it is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Playwright, async_playwright
+
+from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
+from ingest.rendering import Rendered, RenderRequest, render_page
+from ingest.settings import CrawlSettings
+from ingest.warm_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
+
+__all__ = ["Browser", "Rendered"]
+
+T = TypeVar("T")
+
+
+class Browser:
+    """Renders pages for any number of threads. Close it when done; a closed one cannot be used again."""
+
+    def __init__(self, settings: CrawlSettings) -> None:
+        self._settings = settings
+        self._guard = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._playwright: Playwright | None = None
+        self._warm: WarmBrowser | None = None
+        self._every: list[WarmBrowser] = []
+        self._slots = asyncio.Semaphore(settings.browser_pages)
+        self._launching = asyncio.Lock()
+
+    def render(self, url: str, *, proxy_url: str, user_agent: str, timeout_seconds: float, max_bytes: int) -> Rendered:
+        """The page at `url` after its scripts ran, fetched through the proxy alone.
+
+        Waits at most `timeout_seconds` for its turn and takes at most as long again; starting a browser,
+        when there is none, comes on top.
+
+        Raises:
+            InvalidInput: not an http(s) address, or one that leads to a download.
+            InvalidSetting: there is no Chromium; says how to get one.
+            PolicyRefused: rule `sandbox`: Chromium's sandbox is not on.
+            BudgetExhausted: the HTML is larger than `max_bytes`.
+            Overloaded: no page became free in time.
+            TimedOut: the page took longer than `timeout_seconds`.
+            Unavailable: the site, the way to it, or the browser failed.
+        """
+        if urlsplit(url).scheme not in {"http", "https"}:
+            raise InvalidInput("url", f"{url} is not an http or https address")
+        request = RenderRequest(url, proxy_url, user_agent, timeout_seconds, max_bytes)
+        patience_seconds = 2 * (timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
+        return self._await(self._render(request), patience_seconds)
+
+    def assert_sandboxed(self) -> Path:
+        """Start the browser if need be, prove that its renderers are confined, and say which binary it is.
+
+        Raises:
+            InvalidSetting: there is no Chromium.
+            PolicyRefused: rule `sandbox`; says what is missing and what lifts it.
+        """
+        return self._await(self._current(), LAUNCH_SECONDS + CLOSE_SECONDS).binary
+
+    def close(self) -> None:
+        """End the browser, its processes and the thread. Pages under way fail. May be called again."""
+        with self._guard:
+            self._closed, loop, thread = True, self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        try:
+            asyncio.run_coroutine_threadsafe(self._shut_down(), loop).result(2 * CLOSE_SECONDS)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    # The thread and its loop.
+
+    def _await(self, work: Coroutine[Any, Any, T], patience_seconds: float) -> T:
+        future = self._submit(work)
+        try:
+            return future.result(patience_seconds)
+        except FutureTimeoutError as error:
+            future.cancel()
+            raise TimedOut(f"the browser did not answer within {patience_seconds:g} s") from error
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        with self._guard:
+            if self._closed:
+                work.close()
+                raise Unavailable("the browser is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="browser", daemon=True)
+                self._thread.start()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    # What runs on the loop.
+
+    async def _render(self, request: RenderRequest) -> Rendered:
+        try:
+            await asyncio.wait_for(self._slots.acquire(), request.timeout_seconds)
+        except TimeoutError as error:
+            raise Overloaded(f"{request.url}: every page of the browser is busy") from error
+        try:
+            return await self._render_or_relaunch(request)
+        finally:
+            self._slots.release()
+
+    async def _render_or_relaunch(self, request: RenderRequest) -> Rendered:
+        """Render; once more in a new browser when this one died under the page."""
+        warm = await self._current()
+        try:
+            return await self._render_in(warm, request)
+        except TimedOut:
+            raise
+        except Unavailable:
+            if self._closed or not warm.retired:
+                raise
+        return await self._render_in(await self._current(), request)
+
+    async def _render_in(self, warm: WarmBrowser, request: RenderRequest) -> Rendered:
+        warm.pages_open += 1
+        warm.pages_served += 1
+        try:
+            return await render_page(warm.engine, request)
+        except Unavailable:  # the page's fault, or the browser's?
+            warm.retired = warm.retired or not await warm.responds()
+            raise
+        finally:
+            warm.pages_open -= 1
+            if warm.retired and not warm.pages_open:
+                await warm.end()
+
+    async def _current(self) -> WarmBrowser:
+        """The warm browser, or a new one where it is spent."""
+        async with self._launching:
+            if self._warm is not None and self._warm.is_spent(self._settings):
+                await self._retire(self._warm)
+                self._warm = None
+            if self._warm is None:
+                self._warm = await self._launch()
+            return self._warm
+
+    async def _launch(self) -> WarmBrowser:
+        try:
+            warm = await launch(await self._driver(), self._settings)
+        except Unavailable:
+            await self._drop_driver()  # it may be the driver that died: the next try begins with a new one
+            raise
+        self._every = [*(other for other in self._every if not other.ended), warm]
+        return warm
+
+    async def _driver(self) -> Playwright:
+        if self._playwright is None:
+            try:
+                self._playwright = await async_playwright().start()
+            except Exception as error:  # Playwright raises nothing narrower when its driver does not come up
+                raise Unavailable(f"Playwright's driver did not start: {error}") from error
+        return self._playwright
+
+    async def _drop_driver(self) -> None:
+        playwright, self._playwright = self._playwright, None
+        if playwright is not None:
+            with suppress(PlaywrightError, TimeoutError):  # a dead one cannot be asked to stop
+                await asyncio.wait_for(playwright.stop(), CLOSE_SECONDS)
+
+    async def _retire(self, warm: WarmBrowser) -> None:
+        """End it now, or when its last page is done."""
+        warm.retired = True
+        if not warm.pages_open or not warm.engine.is_connected():
+            await warm.end()
+
+    async def _shut_down(self) -> None:
+        for warm in self._every:
+            await warm.end()
+        await self._drop_driver()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)

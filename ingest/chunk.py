@@ -1,0 +1,134 @@
+"""Splits a document into the passages that are embedded, ranked and cited.
+
+Promises: the same document gives the same chunks with the same ids; every word of the text is in a
+chunk; no chunk is empty; a chunk and its breadcrumb fit the embedding model's window together; lines
+are 1-based and inclusive in the text that was chunked, for source code in the file itself.
+
+A text is encoded once for all counting. What fits is never split, so the splitters, which encode again,
+only see what is too large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from tokenizers import Tokenizer
+
+from contracts.document import Chunk, ChunkedDocument, Document, Provenance, sha256_text
+from ingest.breadcrumb import Breadcrumbs
+from ingest.code import Code, line_starts
+from ingest.extract import extract, extract_text
+from ingest.extracted import Extracted
+from ingest.language import natural_language
+from ingest.passage import Passage, bounded, trimmed
+from ingest.prose import Prose
+from ingest.sections import sections_of
+from ingest.settings import ChunkSettings
+from ingest.splitters import Splitters
+from ingest.tokens import TokenSpans
+
+_CHARS_PER_TOKEN = 16
+"""No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""
+
+
+def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> ChunkedDocument:
+    """Extract `document` where its medium needs it, and split it. No text: no chunks.
+
+    Raises InvalidInput for a medium that is not supported or a damaged body.
+    """
+    if document.data is not None:
+        extracted = extract(document.data, document.media_type, url=document.url or document.file_path)
+    else:
+        text, path = document.text or "", document.file_path
+        extracted = extract_text(text, document.media_type, url=document.url, path=path)
+    title = document.title or extracted.title
+    breadcrumbs = Breadcrumbs(title, settings, tokenizer)
+    language = extracted.code_language or extracted.language or natural_language(extracted.text)
+    return ChunkedDocument(
+        document_id=document.id,
+        checksum=sha256_text(f"{normalised(title or '')}\n{normalised(extracted.text)}"),
+        url=document.url,
+        file_path=document.file_path,
+        title=breadcrumbs.title,
+        language=language,
+        metadata=document.metadata,
+        provenance=_provenance(document.provenance, extracted),
+        chunks=_chunks(document, extracted, language, breadcrumbs, settings, tokenizer),
+    )
+
+
+def normalised(text: str) -> str:
+    """NFC with runs of white space collapsed: what two spellings of the same passage have in common."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def chunk_id_for(source: str, normalised_text: str, occurrence: int) -> str:
+    """32 hex characters of SHA-256 over the source, the passage and how often it came before in the document."""
+    key = f"{source}\0{normalised_text}\0{occurrence}"
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _chunks(
+    document: Document,
+    extracted: Extracted,
+    language: str | None,
+    breadcrumbs: Breadcrumbs,
+    settings: ChunkSettings,
+    tokenizer: Tokenizer,
+) -> tuple[Chunk, ...]:
+    text = extracted.text
+    if not text.strip():
+        return ()
+    spans = TokenSpans(text, tokenizer)
+    lines = line_starts(text)
+    seen: Counter[str] = Counter()
+    chunks: list[Chunk] = []
+    for passage in _passages(extracted, spans, breadcrumbs, settings, _splitters(tokenizer, settings.overlap_tokens)):
+        part = text[passage.start : passage.end]
+        identity = normalised(part)
+        chunk = Chunk(
+            chunk_id=chunk_id_for(document.source, identity, seen[identity]),
+            document_id=document.id,
+            ordinal=len(chunks),
+            text=part,
+            start_line=bisect_right(lines, passage.start),
+            end_line=bisect_right(lines, passage.end - 1),
+            section_path=breadcrumbs.path(passage.section_path),
+            symbol_path=passage.symbol_path,
+            language=language,
+            token_estimate=spans.count(passage.start, passage.end),
+            checksum=sha256_text(part),
+        )
+        seen[identity] += 1
+        chunks.append(chunk)
+    return tuple(chunks)
+
+
+def _passages(
+    extracted: Extracted, spans: TokenSpans, breadcrumbs: Breadcrumbs, settings: ChunkSettings, splitters: Splitters
+) -> Iterator[Passage]:
+    text, language = extracted.text, extracted.code_language
+    if language:
+        found = Code(text, language, spans, breadcrumbs, splitters).passages(settings.code_pack_tokens)
+    else:
+        prose = Prose(text, extracted.form, spans, breadcrumbs, splitters)
+        found = prose.passages(sections_of(text, extracted.form))
+    found = trimmed(found, text, keep_indent=language is not None)
+    return bounded(found, text, _CHARS_PER_TOKEN * settings.max_tokens)
+
+
+@lru_cache(maxsize=4)
+def _splitters(tokenizer: Tokenizer, overlap_tokens: int) -> Splitters:
+    return Splitters(tokenizer, overlap_tokens)
+
+
+def _provenance(provenance: Provenance, extracted: Extracted) -> Provenance:
+    """What the document says of itself fills what its source did not say."""
+    facts = {"published_at": extracted.published_at, "author": extracted.author}
+    missing = {name: fact for name, fact in facts.items() if fact and getattr(provenance, name) is None}
+    return provenance.model_copy(update=missing) if missing else provenance

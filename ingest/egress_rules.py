@@ -1,0 +1,160 @@
+"""What may be reached: pure checks on names, ports and addresses, without a socket.
+
+`EgressRules` judges a host and port before its name is resolved, `check_address` judges every address
+the name resolves to. An address is refused unless it is globally routable by the IANA special-purpose
+registries (RFC 6890 and successors), and so is every IPv4 address that an IPv6 address carries inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+import ada_url
+
+from ingest.settings import EgressSettings
+from ingest.url import within_domains
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One request that was not let out: whither, by which rule, and why in one sentence."""
+
+    host: str
+    port: int
+    rule: str
+    detail: str
+
+
+class EgressRules:
+    """The owner's rules for host names and ports."""
+
+    def __init__(self, settings: EgressSettings) -> None:
+        self._settings = settings
+        self._allowed = frozenset(_split_entry(entry) for entry in settings.allow)
+
+    def check_host(self, host: str, port: int) -> Refusal | None:
+        """Why `host` and `port` may not be reached, or None. Rules: `host`, `domain`, `port`."""
+        name = canonical_host(host)
+        if name is None:
+            return Refusal(host, port, "host", "not a host name or address")
+        if within_domains(name, self._settings.deny_domains):
+            return Refusal(name, port, "domain", f"{name} is on the list of denied domains")
+        if self.is_listed(name, port):
+            return None
+        allowed = self._settings.allow_domains
+        if allowed and not within_domains(name, allowed):
+            return Refusal(name, port, "domain", f"{name} is not on the list of allowed domains")
+        if port not in self._settings.ports:
+            return Refusal(name, port, "port", f"port {port} is not open")
+        return None
+
+    def is_listed(self, host: str, port: int) -> bool:
+        """Whether `host:port` is an explicit exception, so that its address need not be global."""
+        return (canonical_host(host), port) in self._allowed
+
+    def check_addresses(self, host: str, port: int, addresses: tuple[str, ...]) -> Refusal | None:
+        """Why the addresses that `host` resolved to may not be dialled, or None: one bad one refuses all."""
+        if not addresses:
+            return Refusal(host, port, "address", f"{host} has no address")
+        if self.is_listed(host, port):
+            return None
+        problems = (check_address(address) for address in addresses)
+        problem = next((found for found in problems if found), None)
+        return Refusal(host, port, "address", problem) if problem else None
+
+
+def check_address(address: str) -> str | None:
+    """Why `address` is not globally routable, or None when it is."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return f"{address} is not an address"
+    if isinstance(parsed, IPv4Address):
+        return None if _is_global_ipv4(parsed) else f"{parsed} is not globally routable"
+    for inner in _embedded_ipv4(parsed):
+        if not _is_global_ipv4(inner):
+            return f"{parsed} carries {inner}, which is not globally routable"
+    if parsed.scope_id is None and (_is_global_ipv6(parsed) or parsed.ipv4_mapped or parsed in NAT64):
+        return None
+    return f"{parsed} is not globally routable"
+
+
+def canonical_host(host: str) -> str | None:
+    """`host` as a browser reads it (`0x7f.1` is `127.0.0.1`), without brackets and final dot; None if invalid."""
+    text = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    if not text or any(character in text for character in "/\\?#@%\t\r\n "):
+        return None
+    try:
+        parsed = ada_url.URL(f"http://{text}/")
+    except (ValueError, UnicodeError):
+        return None
+    name: str = parsed.hostname.strip("[]").rstrip(".")
+    return None if parsed.port or not name else name
+
+
+NAT64 = IPv6Network("64:ff9b::/96")
+_TEREDO = IPv6Network("2001::/32")
+_SIX_TO_FOUR = IPv6Network("2002::/16")
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+
+_SPECIAL_IPV4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",
+        "169.254.0.0/16",  # link-local; cloud metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+)
+_SPECIAL_IPV6 = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments, Teredo and ORCHID among them
+        "2001:db8::/32",
+        "2002::/16",  # 6to4 is retired; its relays are anybody's
+        "3fff::/20",
+    )
+)
+
+
+def _is_global_ipv4(address: IPv4Address) -> bool:
+    return address.is_global and not any(address in network for network in _SPECIAL_IPV4)
+
+
+def _is_global_ipv6(address: IPv6Address) -> bool:
+    return address in _GLOBAL_UNICAST and address.is_global and not any(address in network for network in _SPECIAL_IPV6)
+
+
+def _embedded_ipv4(address: IPv6Address) -> Iterator[IPv4Address]:
+    """Every IPv4 address inside: mapped, compatible, NAT64, 6to4, Teredo (server and client), ISATAP."""
+    packed = address.packed
+    if address.ipv4_mapped or address in NAT64 or (not any(packed[:12]) and int(address) > 1):
+        yield IPv4Address(packed[12:])
+    if address in _SIX_TO_FOUR:
+        yield IPv4Address(packed[2:6])
+    if address in _TEREDO:
+        yield IPv4Address(packed[4:8])
+        yield IPv4Address(bytes(byte ^ 0xFF for byte in packed[12:]))
+    if packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe"):
+        yield IPv4Address(packed[12:])
+
+
+def _split_entry(entry: str) -> tuple[str | None, int]:
+    host, _, port = entry.rpartition(":")
+    return canonical_host(host), int(port)

@@ -1,0 +1,74 @@
+"""What an embedder is: texts in, unit vectors out, with a fingerprint that says which vectors may be mixed.
+
+Two embedders have the same fingerprint exactly where the same text gets the same vector (up to
+rounding) from both. An index holds vectors of one fingerprint; whoever embeds for it names that
+fingerprint and gets vectors of it or an error, never vectors of another model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import Conflict, Unavailable
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """The vectors of a list of texts, and what they cost.
+
+    `vectors` has shape (texts, dimension), rows of length 1, row i for text i. `tokens` and
+    `cost_usd` count what was computed now; a text answered from a cache costs nothing and is
+    counted in `cache_hits` instead.
+    """
+
+    vectors: Vectors
+    fingerprint: str
+    tokens: int = 0
+    cost_usd: float = 0.0
+    cache_hits: int = 0
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length 1. Safe to share between threads."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the vectors that `embed` gives when nothing else is required."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Columns of those vectors."""
+        ...
+
+    def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
+        """Vectors of `required_fingerprint`, or of this embedder's own where None (an index still without vectors).
+
+        Raises Conflict where no configured model gives such vectors, and Unavailable (or its
+        children) where the one that does is out of reach.
+        """
+        ...
+
+
+def require_fingerprint(own: str, required: str | None) -> None:
+    """Refuse to embed for an index that was built with another model. Raises Conflict."""
+    if required is not None and required != own:
+        raise Conflict(
+            f"the index was built with the embedding model {required}, and {own} cannot add to it or search it: "
+            "configure the former model again, or embed the corpus anew"
+        )
+
+
+def unit_rows(vectors: Vectors) -> Vectors:
+    """Each row divided by its length. Raises Unavailable for a row without a direction (zero, NaN, infinite)."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    if not (np.isfinite(lengths) & (lengths > 0)).all():
+        raise Unavailable("the embedding model gave a vector without a direction (zero, or not a number)")
+    return np.ascontiguousarray(vectors / lengths, dtype=np.float32)

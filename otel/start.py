@@ -1,0 +1,99 @@
+"""Telemetry of one process: `start` once when it begins, `shutdown` when it ends.
+
+A forked child calls `start` itself (Celery: in `worker_process_init`), else its spans carry its
+parent's name, and `shutdown` before it exits (in `worker_process_shutdown`), else its last spans are
+lost. Spans always go to the instance's local store; with an OTLP endpoint also there. Both happen in
+background threads with short time limits: a collector that is down costs spans, never work.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+from otel import context, logs
+from otel.exporter import StoreExporter
+from otel.settings import TelemetrySettings
+from otel.spans import SpanStore
+
+STORE_DELAY_MS = 200
+"""How long a finished span may wait for its batch: short, so that `sluice trace` shows a run that just ended."""
+OTLP_DELAY_MS = 1_000
+OTLP_TIMEOUT_SECONDS = 3.0
+"""One attempt to deliver a batch to the collector, its retries included."""
+FLUSH_TIMEOUT_MS = 3_000
+"""How long `flush` and `shutdown` wait for the last spans."""
+QUEUE_SPANS = 8_192
+"""Spans waiting for export; beyond it the oldest are dropped. About 8 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    provider: TracerProvider
+    process_id: int
+
+
+_running: _Running | None = None
+
+
+def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance: str) -> None:
+    """Begin logs and traces of this process as `service`. A second call in the same process does nothing.
+
+    It never fails for what may be mended later: a store that cannot be written is counted, a collector
+    that does not answer is logged, and both are survived.
+    """
+    global _running
+    if _running and _running.process_id == os.getpid():
+        return
+    logs.configure(service, settings)
+    # ALWAYS_ON: the local store must have the run even when the calling agent does not sample its own trace.
+    provider = TracerProvider(sampler=ALWAYS_ON, resource=_resource(service, instance))
+    store = StoreExporter(SpanStore.in_dir(data_dir), settings.span_retention_hours)
+    provider.add_span_processor(
+        BatchSpanProcessor(store, max_queue_size=QUEUE_SPANS, schedule_delay_millis=STORE_DELAY_MS)
+    )
+    if settings.otlp_endpoint:
+        provider.add_span_processor(_otlp_processor(settings.otlp_endpoint))
+    context.use_provider(provider)
+    _running = _Running(provider, os.getpid())
+
+
+def flush() -> None:
+    """Wait, briefly, until the spans ended so far are in the store and at the collector."""
+    if _running and _running.process_id == os.getpid():
+        _running.provider.force_flush(FLUSH_TIMEOUT_MS)
+
+
+def shutdown() -> None:
+    """Flush and stop this process's telemetry; harmless when it was never started."""
+    global _running
+    running, _running = _running, None
+    if running and running.process_id == os.getpid():
+        context.use_provider(None)
+        running.provider.force_flush(FLUSH_TIMEOUT_MS)
+        running.provider.shutdown()
+
+
+def _resource(service: str, instance: str) -> Resource:
+    return Resource.create(
+        {
+            "service.name": service,
+            "service.namespace": instance,
+            "service.instance.id": f"{os.uname().nodename}:{os.getpid()}",
+            "process.pid": os.getpid(),
+        }
+    )
+
+
+def _otlp_processor(endpoint: str) -> BatchSpanProcessor:
+    # Imported here: a fifth of this package's import time, and most installations have no collector.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=OTLP_TIMEOUT_SECONDS)
+    return BatchSpanProcessor(exporter, max_queue_size=QUEUE_SPANS, schedule_delay_millis=OTLP_DELAY_MS)

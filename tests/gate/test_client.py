@@ -1,0 +1,220 @@
+"""The Python client, against a server that is played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import stamina
+
+from contracts import errors
+from contracts.api import RunAccepted, RunView, SubmittedDocument
+from gate.client import SluiceClient
+
+RUN = {
+    "run_id": "run_1",
+    "kind": "gate",
+    "corpus": "default",
+    "status": "finished",
+    "created_at": "2026-03-01T12:00:00Z",
+}
+ACCEPTED = {"run_id": "run_1", "status": "open"}
+RETRIEVAL = {
+    "generation": "g1",
+    "journal_offset": 3,
+    "chunks": [],
+    "metadata": {"strategy": "hybrid", "fusion": "rrf", "duration_ms": 1.5, "total_candidates": 0},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_waiting() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=3):
+        yield
+
+
+class Server:
+    """Answers with what it was given, and remembers what it was asked."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self._answers = list(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def client(self, **fields: Any) -> SluiceClient:
+        return SluiceClient("http://test", transport=httpx.MockTransport(self), **fields)
+
+
+def reply(body: Any, status: int = 200, **headers: str) -> httpx.Response:
+    return httpx.Response(status, json=body, headers=headers)
+
+
+def test_a_finished_run_comes_back_when_waited_for() -> None:
+    server = Server(reply(RUN))
+    found = server.client().gate("how does heapq work", corpus="python", seeds=("https://docs.python.org/3/",))
+    assert isinstance(found, RunView)
+    assert json.loads(server.requests[0].content) == {
+        "query": "how does heapq work",
+        "corpus": "python",
+        "wait": True,
+        "seeds": ["https://docs.python.org/3/"],
+    }
+
+
+def test_an_accepted_run_comes_back_when_not_waited_for() -> None:
+    assert isinstance(Server(reply(ACCEPTED, 202)).client().gate("why", wait=False), RunAccepted)
+
+
+def test_waiting_outlasts_the_runs_deadline() -> None:
+    server = Server(reply(RUN))
+    server.client(timeout_seconds=5).gate("why", deadline_seconds=120)
+    assert server.requests[0].extensions["timeout"]["read"] == 125
+
+
+def test_a_call_that_is_tried_again_carries_the_same_key() -> None:
+    server = Server(httpx.ReadError("reset"), httpx.ConnectError("refused"), reply(RUN))
+    server.client().gate("why")
+    keys = {request.headers["Idempotency-Key"] for request in server.requests}
+    assert (len(server.requests), len(keys)) == (3, 1)
+
+
+def test_two_calls_carry_two_keys_and_a_given_key_is_used() -> None:
+    server = Server(reply(RUN), reply(RUN), reply(RUN))
+    client = server.client()
+    client.gate("why")
+    client.gate("why")
+    client.gate("why", idempotency_key="mine")
+    first, second, third = (request.headers["Idempotency-Key"] for request in server.requests)
+    assert first != second
+    assert third == "mine"
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [(httpx.ConnectError("refused"), errors.Unavailable), (httpx.ReadTimeout("late"), errors.TimedOut)],
+)
+def test_a_server_that_does_not_answer_is_unavailable(failure: Exception, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        Server(failure, failure, failure).client().run("run_1")
+
+
+def test_a_wrong_field_is_named_before_anything_travels() -> None:
+    server = Server()
+    with pytest.raises(errors.InvalidInput, match="top_k"):
+        server.client().gate("why", top_k=0)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (422, "invalid_input", errors.InvalidInput),
+        (404, "not_found", errors.NotFound),
+        (409, "conflict", errors.Conflict),
+        (403, "forbidden", errors.Forbidden),
+        (403, "policy_refused", errors.PolicyRefused),
+        (429, "budget_exhausted", errors.BudgetExhausted),
+        (429, "overloaded", errors.Overloaded),
+        (503, "unavailable", errors.Unavailable),
+        (504, "timed_out", errors.TimedOut),
+        (500, "corrupted", errors.Corrupted),
+        (418, "something_new", errors.InvalidInput),
+    ],
+)
+def test_a_problem_is_the_error_it_was(status: int, code: str, kind: type[Exception]) -> None:
+    problem = {"code": code, "message": "what is wrong", "field": "corpus"}
+    with pytest.raises(kind, match="what is wrong") as raised:
+        Server(reply(problem, status)).client().query("why")
+    assert type(raised.value) is kind
+
+
+def test_a_problem_keeps_its_field_and_remedy() -> None:
+    problem = {"code": "invalid_input", "message": "not known", "field": "profile", "remedy": "one of default, code"}
+    with pytest.raises(errors.InvalidInput) as raised:
+        Server(reply(problem, 422)).client().gate("why")
+    assert (raised.value.field, raised.value.problem, raised.value.remedy) == (
+        "profile",
+        "not known",
+        "one of default, code",
+    )
+
+
+def test_an_overloaded_server_says_when_to_come_back() -> None:
+    problem = {"code": "overloaded", "message": "full"}
+    with pytest.raises(errors.Overloaded) as raised:
+        Server(reply(problem, 429, **{"Retry-After": "7"})).client().gate("why")
+    assert raised.value.retry_after_seconds == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(502, errors.Unavailable), (401, errors.Forbidden), (400, errors.InvalidInput)]
+)
+def test_an_error_without_a_problem_goes_by_its_status(status: int, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="<html>"):
+        Server(httpx.Response(status, text="<html>")).client().run("run_1")
+
+
+def test_an_answer_that_is_no_answer_is_refused() -> None:
+    with pytest.raises(errors.Unavailable, match="RunView"):
+        Server(reply({"hello": "world"})).client().run("run_1")
+
+
+def test_the_key_travels_as_a_bearer_token() -> None:
+    server = Server(reply(RUN))
+    server.client(api_key="secret").run("run_1")
+    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+
+
+Call = Callable[[SluiceClient], object]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "line"),
+    [
+        (lambda client: client.run("run 1/x"), reply(RUN), "GET /v1/runs/run%201%2Fx"),
+        (lambda client: client.query("why", top_k=3), reply(RETRIEVAL), "POST /v1/query"),
+        (
+            lambda client: client.add_documents([{"url": "https://a.example"}]),
+            reply(ACCEPTED, 202),
+            "POST /v1/documents",
+        ),
+        (
+            lambda client: client.add_documents([SubmittedDocument(id="a", text="b")]),
+            reply(ACCEPTED, 202),
+            "POST /v1/documents",
+        ),
+        (
+            lambda client: client.delete_document("https://a.example/x?y#z", "notes"),
+            reply(ACCEPTED, 202),
+            "DELETE /v1/documents/https%3A%2F%2Fa.example%2Fx%3Fy%23z?corpus=notes",
+        ),
+        (
+            lambda client: client.feedback("run_1", outcome="success"),
+            reply({"run_id": "run_1"}, 202),
+            "POST /v1/feedback",
+        ),
+        (lambda client: client.health(), reply({"ok": False, "version": "0", "checks": {}}, 503), "GET /healthz"),
+    ],
+)
+def test_every_call_goes_to_its_route(call: Call, answer: httpx.Response, line: str) -> None:
+    server = Server(answer)
+    call(server.client())
+    (request,) = server.requests
+    assert f"{request.method} {request.url.raw_path.decode()}" == line
+
+
+def test_events_come_from_the_runs_stream() -> None:
+    answer = httpx.Response(404, json={"code": "not_found", "message": "no run"})
+    server = Server(answer)
+    with pytest.raises(errors.NotFound):
+        list(server.client().events("run_1", after="3"))
+    assert server.requests[0].headers["Last-Event-ID"] == "3"

@@ -1,0 +1,81 @@
+"""What kind of question it is, and whether its answer changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.intent import classify, years_in
+from gate.profile import load_profiles
+
+DEFAULT = load_profiles()["default"]
+EVEN = dict.fromkeys(DEFAULT.intents, 0.3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "who is the current prime minister of Norway",
+        "what is the latest release of the compiler",
+        "who has the most titles of all time",
+        "what is the population of Oslo",
+        "what happened today in parliament",
+    ],
+)
+def test_time_words_make_a_question_time_sensitive(query: str) -> None:
+    assert classify(query, EVEN, 2026, DEFAULT).time_sensitive
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "who wrote the first opera",
+        "when was the bridge built",
+        "who won the cup in 1987",
+        "when does season 4 episode 12 come out",
+        "what is the meaning of entropy",
+    ],
+)
+def test_questions_about_the_past_are_not(query: str) -> None:
+    assert not classify(query, EVEN, 2026, DEFAULT).time_sensitive
+
+
+def test_a_time_bound_intent_alone_makes_a_question_time_sensitive() -> None:
+    assert classify("the governor of the state", {**EVEN, "office_holder": 0.8}, 2026, DEFAULT).time_sensitive
+
+
+def test_the_intent_is_of_the_sort_that_the_sensitivity_says() -> None:
+    near = {**EVEN, "factual": 0.6, "office_holder": 0.55}
+    assert classify("current governor", near, 2026, DEFAULT).intent == "office_holder"
+    assert classify("first governor", near, 2026, DEFAULT).intent == "factual"
+
+
+def test_an_urgent_word_shortens_the_half_life() -> None:
+    near = {**EVEN, "statistic": 0.7}
+    assert classify("price of gold", near, 2026, DEFAULT).half_life_days == 365
+    assert classify("price of gold today", near, 2026, DEFAULT).half_life_days == 1
+
+
+def test_more_likeness_to_a_time_bound_intent_never_lowers_the_sensitivity() -> None:
+    found = [
+        classify("the mayor", {**EVEN, "office_holder": s / 10}, 2026, DEFAULT).time_sensitivity for s in range(11)
+    ]
+    assert found == sorted(found)
+
+
+def test_unknown_intents_are_ignored_and_absent_ones_count_as_unlike() -> None:
+    assert classify("a question", {"from_another_profile": 0.9}, 2026, DEFAULT).intent in DEFAULT.intents
+
+
+@pytest.mark.parametrize(
+    ("query", "years"),
+    [
+        ("results of the 2024 games", (2024,)),
+        ("from 1914 to 1918", (1914, 1918)),
+        ("budget for 2099", ()),
+        ("version 3.2024.1", ()),
+        ("http://host/2023/page", ()),
+        ("20231", ()),
+    ],
+)
+def test_years_are_read_where_they_are_years(query: str, years: tuple[int, ...]) -> None:
+    assert years_in(query, 2026) == years

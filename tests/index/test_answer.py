@@ -1,0 +1,72 @@
+"""The answer: cited, within its budget, nothing twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from contracts.document import Provenance, sha256_text
+from contracts.gate import Plan
+from contracts.index import Answer
+from contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
+from index.answer import compose_answer, estimate_tokens
+
+
+def _chunk(rank: int, text: str, path: str | None = "docs/a.md", distance: float | None = 0.05) -> RetrievedChunk:
+    return RetrievedChunk(
+        chunk_id=f"c{rank}",
+        document_id=f"d{rank}",
+        url=f"https://example.org/{rank}",
+        file_path=path,
+        start_line=3,
+        end_line=9,
+        language="en",
+        section_path=("Leases", "Renewal"),
+        symbol_path=None,
+        title="Leases",
+        text=text,
+        token_estimate=len(text.split()),
+        checksum=sha256_text(text),
+        metadata={},
+        provenance=Provenance(source="file", fetched_at=datetime(2026, 1, 1, tzinfo=UTC)),
+        dense_distance=distance,
+        dense_rank=rank,
+        lexical_score=None,
+        lexical_rank=None,
+        fused_score=1.0 / rank,
+        rank=rank,
+        trust=1.0,
+    )
+
+
+def _answer(*chunks: RetrievedChunk, max_tokens: int = 1_000) -> Answer:
+    metadata = RetrievalMetadata(strategy=Strategy.HYBRID, fusion="rrf", duration_ms=1.0, total_candidates=9)
+    found = Retrieval(generation="g1", journal_offset=4, chunks=chunks, metadata=metadata)
+    return compose_answer("a question", "c", Plan.RETRIEVE, found, max_tokens)
+
+
+def test_passages_stand_under_their_marks_and_references_at_the_foot() -> None:
+    answer = _answer(_chunk(1, "A lease is renewed."), _chunk(2, "By its holder.", path=None, distance=None))
+    assert answer.context == (
+        "[1] docs/a.md:3-9 · Leases > Renewal\nA lease is renewed.\n\n"
+        "[2] https://example.org/2:3-9 · Leases > Renewal\nBy its holder.\n\n"
+        "Sources:\n[1] docs/a.md:3-9 (95% match)\n[2] https://example.org/2:3-9 (50% match)"
+    )
+    assert [(one.number, one.chunk_id) for one in answer.citations] == [(1, "c1"), (2, "c2")]
+    assert (answer.generation, answer.journal_offset) == ("g1", 4)
+
+
+def test_a_repeated_text_is_cited_once() -> None:
+    answer = _answer(_chunk(1, "The same  text."), _chunk(2, "The same text."), _chunk(3, "Another text."))
+    assert [chunk.chunk_id for chunk in answer.chunks] == ["c1", "c3"]
+    assert [one.number for one in answer.citations] == [1, 2]
+
+
+def test_the_context_stays_within_its_budget_and_shorter_passages_follow_a_long_one() -> None:
+    answer = _answer(_chunk(1, "long " * 500), _chunk(2, "short passage"), max_tokens=60)
+    assert [chunk.chunk_id for chunk in answer.chunks] == ["c2"]
+    assert estimate_tokens(answer.context) <= 60
+
+
+def test_nothing_found_is_an_empty_context() -> None:
+    answer = _answer()
+    assert (answer.context, answer.citations) == ("", ())

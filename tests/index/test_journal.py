@@ -1,0 +1,132 @@
+"""The journal: durable, ordered, and honest about damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import Corrupted, Unavailable
+from index.journal import Journal, pinned_model, read_journal
+from index.records import Kind, Removal, Upsert, decode_record, encode_record
+
+LARGE = 1_000_000
+
+
+def _entry(text: str) -> tuple[Kind, bytes]:
+    return Kind.REMOVAL, text.encode()
+
+
+def _texts(folder: Path, after: int = 0) -> list[str]:
+    return [frame.payload.decode() for frame in read_journal(folder, after)]
+
+
+def test_offsets_count_records_from_one_and_go_on_after_reopening(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, LARGE)
+    assert journal.last_offset == 0
+    assert journal.append([_entry("a"), _entry("b")]) == 2
+    journal.close()
+    journal = Journal(tmp_path, LARGE)
+    assert journal.append([_entry("c")]) == 3
+    journal.close()
+    assert [(frame.offset, frame.payload) for frame in read_journal(tmp_path, 1)] == [(2, b"b"), (3, b"c")]
+
+
+def test_segments_roll_by_size_and_reading_from_an_offset_skips_whole_segments(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, segment_bytes=200)
+    for number in range(20):
+        journal.append([_entry(f"record {number:03d}" * 5)])
+    journal.close()
+    assert len(list(tmp_path.glob("*.log"))) > 3
+    assert len(_texts(tmp_path)) == 20
+    assert len(_texts(tmp_path, 17)) == 3
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 5, 30, 40])
+def test_a_torn_tail_is_ignored_by_readers_and_cut_by_the_next_writer(tmp_path: Path, cut_bytes: int) -> None:
+    journal = Journal(tmp_path, LARGE)
+    journal.append([_entry("kept" * 20), _entry("torn" * 20)])
+    journal.close()
+    (path,) = tmp_path.glob("*.log")
+    path.write_bytes(path.read_bytes()[:-cut_bytes])
+    assert _texts(tmp_path) == ["kept" * 20]
+    journal = Journal(tmp_path, LARGE)
+    assert journal.append([_entry("next")]) == 2
+    journal.close()
+    assert _texts(tmp_path) == ["kept" * 20, "next"]
+
+
+def test_garbage_after_the_last_frame_is_cut(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, LARGE)
+    journal.append([_entry("kept")])
+    journal.close()
+    (path,) = tmp_path.glob("*.log")
+    with path.open("ab") as file:
+        file.write(b"SLJ1" + b"\xff" * 50)
+    Journal(tmp_path, LARGE).close()
+    assert _texts(tmp_path) == ["kept"]
+
+
+def test_damage_before_an_intact_frame_is_an_error_and_never_a_torn_tail(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, LARGE)
+    journal.append([_entry("first" * 10), _entry("second" * 10)])
+    journal.close()
+    (path,) = tmp_path.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[45] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(Corrupted):
+        _texts(tmp_path)
+    with pytest.raises(Corrupted):
+        Journal(tmp_path, LARGE)
+
+
+def test_a_missing_segment_is_an_error(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, segment_bytes=100)
+    for number in range(9):
+        journal.append([_entry(f"{number}" * 60)])
+    journal.close()
+    sorted(tmp_path.glob("*.log"))[1].unlink()
+    with pytest.raises(Corrupted):
+        _texts(tmp_path)
+
+
+def test_a_failed_append_keeps_nothing_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path, LARGE)
+    journal.append([_entry("kept")])
+    with monkeypatch.context() as patch:
+
+        def refuse(descriptor: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr("index.journal.os.fsync", refuse)
+        with pytest.raises(Unavailable):
+            journal.append([_entry("lost")])
+    assert journal.append([_entry("next")]) == 2
+    journal.close()
+    assert _texts(tmp_path) == ["kept", "next"]
+
+
+def test_records_survive_the_round_trip_and_the_first_vector_pins_the_model(tmp_path: Path, make) -> None:
+    document = make.document("d1", "some text", "more text", url="https://example.org/", metadata={"k": True})
+    upsert = Upsert(document, make.vectors([document]), make.model)
+    journal = Journal(tmp_path, LARGE)
+    empty = make.document("none")
+    journal.append([encode_record(record) for record in (Removal("d0"), Upsert(empty, make.vectors([empty]), "x"))])
+    assert pinned_model(tmp_path) is None
+    journal.append([encode_record(upsert)])
+    journal.close()
+    frames = list(read_journal(tmp_path))
+    decoded = decode_record(frames[2].kind, frames[2].payload)
+    assert decode_record(frames[0].kind, frames[0].payload) == Removal("d0")
+    assert isinstance(decoded, Upsert)
+    assert decoded.document == document
+    assert (decoded.vectors == upsert.vectors).all()
+    assert pinned_model(tmp_path) == (make.model, make.dimension)
+
+
+def test_bytes_that_are_no_record_are_refused() -> None:
+    with pytest.raises(Corrupted):
+        decode_record(Kind.UPSERT, b"\x01\x00")
+    with pytest.raises(Corrupted):
+        decode_record(9, b"")

@@ -1,0 +1,362 @@
+"""The reader: right results, always from one whole generation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
+from contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
+from index.reader import IndexReader
+from index.settings import IndexSettings, QuerySettings
+from index.snapshot import list_generations, rollback
+from index.writer import IndexWriter
+
+SETTINGS = IndexSettings()
+QUERIES = QuerySettings()
+
+
+@pytest.fixture
+def writer(tmp_path: Path):
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        yield writer
+
+
+@pytest.fixture
+def reader(tmp_path: Path):
+    reader = IndexReader(tmp_path, "c", QUERIES)
+    yield reader
+    reader.close()
+
+
+def _flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def _ids(chunks: Sequence[RetrievedChunk]) -> list[str]:
+    return [chunk.document_id for chunk in chunks]
+
+
+def test_an_empty_corpus_gives_no_chunks_and_no_generation(reader) -> None:
+    found = reader.search(Query(query="anything"), np.ones(3, dtype=np.float32))
+    assert (found.generation, found.journal_offset, found.chunks) == (None, 0, ())
+    assert reader.probe("anything", None, 5).chunk_count == 0
+
+
+def test_every_strategy_tells_the_scores_and_ranks_of_its_arms(make, writer, reader) -> None:
+    writer.append(
+        *make.batch([make.document(f"d{i}", f"ferrets sleep {i}", url=f"https://x.org/{i}") for i in range(20)])
+    )
+    writer.publish()
+    vector = make.vector("ferrets sleep 7")
+    for strategy in Strategy:
+        found = reader.search(Query(query="sleep 7", strategy=strategy, top_k=5), vector)
+        assert [chunk.rank for chunk in found.chunks] == [1, 2, 3, 4, 5]
+        best = found.chunks[0]
+        assert best.document_id == "d7"
+        assert best.dense_rank == (None if strategy is Strategy.BM25 else 1)
+        assert best.lexical_rank == (None if strategy is Strategy.VECTOR else 1)
+        assert best.dense_distance == pytest.approx(0, abs=1e-5)
+        scores = [chunk.fused_score for chunk in found.chunks]
+        assert scores == sorted(scores, reverse=True)
+        assert found.metadata.total_candidates == 20
+
+
+def test_dense_search_is_exact_over_all_segments_without_the_dead(make, writer, reader) -> None:
+    documents = {}
+    for start in range(0, 60, 12):
+        for document in make.many(20, start=start):
+            documents[document.document_id] = document
+        writer.append(*make.batch(list(documents.values())[start : start + 20]))
+        writer.publish()
+    writer.remove(["doc-5", "doc-30"])
+    writer.publish()
+    chunks = [
+        chunk for name, document in documents.items() if name not in ("doc-5", "doc-30") for chunk in document.chunks
+    ]
+    vector = make.vector("a question")
+    expected = sorted(chunks, key=lambda chunk: -float(make.vector(chunk.text) @ vector))[:25]
+    found = reader.search(Query(query="q", strategy=Strategy.VECTOR, top_k=25), vector)
+    assert [chunk.chunk_id for chunk in found.chunks] == [chunk.chunk_id for chunk in expected]
+
+
+def test_equal_scores_are_ordered_by_chunk_id(make, writer, reader) -> None:
+    writer.append(*make.batch([make.document(f"d{i}", "the same words") for i in range(9)]))
+    writer.publish()
+    found = reader.search(Query(query="same words"), make.vector("the same words"))
+    ids = [chunk.chunk_id for chunk in found.chunks]
+    assert ids == sorted(ids)
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(document_ids=("d1", "d5", "none")), {"d1", "d5"}),
+        (Filters(url_prefix="https://docs.example.org/a"), {"d0", "d4", "d8"}),
+        (Filters(path_prefix="src/"), {"d1", "d5", "d9"}),
+        (Filters(domains=("example.org",)), {"d0", "d2", "d4", "d6", "d8"}),
+        (Filters(languages=("python",)), {"d0", "d3", "d6", "d9"}),
+        (Filters(sources=("crawl",)), {"d0", "d4", "d8"}),
+        (Filters(metadata={"odd": True, "number": 3}), {"d3"}),
+        (Filters(metadata={"odd": 1}), set()),
+        (Filters(languages=("python",), domains=("example.org",)), {"d0", "d6"}),
+    ],
+)
+def test_filters_are_exact_under_every_strategy(make, writer, reader, strategy, filters, expected) -> None:
+    urls = ["https://docs.example.org/a", None, "https://example.org/b", "https://badexample.org/"]
+    documents = [
+        make.document(
+            f"d{i}",
+            f"ferrets sleep {i}",
+            url=urls[i % 4],
+            path="src/x.py" if i % 4 == 1 else None,
+            language="Python" if i % 3 == 0 else "en",
+            source="crawl" if i % 4 == 0 else "file",
+            metadata={"odd": i % 2 == 1, "number": i},
+        )
+        for i in range(10)
+    ]
+    writer.append(*make.batch(documents))
+    writer.publish()
+    query = Query(query="ferrets sleep", strategy=strategy, filters=filters, top_k=50)
+    assert set(_ids(reader.search(query, make.vector("x")).chunks)) == expected
+
+
+def test_a_filter_finds_the_few_that_pass_among_many_better_matches(make, writer, reader) -> None:
+    many = [make.document(f"m{i}", "ferrets ferrets ferrets") for i in range(3_000)]
+    wide = [make.document(f"w{i}", f"ferrets ferrets {i}", age=timedelta(days=3)) for i in range(2_100)]
+    few = [
+        make.document(f"f{i}", "one of the long texts that barely speak of ferrets", source="crawl") for i in range(3)
+    ]
+    writer.append(*make.batch([*many, *wide, *few]))
+    writer.publish()
+    query = Query(query="ferrets", strategy=Strategy.BM25, filters=Filters(sources=("crawl",)), top_k=200)
+    assert set(_ids(reader.search(query).chunks)) == {"f0", "f1", "f2"}
+    after = Query(
+        query="ferrets", strategy=Strategy.BM25, filters=Filters(fetched_after=make.now - timedelta(days=1)), top_k=200
+    )
+    assert len(reader.search(after).chunks) == 200
+
+
+def test_the_token_budget_drops_what_does_not_fit_and_keeps_the_order(make, writer, reader) -> None:
+    writer.append(
+        *make.batch([make.document("long", "ferrets " * 30), make.document("short", "ferrets sleep well here")])
+    )
+    writer.publish()
+    found = reader.search(Query(query="ferrets", strategy=Strategy.BM25, max_tokens=10))
+    assert _ids(found.chunks) == ["short"]
+    assert found.metadata.budget_dropped == 1
+
+
+def test_the_trust_threshold_looks_deeper_until_enough_are_trusted(tmp_path, make, writer) -> None:
+    strange = [
+        make.document(f"s{i}", "ferrets ferrets", source="crawl", url=f"https://evil.example/{i}") for i in range(300)
+    ]
+    own = [make.document("own", "a longer text that speaks of ferrets too")]
+    writer.append(*make.batch([*strange, *own]))
+    writer.publish()
+    settings = QuerySettings(trusted_domains=("good.example",), trusted_authors=("Ada",))
+    reader = IndexReader(tmp_path, "c", settings, clock=lambda: make.now)
+    found = reader.search(Query(query="ferrets", strategy=Strategy.BM25, trust_threshold=0.6))
+    assert _ids(found.chunks) == ["own"]
+    assert found.metadata.trust_dropped == 300
+
+
+def test_a_reranker_has_the_last_word_on_the_order(tmp_path, make, writer) -> None:
+    class Reversed:
+        depth = 10
+
+        def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+            return list(reversed(chunks))
+
+    writer.append(*make.batch(make.many(10)))
+    writer.publish()
+    query = Query(query="alpha common", top_k=3)
+    vector = make.vector("q")
+    plain = IndexReader(tmp_path, "c", QUERIES).search(query.model_copy(update={"top_k": 10}), vector)
+    found = IndexReader(tmp_path, "c", QUERIES, reranker=Reversed()).search(query, vector)
+    assert _ids(found.chunks) == _ids(plain.chunks)[::-1][:3]
+    assert [chunk.rank for chunk in found.chunks] == [1, 2, 3]
+
+
+def test_a_vector_is_needed_and_must_have_the_dimension_of_the_corpus(make, writer, reader) -> None:
+    writer.append(*make.batch(make.many(1)))
+    writer.publish()
+    with pytest.raises(InvalidInput, match="query_vector"):
+        reader.search(Query(query="alpha"))
+    with pytest.raises(Conflict):
+        reader.search(Query(query="alpha"), np.ones(3, dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    "text", ['a:b AND (c OR "d', "^~*?[]{}\\/+-", "\x00\ud800".replace("\ud800", "�"), "the of and", "東京"]
+)
+def test_no_question_is_a_syntax_error(make, writer, reader, text: str) -> None:
+    writer.append(*make.batch(make.many(3)))
+    writer.publish()
+    assert reader.search(Query(query=text), make.vector(text)).chunks
+
+
+def test_a_question_of_eight_thousand_characters_is_answered(make, writer, reader) -> None:
+    writer.append(*make.batch([make.document("a", "ferrets sleep"), *make.many(30)]))
+    writer.publish()
+    text = ("lorem%d " * 700 % tuple(range(700)))[:7_980] + " ferrets"
+    assert _ids(reader.search(Query(query=text, strategy=Strategy.BM25)).chunks) == ["a"]
+
+
+def test_a_query_waits_for_the_generation_that_covers_its_offset(tmp_path, make, writer, reader) -> None:
+    offset = writer.append(*make.batch([make.document("a", "ferrets")]))
+    timer = threading.Timer(0.1, writer.publish)
+    timer.start()
+    query = Query(query="ferrets", strategy=Strategy.BM25, minimum_journal_offset=offset)
+    assert reader.search(query).journal_offset >= offset
+    timer.join()
+    impatient = IndexReader(tmp_path, "c", QuerySettings(reload_timeout_seconds=0.05))
+    with pytest.raises(Unavailable):
+        impatient.search(query.model_copy(update={"minimum_journal_offset": offset + 1}))
+
+
+def test_a_damaged_generation_is_not_served_and_the_alarm_is_raised_once(tmp_path, make, writer) -> None:
+    alarms: list[str] = []
+    writer.append(*make.batch([make.document("a", "ferrets")]))
+    first = writer.publish()
+    reader = IndexReader(tmp_path, "c", QUERIES, on_fallback=alarms.append)
+    query = Query(query="ferrets otters", strategy=Strategy.BM25)
+    assert reader.search(query).generation == first.name
+    writer.append(*make.batch([make.document("b", "otters")]))
+    second = writer.publish()
+    newest = max((tmp_path / "c/generations" / second.name / "segments").glob("*.records"))
+    _flip_a_bit(newest)
+    for _ in range(3):
+        assert reader.search(query).generation == first.name
+    assert len(alarms) == 1
+    assert second.name in alarms[0]
+    assert reader.fallback_reason is not None
+    fresh = IndexReader(tmp_path, "c", QUERIES, on_fallback=alarms.append)
+    assert fresh.search(query).generation == first.name
+    _flip_a_bit(newest)
+    assert reader.reload() == second.name
+    assert reader.fallback_reason is None
+
+
+@pytest.mark.parametrize(
+    "victim", ["manifest.json", "terms/meta.json", "segments/*.vectors", "segments/*.rows", "terms/*.idx"]
+)
+def test_any_damaged_file_is_noticed_and_a_writer_starts_from_what_is_whole(tmp_path, make, victim: str) -> None:
+    alarms: list[str] = []
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch(make.many(5)))
+        generation = writer.publish()
+    _flip_a_bit(next((tmp_path / "c/generations" / generation.name).glob(victim)))
+    query = Query(query="alpha", strategy=Strategy.BM25)
+    with pytest.raises(Corrupted):
+        IndexReader(tmp_path, "c", QUERIES).search(query)
+    with IndexWriter(tmp_path, "c", SETTINGS, on_fallback=alarms.append) as writer:
+        assert len(alarms) == 1
+        writer.append(*make.batch([make.document("new", "alpha again")]))
+        writer.publish()
+    assert len(IndexReader(tmp_path, "c", QUERIES).search(query).chunks) == 6
+
+
+def test_a_rollback_moves_the_pointer_until_there_are_new_records(tmp_path, make, writer, reader) -> None:
+    writer.append(*make.batch([make.document("a", "ferrets")]))
+    first = writer.publish()
+    writer.append(*make.batch([make.document("b", "otters")]))
+    second = writer.publish()
+    assert reader.generation == second.name
+    rollback(tmp_path, "c", first.name)
+    assert reader.generation == first.name
+    assert writer.publish() == first
+    assert [(info.name, info.is_current) for info in list_generations(tmp_path, "c")] == [
+        (second.name, False),
+        (first.name, True),
+    ]
+    writer.append(*make.batch([make.document("c", "martens")]))
+    assert writer.publish().document_count == 3
+
+
+def test_a_pinned_generation_is_never_collected(tmp_path, make) -> None:
+    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=1)) as writer:
+        writer.append(*make.batch([make.document("d0", "ferrets")]))
+        first = writer.publish()
+        reader = IndexReader(tmp_path, "c", QUERIES)
+        assert reader.generation == first.name
+        for number in range(1, 5):
+            writer.append(*make.batch([make.document(f"d{number}", "ferrets")]))
+            writer.publish()
+    names = [info.name for info in list_generations(tmp_path, "c")]
+    assert first.name in names
+    assert len(names) <= 3
+    reader.close()
+    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=1)) as writer:
+        writer.append(*make.batch([make.document("last", "ferrets")]))
+        writer.publish()
+    assert first.name not in [info.name for info in list_generations(tmp_path, "c")]
+
+
+def test_fifty_reloads_under_load_fail_no_query_and_mix_no_generations(memory_path, make) -> None:
+    """Every generation holds one version of all documents, so two versions in one answer would be a mix."""
+
+    def version(number: int):
+        return make.batch([make.document(f"d{i}", f"ferrets version{number}") for i in range(12)])
+
+    failures: list[BaseException] = []
+    seen: set[str] = set()
+    done = threading.Event()
+    with IndexWriter(memory_path, "c", IndexSettings(keep_generations=1)) as writer:
+        writer.append(*version(0))
+        writer.publish()
+        reader = IndexReader(memory_path, "c", QUERIES)
+
+        def ask() -> None:
+            vector = make.vector("q")
+            while not done.is_set():
+                try:
+                    found = reader.search(Query(query="ferrets", top_k=12), vector)
+                    texts = {chunk.text for chunk in found.chunks}
+                    assert len(found.chunks) == 12, found
+                    assert len(texts) == 1, texts
+                    seen.add(str(found.generation))
+                except BaseException as error:
+                    failures.append(error)
+                    return
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for number in range(1, 51):
+            writer.append(*version(number))
+            writer.publish()
+            reader.reload()
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert len(seen) > 5
+
+
+def test_the_probe_gives_both_scores_and_how_frequent_the_terms_are(make, writer, reader) -> None:
+    writer.append(
+        *make.batch([*make.many(10), make.document("a", "ferrets sleeping", url="https://x.org/", title="Mustelids")])
+    )
+    generation = writer.publish()
+    probe = reader.probe(
+        "ferrets", make.vector("ferrets sleeping"), 5, ["ferret", "sleeps", "alpha", "absent", "mustelid"]
+    )
+    assert probe.generation == generation.name
+    assert probe.document_frequency == {"ferret": 1, "sleeps": 1, "alpha": 10, "absent": 0, "mustelid": 1}
+    best = probe.hits[0]
+    assert (best.document_id, best.title, best.fetched_at) == ("a", "Mustelids", make.now)
+    assert best.dense_similarity == pytest.approx(1, abs=1e-5)
+    assert best.lexical_score is not None
+    assert all(hit.dense_similarity is not None for hit in probe.hits)
+    assert reader.document_frequency(["alpha"]) == {"alpha": 10}
+    assert set(reader.documents(["a", "none"])) == {"a"}

@@ -1,0 +1,69 @@
+"""Publishing: killed at any point, it leaves a complete generation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import Corrupted, InvalidInput, NotFound
+from index.settings import IndexSettings
+from index.snapshot import list_generations, rollback, verify
+from index.writer import IndexWriter
+
+
+def test_a_writer_killed_at_random_leaves_a_complete_generation_and_loses_nothing_it_acknowledged(
+    memory_path: Path,
+) -> None:
+    script = Path(__file__).with_name("killed_writer.py")
+    repository = str(script.parents[2])
+    run = subprocess.run(
+        [sys.executable, str(script), str(memory_path), "12"],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([repository, str(script.parent)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split()[-1] == "12"
+
+
+def test_verifying_names_the_damaged_file(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+        writer.append(*make.batch(make.many(3)))
+        generation = writer.publish()
+    assert verify(tmp_path, "c", generation.name).chunk_count == 6
+    (vectors,) = (tmp_path / "c/generations" / generation.name / "segments").glob("*.vectors")
+    vectors.unlink()
+    with pytest.raises(Corrupted, match=vectors.name):
+        verify(tmp_path, "c", generation.name)
+
+
+def test_a_generation_that_is_not_there_is_named(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+        writer.append(*make.batch(make.many(1)))
+        writer.publish()
+    for name in ("g00000009-0123456789abcdef", "../../etc"):
+        with pytest.raises(NotFound):
+            rollback(tmp_path, "c", name)
+    with pytest.raises(InvalidInput):
+        list_generations(tmp_path, "../c")
+
+
+def test_no_more_than_the_wanted_generations_are_kept(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=2)) as writer:
+        for number in range(6):
+            writer.append(*make.batch([make.document(f"d{number}", "ferrets")]))
+            writer.publish()
+    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=2)) as writer:
+        writer.append(*make.batch([make.document("last", "ferrets")]))
+        writer.publish()
+    infos = list_generations(tmp_path, "c")
+    assert len(infos) == 2
+    assert [info.is_current for info in infos] == [True, False]
+    assert infos[0].size_bytes > 0
+    assert not list((tmp_path / "c/generations").glob(".*"))

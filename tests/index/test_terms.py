@@ -1,0 +1,85 @@
+"""Terms: stems, identifiers and boosts."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from contracts.retrieval import Query, Strategy
+from index.identifiers import identifier_query_terms, identifier_terms
+from index.reader import IndexReader
+from index.settings import IndexSettings, QuerySettings
+from index.words import analyse, content_terms
+from index.writer import IndexWriter
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("parseHttpRequest", ["parse", "http", "request", "parsehttprequest"]),
+        ("HTTPServer2", ["http", "server", "2", "httpserver2"]),
+        ("load_json_file()", ["load", "json", "file", "loadjsonfile"]),
+        ("plain words only", []),
+        ("__init__", []),
+    ],
+)
+def test_compound_identifiers_give_their_parts_and_the_whole(text: str, expected: list[str]) -> None:
+    assert list(identifier_terms(text)) == expected
+
+
+def test_a_question_may_name_an_identifier_in_any_spelling() -> None:
+    assert "parsehttprequest" in identifier_query_terms("where is parse_http_request")
+    assert "parsehttprequest" in identifier_query_terms("where is parseHttpRequest")
+
+
+def test_function_words_leave_a_question_unless_it_has_nothing_else() -> None:
+    assert content_terms("How do the running ferrets sleep?") == ["run", "ferret", "sleep"]
+    assert content_terms("to be or not to be") == ["to", "be", "or", "not"]
+    assert analyse("The naïve café") == ["the", "naiv", "cafe"]
+
+
+def test_analysis_may_run_in_many_threads_at_once() -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(200):
+                assert content_terms("renewing the leases") == ["renew", "leas"]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("how are requests parsed over http", "camel"),
+        ("load_json", "snake"),
+        ("loadJson", "snake"),
+        ("sleeping ferret", "prose"),
+        ("mustelids", "titled"),
+    ],
+)
+def test_code_and_prose_are_found_in_the_words_of_the_question(
+    tmp_path: Path, make, question: str, expected: str
+) -> None:
+    documents = [
+        make.document("camel", "public void parseHttpRequest(Socket socket) {}", language="java"),
+        make.document("snake", "def load_json(path): return json.loads(path.read_text())", language="python"),
+        make.document("prose", "Ferrets sleep for most of the day."),
+        make.document("titled", "They are long and thin.", title="Mustelids"),
+        make.document("other", "Something else entirely."),
+    ]
+    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+        writer.append(*make.batch(documents))
+        writer.publish()
+    found = IndexReader(tmp_path, "c", QuerySettings()).search(Query(query=question, strategy=Strategy.BM25))
+    assert found.chunks[0].document_id == expected

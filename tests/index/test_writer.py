@@ -1,0 +1,251 @@
+"""The writer: journal first, one at a time, each version once."""
+
+from __future__ import annotations
+
+import errno
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
+from contracts.retrieval import Query, Strategy
+from index.layout import corpora
+from index.reader import IndexReader
+from index.settings import IndexSettings, QuerySettings
+from index.snapshot import list_generations, verify
+from index.writer import IndexWriter
+
+SETTINGS = IndexSettings()
+QUERIES = QuerySettings()
+
+
+def _texts(root: Path, corpus: str, question: str) -> set[str]:
+    reader = IndexReader(root, corpus, QUERIES)
+    found = reader.search(Query(query=question, corpus=corpus, strategy=Strategy.BM25, top_k=50))
+    reader.close()
+    return {chunk.text for chunk in found.chunks}
+
+
+def test_what_is_published_is_found_and_what_is_only_appended_is_not(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        assert writer.append(*make.batch([make.document("a", "ferrets sleep")])) == 1
+        assert writer.published_offset == 0
+        assert _texts(tmp_path, "c", "ferrets") == set()
+        generation = writer.publish()
+        assert (generation.journal_offset, generation.document_count, generation.chunk_count) == (1, 1, 1)
+        assert writer.published_offset == 1
+    assert _texts(tmp_path, "c", "ferrets") == {"ferrets sleep"}
+
+
+def test_a_new_version_replaces_every_chunk_of_the_old_one(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("a", "old ferrets", "old otters")]))
+        writer.publish()
+        writer.append(*make.batch([make.document("a", "new ferrets")]))
+        assert writer.publish().chunk_count == 1
+    assert _texts(tmp_path, "c", "ferrets otters") == {"new ferrets"}
+
+
+def test_the_same_version_again_is_no_record_and_returns_the_earlier_offset(tmp_path: Path, make) -> None:
+    document = make.document("a", "ferrets sleep")
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        offset = writer.append(*make.batch([document]))
+        writer.append(*make.batch([make.document("b", "otters swim")]))
+        assert writer.append(*make.batch([document])) == offset
+        first = writer.publish()
+        assert writer.append(*make.batch([document])) == offset
+        assert writer.publish() == first
+        assert writer.journal_offset == 2
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        assert writer.append(*make.batch([document])) == offset
+
+
+def test_an_unchanged_document_fetched_much_later_gets_its_new_date(tmp_path: Path, make) -> None:
+    old = make.document("a", "ferrets sleep", age=timedelta(days=9))
+    soon = make.document("a", "ferrets sleep", age=timedelta(days=9) - timedelta(minutes=5))
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([old]))
+        assert writer.append(*make.batch([soon])) == 1
+        assert writer.append(*make.batch([make.document("a", "ferrets sleep")])) == 2
+        writer.publish()
+    reader = IndexReader(tmp_path, "c", QUERIES)
+    facts = reader.document("a")
+    assert facts is not None
+    assert facts.provenance.fetched_at == make.now
+
+
+def test_going_back_to_an_older_text_within_one_batch_keeps_the_last(tmp_path: Path, make) -> None:
+    first, second = make.document("a", "first text"), make.document("a", "second text")
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([first]))
+        writer.append(*make.batch([second, first]))
+        writer.publish()
+    assert _texts(tmp_path, "c", "text") == {"first text"}
+
+
+def test_removed_documents_are_gone_and_removing_them_again_changes_nothing(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("a", "ferrets"), make.document("b", "ferrets too")]))
+        writer.publish()
+        assert writer.remove(["a", "unknown"]) == 3
+        assert writer.remove(["a"]) == 3
+        assert not writer.has_document("a")
+        assert writer.publish().document_count == 1
+    assert _texts(tmp_path, "c", "ferrets") == {"ferrets too"}
+
+
+def test_what_was_appended_and_not_published_is_there_after_reopening(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("a", "ferrets")]))
+        writer.publish()
+        writer.append(*make.batch([make.document("b", "otters")]))
+        writer.remove(["a"])
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        assert writer.published_offset == 1
+        assert writer.publish().journal_offset == 3
+    assert _texts(tmp_path, "c", "ferrets otters") == {"otters"}
+
+
+def test_a_corpus_is_bound_to_the_model_of_its_first_vector(tmp_path: Path, make) -> None:
+    batch, vectors, model = make.batch([make.document("a", "ferrets")])
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(batch, vectors, model)
+        with pytest.raises(Conflict, match="another corpus"):
+            writer.append(batch, vectors, "other-model")
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        assert writer.model == (model, make.dimension)
+        with pytest.raises(Conflict):
+            writer.append(batch, np.ones((1, 3), dtype=np.float32), model)
+
+
+def test_vectors_that_do_not_fit_the_batch_are_refused_before_anything_is_written(tmp_path: Path, make) -> None:
+    batch, vectors, model = make.batch([make.document("a", "ferrets", "otters")])
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        for wrong in (vectors[:1], vectors.astype(np.float64), np.full_like(vectors, np.nan)):
+            with pytest.raises(InvalidInput):
+                writer.append(batch, wrong, model)
+        assert writer.journal_offset == 0
+
+
+def test_documents_without_chunks_are_known_and_cost_nothing(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("empty")]))
+        assert writer.publish().document_count == 1
+        writer.append(*make.batch([make.document("a", "ferrets")]))
+        writer.publish()
+    reader = IndexReader(tmp_path, "c", QUERIES)
+    assert reader.has_document("empty")
+    assert len(reader.search(Query(query="ferrets"), make.vector("ferrets")).chunks) == 1
+
+
+def test_a_corpus_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS), pytest.raises(Unavailable):
+        IndexWriter(tmp_path, "c", SETTINGS)
+    IndexWriter(tmp_path, "c", SETTINGS).close()
+
+
+def test_a_writer_that_was_taken_over_is_fenced_off(tmp_path: Path, make) -> None:
+    old = IndexWriter(tmp_path, "c", SETTINGS)
+    (tmp_path / "c" / "writer.lock").unlink()
+    with IndexWriter(tmp_path, "c", SETTINGS):
+        with pytest.raises(Fenced):
+            old.append(*make.batch([make.document("a", "ferrets")]))
+        with pytest.raises(Fenced):
+            old.publish()
+    old.close()
+
+
+def test_corpora_are_isolated_by_name(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "one", SETTINGS) as one, IndexWriter(tmp_path, "two", SETTINGS) as two:
+        one.append(*make.batch([make.document("a", "ferrets in one")]))
+        two.append(*make.batch([make.document("a", "ferrets in two")]))
+        one.publish()
+        two.publish()
+        one.remove(["a"])
+        one.publish()
+    assert corpora(tmp_path) == ("one", "two")
+    assert _texts(tmp_path, "one", "ferrets") == set()
+    assert _texts(tmp_path, "two", "ferrets") == {"ferrets in two"}
+
+
+@pytest.mark.parametrize("name", ["../up", "A", "", ".hidden", "a/b"])
+def test_a_corpus_name_cannot_leave_its_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        IndexWriter(tmp_path, name, SETTINGS)
+
+
+def test_segments_stay_few_and_the_dead_leave_with_a_merge(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", IndexSettings(max_segments=3, keep_generations=1)) as writer:
+        for round_number in range(12):
+            writer.append(*make.batch(make.many(4, start=2 * round_number)))
+            generation = writer.publish()
+        manifest = verify(tmp_path, "c", generation.name)
+        assert len(manifest.segments) <= 3
+        assert manifest.document_count == 26
+        assert manifest.chunk_count == 52
+        writer.remove([f"doc-{number}" for number in range(26)])
+        assert writer.publish().chunk_count == 0
+    assert _texts(tmp_path, "c", "alpha beta") == set()
+
+
+def test_a_publish_links_the_files_that_did_not_change(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch(make.many(50)))
+        first = writer.publish()
+        writer.append(*make.batch([make.document("new", "one more")]))
+        second = writer.publish()
+    generations = tmp_path / "c" / "generations"
+    old = {path.name: path.stat().st_ino for path in (generations / first.name / "segments").iterdir()}
+    new = {path.name: path.stat().st_ino for path in (generations / second.name / "segments").iterdir()}
+    assert old.items() <= new.items()
+
+
+def test_what_fills_memory_becomes_a_segment_before_publishing(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", IndexSettings(flush_chunks=10)) as writer:
+        for document in make.many(30):
+            writer.append(*make.batch([document]))
+        assert writer.publish().chunk_count == 60
+
+
+def test_rebuilding_from_the_journal_gives_the_same_set_of_chunks(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch(make.many(20)))
+        writer.publish()
+        writer.append(*make.batch([make.document("doc-3", "another text")]))
+        writer.remove(["doc-7"])
+        before = writer.publish()
+        rebuilt = writer.rebuild()
+    assert rebuilt.is_proven
+    assert rebuilt.generation.name != before.name
+    assert rebuilt.generation.chunk_count == before.chunk_count
+
+
+def test_a_full_disk_leaves_the_old_generation_and_the_next_publish_resumes(
+    tmp_path: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("a", "ferrets")]))
+        first = writer.publish()
+        writer.append(*make.batch([make.document("b", "otters")]))
+        with monkeypatch.context() as patch:
+            patch.setattr("index.snapshot.link_or_copy", refuse)
+            with pytest.raises(Unavailable):
+                writer.publish()
+        assert [info.name for info in list_generations(tmp_path, "c")] == [first.name]
+        assert writer.publish().chunk_count == 2
+    assert _texts(tmp_path, "c", "ferrets otters") == {"ferrets", "otters"}
+
+
+def test_a_journal_that_lost_what_a_generation_covers_is_not_continued(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("a", "ferrets")]))
+        writer.publish()
+    (segment,) = (tmp_path / "c" / "journal").iterdir()
+    segment.write_bytes(b"")
+    with pytest.raises(Corrupted, match="backup"):
+        IndexWriter(tmp_path, "c", SETTINGS)

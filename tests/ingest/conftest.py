@@ -1,0 +1,208 @@
+"""A web of our own on loopback: sites that answer as a test tells them to, and remember what they were asked."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ingest.egress import EgressProxy, Refusal
+from ingest.fetch import Fetcher
+from ingest.settings import EgressSettings
+
+USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a site answers."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a site was asked. `path` includes the query; header names are lower-case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Answer = Reply | Callable[[BaseHTTPRequestHandler], None]
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+class Site:
+    """An HTTP server on loopback. Set `pages[path]`; a path without a page answers 404."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.pages: dict[str, Answer] = {}
+        self.asked: list[Asked] = []
+        self._server = Server(("127.0.0.1", 0), _handler_for(self))
+        self._scheme = "http"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+            self._scheme = "https"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return self._server.server_address[1]
+
+    @property
+    def address(self) -> str:
+        """As an entry of `egress.allow`."""
+        return f"127.0.0.1:{self.port}"
+
+    def url(self, path: str = "/") -> str:
+        return f"{self._scheme}://{self.address}{path}"
+
+    def put(self, path: str, body: bytes | str = b"", status: int = 200, **headers: str) -> None:
+        """Answer `path` so. `Content_Type="…"` is a header."""
+        content = body.encode() if isinstance(body, str) else body
+        self.pages[path] = Reply(content, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def html(self, path: str, body: str, **headers: str) -> None:
+        """Put an HTML page at `path`."""
+        self.put(path, body, **{"Content_Type": "text/html; charset=utf-8", **headers})
+
+    def call(self, path: str, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        """Let `answer` write whatever it likes to whoever asks for `path`."""
+        self.pages[path] = answer
+
+    def paths(self) -> list[str]:
+        return [asked.path for asked in self.asked]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler_for(site: Site) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            site.asked.append(Asked(self.command, self.path, headers, body))
+            answer = site.pages.get(self.path) or site.pages.get(self.path.split("?")[0]) or Reply(status=404)
+            if callable(answer):
+                answer(self)
+                self.close_connection = True
+                return
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            if answer.status not in {204, 304}:
+                self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *parts: object) -> None:
+            return
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except (ConnectionError, ssl.SSLError):
+                self.close_connection = True  # the client left; tests make it do so
+
+    return Handler
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """One site on loopback."""
+    served = Site()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def make_site() -> Iterator[Callable[[], Site]]:
+    """As many sites as a test needs."""
+    made: list[Site] = []
+
+    def make() -> Site:
+        made.append(Site())
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def refusals() -> list[Refusal]:
+    """What the proxy of this test refused."""
+    return []
+
+
+@pytest.fixture
+def proxy(site: Site, refusals: list[Refusal]) -> Iterator[EgressProxy]:
+    """The egress proxy, with the test's site as its one exception."""
+    settings = EgressSettings(allow=(site.address,), idle_timeout_seconds=5.0, connect_timeout_seconds=2.0)
+    with EgressProxy(settings, on_refusal=refusals.append) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def authorities() -> ssl.SSLContext:
+    """The public certificate authorities, read once: that takes longer than most tests."""
+    return httpx.create_ssl_context()
+
+
+@pytest.fixture
+def fetcher(proxy: EgressProxy, authorities: ssl.SSLContext) -> Fetcher:
+    """A fetcher through the proxy."""
+    return Fetcher(proxy.url, user_agent=USER_AGENT, tls=authorities)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key, signed by itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl on this machine to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run([*made, "-keyout", key, "-out", chain, "-days", "2", *subject], check=True, capture_output=True)
+    return chain, key
+
+
+@pytest.fixture
+def tls_site(certificate: tuple[Path, Path]) -> Iterator[Site]:
+    """A site on loopback that speaks TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    served = Site(context)
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def trust(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    """What a client must trust to speak to `tls_site`."""
+    return ssl.create_default_context(cafile=str(certificate[0]))

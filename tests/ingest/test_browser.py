@@ -1,0 +1,316 @@
+"""What the warm browser promises, on a real Chromium against a site that is reached through a proxy alone."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from contracts.errors import BudgetExhausted, InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
+from ingest.browser import Browser
+from ingest.chromium import family, find_chromium, require_sandbox
+from ingest.rendering import Rendered, proxy_settings
+from ingest.settings import CrawlSettings
+
+PAGES = {
+    "/plain": "<title>Plain</title><p>nothing special",
+    "/late": (
+        "<main>empty</main><script>"
+        "fetch('/facts').then(r => r.text()).then(t => { document.querySelector('main').textContent = t })</script>"
+    ),
+    "/alert": "<p>before</p><script>alert('stop'); document.body.append('after the alert')</script>",
+    "/popup": "<p>opener</p><script>open('/plain'); open('/plain')</script>",
+    "/loop": "<p>spinning</p><script>while (true) {}</script>",
+    "/ticking": "<p id=t>0</p><script>setInterval(() => { t.textContent = +t.textContent + 1 }, 20)</script>",
+    "/large": "<script>document.documentElement.append('x'.repeat(200000))</script>",
+    "/moving": "<script>location.replace('/plain')</script>",
+    "/liar": "<p>honest text</p><script>MutationObserver = null; setTimeout = null; Promise = null</script>",
+}
+
+
+class Site(BaseHTTPRequestHandler):
+    """A small site; `/facts` is slow, `/file` is a download."""
+
+    def do_GET(self) -> None:
+        if self.path == "/facts":
+            time.sleep(0.5)
+            self._send(b"forty-two facts", "text/plain")
+        elif self.path == "/file":
+            self._send(b"\0\1\2", "application/octet-stream")
+        elif self.path == "/old":
+            self.send_response(302)
+            self.send_header("Location", "/plain")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif self.path in PAGES:
+            self._send(PAGES[self.path].encode(), "text/html; charset=utf-8")
+        else:
+            self._send(b"<p>no such page", "text/html", status=404)
+
+    def _send(self, body: bytes, media_type: str, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """A forward proxy that wants a password and remembers what it was asked for."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        expected = "Basic " + base64.b64encode(b"agent:pass:word").decode()
+        if self.headers.get("Proxy-Authorization") != expected:
+            self.send_response(407)
+            self.send_header("Proxy-Authenticate", 'Basic realm="egress"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.asked.append(self.path)
+        target = urlsplit(self.path)
+        connection = http.client.HTTPConnection(target.netloc, timeout=10)
+        connection.request("GET", target.path or "/")
+        response = connection.getresponse()
+        body = response.read()
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() in {"content-type", "content-length", "location"}:
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+        connection.close()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _serving(handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class World:
+    """A site, the proxy before it, and a browser that knows both."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._site = _serving(Site)
+        self._proxy = _serving(type("RecordingProxy", (Proxy,), {"asked": self.asked}))
+        self.origin = f"http://127.0.0.1:{self._site.server_port}"
+        self.proxy_url = f"http://agent:pass%3Aword@127.0.0.1:{self._proxy.server_port}"
+        self.browser = Browser(CrawlSettings())
+
+    def render(self, path: str, *, browser: Browser | None = None, seconds: float = 9, size: int = 100_000) -> Rendered:
+        return (browser or self.browser).render(
+            self.origin + path,
+            proxy_url=self.proxy_url,
+            user_agent="TestBot/1",
+            timeout_seconds=seconds,
+            max_bytes=size,
+        )
+
+    def close(self) -> None:
+        self.browser.close()
+        for server in (self._site, self._proxy):
+            server.shutdown()
+            server.server_close()
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    made = World()
+    try:
+        made.browser.assert_sandboxed()
+    except InvalidSetting as error:
+        made.close()
+        pytest.skip(f"no Chromium here: {error}")
+    yield made
+    made.close()
+
+
+def _chromium_under_test(browser: Browser) -> int:
+    assert browser._warm is not None
+    return browser._warm.pid
+
+
+def test_a_page_that_scripts_fill_yields_its_content(world: World) -> None:
+    page = world.render("/late")
+    assert "forty-two facts" in page.html
+    assert (page.status, page.final_url) == (200, world.origin + "/late")
+    assert page.headers["content-type"].startswith("text/html")
+
+
+def test_loopback_too_goes_through_the_proxy_with_its_password(world: World) -> None:
+    world.asked.clear()
+    world.render("/plain")
+    assert world.origin + "/plain" in world.asked
+
+
+def test_the_browser_asks_for_nothing_but_the_page(world: World) -> None:
+    world.asked.clear()
+    world.render("/plain")
+    assert {urlsplit(url).netloc for url in world.asked} == {urlsplit(world.origin).netloc}
+
+
+def test_renderers_are_confined_and_nothing_of_the_browser_runs_as_root(world: World) -> None:
+    world.browser.assert_sandboxed()
+    members = family(_chromium_under_test(world.browser))
+    owners = {Path(f"/proc/{pid}").stat().st_uid for pid in members if Path(f"/proc/{pid}").exists()}
+    assert 0 not in owners
+
+
+def test_a_renderer_without_a_sandbox_is_refused_with_what_would_help() -> None:
+    sleeper = "import sys, time; sys.stdout.write('up'); sys.stdout.flush(); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", sleeper, "--type=renderer"], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.read(2)
+    try:
+        with pytest.raises(PolicyRefused, match="no system call filter") as refusal:
+            require_sandbox(process.pid)
+    finally:
+        process.kill()
+        process.communicate()
+    assert refusal.value.rule == "sandbox"
+    assert "chromium-sandbox" in refusal.value.lifted_by
+
+
+def test_a_dialog_does_not_stop_a_page(world: World) -> None:
+    assert "after the alert" in world.render("/alert").html
+
+
+def test_a_popup_is_closed_and_its_opener_rendered(world: World) -> None:
+    assert "opener" in world.render("/popup").html
+
+
+def test_an_endless_script_ends_at_the_limit_and_the_next_page_is_normal(world: World) -> None:
+    started = time.monotonic()
+    with pytest.raises(TimedOut):
+        world.render("/loop", seconds=1.5)
+    assert time.monotonic() - started < 5
+    assert "nothing special" in world.render("/plain").html
+
+
+def test_a_page_that_never_rests_is_taken_as_it_stands(world: World) -> None:
+    assert 'id="t"' in world.render("/ticking", seconds=3).html
+
+
+def test_a_page_that_moves_on_is_followed(world: World) -> None:
+    page = world.render("/moving")
+    assert (page.final_url, "nothing special" in page.html) == (world.origin + "/plain", True)
+
+
+def test_a_redirect_reports_the_last_response(world: World) -> None:
+    assert (world.render("/old").status, world.render("/old").final_url) == (200, world.origin + "/plain")
+
+
+def test_a_page_that_breaks_the_built_ins_is_read_all_the_same(world: World) -> None:
+    assert "honest text" in world.render("/liar").html
+
+
+def test_a_missing_page_keeps_its_status(world: World) -> None:
+    assert world.render("/nowhere").status == 404
+
+
+def test_html_beyond_the_limit_is_refused(world: World) -> None:
+    with pytest.raises(BudgetExhausted, match="100000 bytes"):
+        world.render("/large")
+
+
+def test_a_download_is_named_as_one(world: World) -> None:
+    with pytest.raises(InvalidInput, match="download"):
+        world.render("/file")
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "javascript:1", "data:text/html,x"])
+def test_only_web_addresses_are_opened(world: World, url: str) -> None:
+    with pytest.raises(InvalidInput, match="http"):
+        world.browser.render(url, proxy_url=world.proxy_url, user_agent="TestBot/1", timeout_seconds=5, max_bytes=1_000)
+
+
+def test_many_threads_share_the_browser(world: World) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        pages = list(threads.map(world.render, ["/plain"] * 4))
+    assert all("nothing special" in page.html for page in pages)
+
+
+def test_a_browser_that_died_is_replaced(world: World) -> None:
+    world.render("/plain")
+    before = _chromium_under_test(world.browser)
+    os.kill(before, signal.SIGKILL)
+    assert "nothing special" in world.render("/plain").html
+    assert _chromium_under_test(world.browser) != before
+
+
+def test_a_driver_that_died_is_replaced_by_the_next_try(world: World) -> None:
+    world.render("/plain")
+    for pid in family(os.getpid()):
+        if b"playwright/driver" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+    with suppress(Unavailable):
+        world.render("/plain")
+    assert "nothing special" in world.render("/plain").html
+
+
+def test_a_browser_makes_way_after_its_pages_and_close_leaves_no_process(world: World) -> None:
+    browser = Browser(CrawlSettings(browser_recycle_pages=1))
+    world.render("/plain", browser=browser)
+    first = _chromium_under_test(browser)
+    world.render("/plain", browser=browser)
+    second = _chromium_under_test(browser)
+    members = [*family(first), *family(second)]
+    browser.close()
+    assert first != second
+    assert not [pid for pid in members if _runs(pid)]
+    with pytest.raises(Unavailable, match="closed"):
+        world.render("/plain", browser=browser)
+
+
+def _runs(pid: int) -> bool:
+    """Whether `pid` is alive; one that ended but was not yet collected is not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_closing_a_browser_that_never_started_is_nothing() -> None:
+    browser = Browser(CrawlSettings())
+    browser.close()
+    browser.close()
+
+
+def test_a_configured_binary_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"crawl\.chromium_path") as failure:
+        find_chromium(tmp_path / "chromium", "/nowhere")
+    assert "make setup" in failure.value.remedy
+
+
+def test_proxy_credentials_are_split_off_and_decoded() -> None:
+    settings = proxy_settings("http://run%3A1:s%40cret@127.0.0.1:8888")
+    assert settings["server"] == "http://127.0.0.1:8888"
+    assert (settings.get("username"), settings.get("password")) == ("run:1", "s@cret")
+    assert settings.get("bypass") == "<-loopback>"
+
+
+def test_a_proxy_without_a_port_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="proxy_url"):
+        proxy_settings("http://127.0.0.1")

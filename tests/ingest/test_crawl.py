@@ -1,0 +1,338 @@
+"""One page, politely: robots, rate, HTTP first, the browser on evidence, links and what they may cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.base import BlobRef
+from contracts.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    InvalidSetting,
+    NotFound,
+    Overloaded,
+    PolicyRefused,
+    SluiceError,
+    Unavailable,
+)
+from contracts.ingest import CrawlDirected
+from ingest.browser import Browser
+from ingest.crawl import Crawler, directions_from, robots_fetch
+from ingest.egress import EgressProxy, Refusal
+from ingest.fetch import Fetcher
+from ingest.rate import HostRate
+from ingest.robots import RobotsCache
+from ingest.settings import CrawlSettings
+from ingest.verdict import retry_after_seconds
+
+PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
+SHELL = "<div id=root></div><script src=app.js></script>"
+NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Shown:
+    html: str
+    final_url: str
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class ShowingBrowser:
+    """Shows what it was told to show, and remembers what it was asked for."""
+
+    def __init__(self, html: str = PROSE, **answer: Any) -> None:
+        self.html = html
+        self.answer = answer
+        self.asked: list[dict[str, Any]] = []
+
+    def render(self, url: str, **options: Any) -> Shown:
+        self.asked.append({"url": url, **options})
+        if "download" in self.answer:
+            raise InvalidInput("url", "leads to a download")
+        return Shown(self.html, self.answer.get("final_url", url), headers=self.answer.get("headers", {}))
+
+
+MakeCrawler = Callable[..., Crawler]
+
+
+@pytest.fixture
+def make_crawler(proxy: EgressProxy, fetcher: Fetcher) -> MakeCrawler:
+    def make(browser: ShowingBrowser | None = None, **changes: Any) -> Crawler:
+        settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
+        rate = HostRate(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
+        robots = RobotsCache(robots_fetch(fetcher, rate), user_agent=settings.user_agent, clock=time.monotonic)
+        return Crawler(
+            settings,
+            proxy_url=proxy.url,
+            fetcher=fetcher,
+            robots=robots,
+            rate=rate,
+            browser=browser,
+            clock=lambda: datetime.now(UTC),
+        )
+
+    return make
+
+
+def test_a_static_page_is_fetched_once_with_its_facts_and_links(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/page", PROSE + "<a href='/next'>next</a>", ETag='"v1"', Last_Modified="Mon, 01 Jan 2024 00:00:00 GMT")
+    browser = ShowingBrowser()
+    directed = CrawlDirected(url=site.url("/page?utm_source=x#top"), depth=1, search_query="why", provider="searxng")
+    page = make_crawler(browser).crawl(directed)
+    assert site.paths() == ["/robots.txt", "/page"]
+    assert not browser.asked
+    assert page.links == (site.url("/next"),)
+    event = page.as_event(BlobRef(sha256="0" * 64, size_bytes=len(page.body)))
+    assert (event.url, event.final_url, event.status) == (site.url("/page"), site.url("/page"), 200)
+    assert (event.media_type, event.charset, event.etag, event.rendered) == ("text/html", "utf-8", '"v1"', False)
+    assert (event.depth, event.search_query, event.provider) == (1, "why", "searxng")
+
+
+def test_a_shell_is_rendered_and_the_reason_is_kept(site: Any, make_crawler: MakeCrawler, proxy: EgressProxy) -> None:
+    site.html("/app", SHELL)
+    browser = ShowingBrowser(PROSE + "<a href='/more'>more</a>")
+    page = make_crawler(browser).crawl(CrawlDirected(url=site.url("/app")))
+    assert page.rendered
+    assert "root element" in str(page.render_reason)
+    assert (page.body.decode(), page.charset, page.links) == (browser.html, "utf-8", (site.url("/more"),))
+    assert browser.asked[0]["proxy_url"] == proxy.url
+    assert browser.asked[0]["user_agent"].startswith("SluiceBot/")
+
+
+def test_the_directive_decides_where_it_says_always_or_never(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/app", SHELL)
+    browser = ShowingBrowser()
+    crawler = make_crawler(browser)
+    assert not crawler.crawl(CrawlDirected(url=site.url("/app"), render="never")).rendered
+    assert not browser.asked
+    assert crawler.crawl(CrawlDirected(url=site.url("/static"), render="always")).rendered
+    assert "/static" not in site.paths()
+
+
+def test_without_a_browser_the_shell_is_kept_with_what_it_lacks(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/app", SHELL)
+    page = make_crawler(None).crawl(CrawlDirected(url=site.url("/app")))
+    assert not page.rendered
+    assert page.render_reason
+    with pytest.raises(PolicyRefused, match="render"):
+        make_crawler(None).crawl(CrawlDirected(url=site.url("/app"), render="always"))
+
+
+def test_a_download_is_left_to_http(site: Any, make_crawler: MakeCrawler) -> None:
+    site.put("/paper", b"%PDF-1.7 ...", Content_Type="application/octet-stream")
+    page = make_crawler(ShowingBrowser(download=True)).crawl(CrawlDirected(url=site.url("/paper"), render="always"))
+    assert (page.media_type, page.rendered) == ("application/pdf", False)
+
+
+def test_robots_are_asked_first_and_for_every_redirect(site: Any, make_crawler: MakeCrawler) -> None:
+    site.put("/robots.txt", "User-agent: *\nDisallow: /private")
+    site.put("/door", status=302, Location="/private/room")
+    site.html("/private/room", PROSE)
+    for path in ("/private/room", "/door"):
+        with pytest.raises(PolicyRefused) as caught:
+            make_crawler().crawl(CrawlDirected(url=site.url(path)))
+        assert caught.value.rule == "robots"
+    browser = ShowingBrowser(final_url=site.url("/private/room"))
+    with pytest.raises(PolicyRefused, match="robots"):
+        make_crawler(browser).crawl(CrawlDirected(url=site.url("/app"), render="always"))
+    assert "/private/room" not in site.paths()
+
+
+def test_a_host_is_not_asked_faster_than_its_rate_or_its_crawl_delay(site: Any, make_crawler: MakeCrawler) -> None:
+    site.put("/robots.txt", "User-agent: *\nCrawl-delay: 1")
+    site.html("/a", PROSE)
+    crawler = make_crawler(max_rate_wait_seconds=0.2)
+    crawler.crawl(CrawlDirected(url=site.url("/a")))
+    with pytest.raises(Overloaded) as caught:
+        crawler.crawl(CrawlDirected(url=site.url("/a")))
+    assert caught.value.retry_after_seconds > 0.2
+    assert site.paths() == ["/robots.txt", "/a"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (204, NotFound),
+        (404, NotFound),
+        (410, NotFound),
+        (418, NotFound),
+        (401, PolicyRefused),
+        (403, PolicyRefused),
+        (451, PolicyRefused),
+        (429, Overloaded),
+        (503, Overloaded),
+        (500, Unavailable),
+        (502, Unavailable),
+    ],
+)
+def test_what_is_no_page_is_an_error_of_its_own(
+    site: Any, make_crawler: MakeCrawler, status: int, error: type[SluiceError]
+) -> None:
+    site.put("/page", "<p>sorry", status, Content_Type="text/html", Retry_After="7")
+    with pytest.raises(error) as caught:
+        make_crawler().crawl(CrawlDirected(url=site.url("/page")))
+    if isinstance(caught.value, Overloaded):
+        assert caught.value.retry_after_seconds == 7.0
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "kind"),
+    [
+        ("text/plain", b"words", "text/plain"),
+        ("text/markdown; charset=utf-8", b"# Title", "text/markdown"),
+        ("application/pdf", b"%PDF-1.4", "application/pdf"),
+        ("application/json", b"{}", "application/json"),
+        ("application/ld+json", b"{}", "application/ld+json"),
+        ("application/rss+xml", b"<rss/>", "application/rss+xml"),
+        ("application/javascript", b"let x", "application/javascript"),
+        ("", b"<!doctype html><p>unnamed", "text/html"),
+    ],
+)
+def test_what_can_be_read_is_taken_by_its_type(
+    site: Any, make_crawler: MakeCrawler, media_type: str, body: bytes, kind: str
+) -> None:
+    site.put("/thing", body, Content_Type=media_type)
+    assert make_crawler().crawl(CrawlDirected(url=site.url("/thing"))).media_type == kind
+
+
+@pytest.mark.parametrize("media_type", ["image/png", "video/mp4", "application/zip", "image/svg+xml", "font/woff2"])
+def test_what_cannot_be_read_is_refused_by_its_name(site: Any, make_crawler: MakeCrawler, media_type: str) -> None:
+    site.put("/thing", b"\x89PNG....", Content_Type=media_type)
+    with pytest.raises(PolicyRefused, match=media_type.replace("+", r"\+")) as caught:
+        make_crawler().crawl(CrawlDirected(url=site.url("/thing")))
+    assert caught.value.rule == "media_type"
+
+
+def test_a_page_that_asks_not_to_be_indexed_is_not_kept(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/meta", PROSE + "<meta name=robots content=noindex>")
+    site.put("/header", b"plain words", Content_Type="text/plain", X_Robots_Tag="noindex")
+    site.html("/nofollow", PROSE + "<a href='/x'>x</a>", X_Robots_Tag="nofollow")
+    for path in ("/meta", "/header"):
+        with pytest.raises(PolicyRefused) as caught:
+            make_crawler().crawl(CrawlDirected(url=site.url(path)))
+        assert caught.value.rule == "noindex"
+    assert make_crawler().crawl(CrawlDirected(url=site.url("/nofollow"))).links == ()
+
+
+def test_bytes_are_a_matter_of_policy_or_of_budget(site: Any, make_crawler: MakeCrawler) -> None:
+    site.put("/large", b"x" * 5_000, Content_Type="text/plain")
+    with pytest.raises(PolicyRefused) as caught:
+        make_crawler(max_page_bytes=1_000).crawl(CrawlDirected(url=site.url("/large")))
+    assert caught.value.rule == "bytes"
+    for allowance in (0, 1_000):
+        with pytest.raises(BudgetExhausted):
+            make_crawler().crawl(CrawlDirected(url=site.url("/large"), byte_allowance=allowance))
+
+
+def test_what_the_rules_forbid_is_refused_before_any_question(site: Any, make_crawler: MakeCrawler) -> None:
+    with pytest.raises(PolicyRefused) as caught:
+        make_crawler().crawl(CrawlDirected(url="http://127.0.0.1/admin"))
+    assert caught.value.rule == "egress"
+    with pytest.raises(InvalidInput):
+        make_crawler().crawl(CrawlDirected(url="file:///etc/passwd"))
+    with pytest.raises(PolicyRefused) as off:
+        make_crawler(enabled=False).crawl(CrawlDirected(url=site.url("/")))
+    assert off.value.rule == "crawl"
+    assert site.asked == []
+
+
+def test_a_real_browser_fills_the_shell_and_reaches_nothing_but_the_site(
+    site: Any, make_crawler: MakeCrawler, refusals: list[Refusal]
+) -> None:
+    site.html("/app", "<div id=root></div><img src='http://10.0.0.1/pixel'><script src=/app.js></script>")
+    script = "document.getElementById('root').textContent = 'rendered'; fetch('http://169.254.169.254/').catch(() => 0)"
+    site.put("/app.js", script, Content_Type="text/javascript")
+    browser = Browser(CrawlSettings())
+    try:
+        page = make_crawler(browser).crawl(CrawlDirected(url=site.url("/app")))
+    except InvalidSetting as error:
+        pytest.skip(f"no Chromium on this machine: {error}")
+    finally:
+        browser.close()
+    assert page.rendered
+    assert b"rendered" in page.body
+    assert {(refusal.host, refusal.rule) for refusal in refusals} == {
+        ("10.0.0.1", "address"),
+        ("169.254.169.254", "address"),
+    }
+
+
+class TestDirections:
+    def test_links_share_what_is_left_and_carry_where_they_came_from(self) -> None:
+        links = tuple(f"https://example.com/{number}" for number in range(3))
+        directed = CrawlDirected(
+            url="https://example.com/",
+            max_depth=2,
+            page_allowance=9,
+            byte_allowance=1_000,
+            render="never",
+            search_query="q",
+            provider="brave",
+        )
+        children = directions_from(links, directed, spent_bytes=100)
+        assert [child.url for child in children] == list(links)
+        assert [child.page_allowance for child in children] == [3, 3, 2]
+        assert {child.byte_allowance for child in children} == {300}
+        first = children[0]
+        assert (first.depth, first.max_depth, first.render) == (1, 2, "never")
+        assert (first.search_query, first.provider) == ("q", "brave")
+
+    def test_pages_at_the_last_depth_get_one_page_each(self) -> None:
+        directed = CrawlDirected(url="https://example.com/", max_depth=1, page_allowance=10)
+        assert [child.page_allowance for child in directions_from(("https://example.com/a",), directed)] == [1]
+
+    def test_where_nothing_is_left_nothing_is_directed(self) -> None:
+        links = ("https://example.com/a", "https://example.com/b")
+        spent = CrawlDirected(url="https://example.com/", page_allowance=1)
+        deep = CrawlDirected(url="https://example.com/", depth=1, max_depth=1, page_allowance=5)
+        poor = CrawlDirected(url="https://example.com/", page_allowance=5, byte_allowance=100)
+        assert directions_from(links, spent) == directions_from(links, deep) == ()
+        assert directions_from(links, poor, spent_bytes=100) == ()
+
+    @given(
+        pages=st.integers(1, 60),
+        depth=st.integers(0, 4),
+        fan_out=st.integers(0, 12),
+        allowance=st.one_of(st.none(), st.integers(0, 50_000)),
+    )
+    def test_a_whole_tree_of_pages_never_exceeds_its_allowances(
+        self, pages: int, depth: int, fan_out: int, allowance: int | None
+    ) -> None:
+        links = tuple(f"https://example.com/{number}" for number in range(fan_out))
+        root = CrawlDirected(
+            url="https://example.com/", max_depth=depth, page_allowance=pages, byte_allowance=allowance
+        )
+        waiting, seen, used_bytes = [root], 0, 0
+        while waiting:
+            directed = waiting.pop()
+            seen += 1
+            spent = min(700, directed.byte_allowance) if directed.byte_allowance is not None else 700
+            used_bytes += spent
+            waiting += directions_from(links, directed, spent_bytes=spent)
+        assert seen <= pages
+        assert allowance is None or used_bytes <= allowance
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120.0),
+        ("999999", 3_600.0),
+        ((NOW + timedelta(seconds=90)).strftime("%a, %d %b %Y %H:%M:%S GMT"), 90.0),
+        ((NOW - timedelta(seconds=90)).strftime("%a, %d %b %Y %H:%M:%S GMT"), 0.0),
+        (None, 30.0),
+        ("soon", 30.0),
+        ("Mon, 01 Jan 2024 00:00:00", 30.0),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float) -> None:
+    assert retry_after_seconds(header, NOW) == seconds

@@ -1,0 +1,259 @@
+"""Extraction: any supported body becomes readable text and honest facts; hostile ones cost no more than their size."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contracts.errors import InvalidInput
+from ingest.extract import MAX_BODY_BYTES, extract, extract_text
+
+
+def html(body: str, head: str = "") -> bytes:
+    return f"<!doctype html><html lang='en-GB'><head>{head}</head><body>{body}</body></html>".encode()
+
+
+SOUP = st.sampled_from(
+    [
+        *("<div>", "</div>", "<p>", "</p>", "<table>", "<tr>", "<td class=title>", "</table>", "<dl>", "<dt id=a>"),
+        *("<dd>", "</dl>", "<h1>", "</h1>", "<br>", "<a href='/x'>", "</a>", "<main>", "</main>", "<pre>", "</pre>"),
+        *("<form>", "<nav>", "</nav>", "<svg>", "<math>", "<body>", "</html>", "<head>", "<frameset>", "<?php ?>"),
+        *(
+            "<!--",
+            "-->",
+            "<p hidden>secret</p>",
+            "word",
+            "# ",
+            "```",
+            "\u200b",
+            "&amp;",
+            "&#0;",
+            "&#xD800;",
+            "<",
+        ),
+        *("<b class=heading>", "<base href='http://['>", "<html lang=''>", "<link rel=canonical href=''>", "<title>"),
+    ]
+)
+
+
+class TestHtml:
+    def test_headings_tables_lists_and_code_stay_markdown(self) -> None:
+        page = html(
+            "<main><h1>Guide</h1><p>An introduction that is long enough to be the content of this page.</p>"
+            "<h2>Use</h2><ul><li>one<li>two</ul><pre><code class='language-py'>a = 1\nb = 2</code></pre>"
+            "<table><tr><th>k</th><th>v</th></tr><tr><td>a</td><td>1</td></tr><tr><td>b</td><td>2</td></tr></table>"
+            "</main>"
+        )
+        text = extract(page, "text/html").text
+        for expected in ("# Guide", "## Use", "- one", "```py\na = 1\nb = 2\n```", "| k | v |", "| b | 2 |"):
+            assert expected in text
+
+    def test_scripts_navigation_and_comments_are_left_out(self) -> None:
+        page = html(
+            "<nav>menu</nav><header>banner</header><script>code()</script><style>x{}</style><!-- remark -->"
+            "<div class='cookie-consent'>accept</div><aside>side</aside><p>The content.</p><footer>imprint</footer>"
+        )
+        assert extract(page, "text/html").text == "The content."
+
+    @pytest.mark.parametrize(
+        "hidden",
+        [
+            "<p hidden>secret</p>",
+            "<p aria-hidden='true'>secret</p>",
+            "<p style='display : none'>secret</p>",
+            "<p style='color:red;visibility:hidden'>secret</p>",
+            "<p style='font-size:0px'>secret</p>",
+            "<p style='width:0;height:0;overflow:hidden'>secret</p>",
+            "<p style='position:absolute;left:-9999px'>secret</p>",
+            "<p style='opacity:0'>secret</p>",
+            "<template>secret</template>",
+            "<noscript>secret</noscript>",
+        ],
+    )
+    def test_hidden_text_is_left_out(self, hidden: str) -> None:
+        assert extract(html(f"<p>shown</p>{hidden}<p>too</p>"), "text/html").text == "shown\n\ntoo"
+
+    def test_what_only_looks_like_hiding_stays(self) -> None:
+        page = html(
+            "<p style='font-size:0.9em'>small</p><p style='opacity:0.8'>faint</p><div style='width:100%'>w</div>"
+        )
+        assert extract(page, "text/html").text.split() == ["small", "faint", "w"]
+
+    def test_invisible_characters_are_stripped(self) -> None:
+        tags = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore")
+        page = html(f"<p>a\u200bb\u202ec\u2066d{tags}e\ufeff\u00ad</p>")
+        assert extract(page, "text/html").text == "abcde"
+
+    def test_joiners_stay_where_they_are_spelling(self) -> None:
+        assert extract(html("<p>می\u200cخواهم</p>"), "text/html").text == "می\u200cخواهم"
+
+    def test_facts_come_from_linked_data_and_meta(self) -> None:
+        head = (
+            "<title>Short | Site</title><link rel='canonical' href='/guide'>"
+            '<script type=\'application/ld+json\'>{"@type":"Article","headline":"The long title",'
+            '"datePublished":"2024-05-06T07:08:09+02:00","author":[{"name":"Ada"},{"name":"Bob"}]}</script>'
+        )
+        found = extract(html("<p>text</p>", head), "text/html", url="https://example.org/a/b")
+        assert found.title == "The long title"
+        assert found.author == "Ada, Bob"
+        assert found.language == "en"
+        assert found.published_at == datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)
+        assert found.canonical_url == "https://example.org/guide"
+
+    def test_facts_that_do_not_parse_are_left_out(self) -> None:
+        head = "<meta name=date content='soon'><script type='application/ld+json'>{broken</script>"
+        found = extract(html("<p>text</p>", head), "text/html")
+        assert (found.published_at, found.author, found.canonical_url, found.title) == (None, None, None, None)
+
+    def test_links_are_absolute_once_each_and_say_nofollow(self) -> None:
+        page = html(
+            "<nav><a href='/n'>nav</a></nav><main><p>A text that is long enough to be the main content here.</p>"
+            "<a href='b#x'>one</a><a href='b#y'>again</a><a href='mailto:a@b'>m</a><a href='javascript:x()'>j</a>"
+            "<a rel='sponsored' href='//other.example/'>ad</a><a href='http://[bad'>x</a></main>"
+        )
+        links = extract(page, "text/html", url="https://example.org/a/").links
+        assert [(link.url, link.nofollow) for link in links] == [
+            ("https://example.org/a/b", False),
+            ("https://other.example/", True),
+            ("https://example.org/n", False),
+        ]
+
+    def test_addresses_of_links_are_no_part_of_the_text(self) -> None:
+        page = html("<p>See <a href='https://example.org/long'>the guide</a>.</p>")
+        assert extract(page, "text/html").text == "See the guide."
+
+    def test_layout_tables_become_sections(self) -> None:
+        """Old reference pages: a table per section, its title in a named cell, terms with anchors."""
+        page = html(
+            "<table class='heading'><tr><td class='title'>&nbsp;<br><strong class='title'>tool</strong> (1.0)</td></tr>"
+            "</table><p>What it is.</p><table class='section'><tr><td class='section-title' colspan=3>"
+            "<strong class='bigsection'>Functions</strong></td></tr><tr><td>&nbsp;</td><td>&nbsp;</td><td>"
+            "<dl><dt><a name='-run'><strong>run</strong></a>(a, *, b=1)</dt><dd>Runs it.</dd></dl></td></tr></table>"
+        )
+        lines = [line for line in extract(page, "text/html").text.splitlines() if line]
+        assert lines == ["# tool (1.0)", "What it is.", "## Functions", "### run(a, *, b=1)", "Runs it."]
+
+    def test_a_data_table_without_header_stays_a_table(self) -> None:
+        page = html("<table><tr><td>a</td><td>1</td></tr><tr><td>b</td><td>2</td></tr></table>")
+        assert "| b | 2 |" in extract(page, "text/html").text
+
+    def test_text_that_looks_like_markdown_is_not_taken_for_it(self) -> None:
+        text = extract(html("<p># not a heading</p><p>``` no fence</p>"), "text/html").text
+        assert text == "\\# not a heading\n\n\\``` no fence"
+
+    def test_a_wrapper_named_after_a_side_column_stays(self) -> None:
+        page = html(
+            "<div class='page has-sidebar'><p>The whole content of the page.</p><div class=sidebar>x</div></div>"
+        )
+        assert extract(page, "text/html").text == "The whole content of the page."
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(SOUP, max_size=40).map("".join))
+    def test_no_soup_of_tags_is_an_error(self, soup: str) -> None:
+        found = extract(soup.encode(), "text/html", url="https://a.example/")
+        assert "secret" not in found.text
+        assert 0.0 <= found.confidence <= 1.0
+
+    def test_an_empty_shell_is_known_by_its_confidence(self) -> None:
+        shell = extract(html("<div id='root'></div><script src='app.js'></script>"), "text/html")
+        article = extract(html("<article><p>" + "Words of an article. " * 40 + "</p></article>"), "text/html")
+        assert shell.confidence < 0.1 < 0.8 < article.confidence
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"<div>" * 100_000 + b"deep",
+            b"<table><tr><td>" * 20_000,
+            b"<dl><dt id=a>x<dd>" * 20_000,
+            b"<ul><li>" * 50_000,
+            b"<a href=/a>" * 50_000,
+            b"<" * 500_000,
+            b"<p style='" + b"a:b;" * 500_000,
+        ],
+    )
+    def test_hostile_nesting_neither_crashes_nor_hangs(self, body: bytes) -> None:
+        started = time.process_time()
+        extract(body, "text/html", url="http://a.example/")
+        assert time.process_time() - started < 10
+
+
+class TestEncodings:
+    @pytest.mark.parametrize(
+        ("body", "charset"),
+        [
+            ("\ufeffnaïve".encode(), None),
+            ("naïve".encode("utf-16"), None),
+            ("naïve".encode(), None),
+            ("naïve".encode(), "iso-8859-1"),
+            ("naïve".encode("latin-1"), "iso-8859-1"),
+            ("naïve".encode("cp1252"), None),
+            ("naïve".encode("latin-1"), "utf-8"),
+            ("naïve".encode(), "no-such-charset"),
+        ],
+    )
+    def test_the_charset_is_found(self, body: bytes, charset: str | None) -> None:
+        assert extract(body, "text/plain", charset=charset).text == "naïve"
+
+    def test_a_page_declares_its_own(self) -> None:
+        body = "<html><head><meta charset='shift_jis'></head><body>日本語</body></html>".encode("shift_jis")
+        assert extract(body, "text/html").text == "日本語"
+
+
+class TestOtherMedia:
+    def test_markdown_keeps_its_text_and_gives_its_title(self) -> None:
+        found = extract(b"---\ntitle: Named\nauthor: Ada\n---\n# Other\n\ntext\n", "text/markdown")
+        assert (found.title, found.author, found.form) == ("Named", "Ada", "markdown")
+        assert extract(b"# Heading #\n\ntext", "text/markdown").title == "Heading"
+
+    def test_a_feed_becomes_one_section_per_item(self) -> None:
+        feed = (
+            b"<rss><channel><title>News</title><item><title>One</title><link>https://a.example/1</link>"
+            b"<pubDate>Mon, 06 May 2024 07:00:00 GMT</pubDate>"
+            b"<description>&lt;p&gt;Some &lt;b&gt;text&lt;/b&gt;&lt;/p&gt;</description></item></channel></rss>"
+        )
+        found = extract(feed, "application/rss+xml")
+        assert found.text == "# News\n\n## One\n\n2024-05-06\n\nSome **text**"
+        assert [link.url for link in found.links] == ["https://a.example/1"]
+
+    def test_external_entities_are_not_resolved(self) -> None:
+        body = b'<!DOCTYPE l [<!ENTITY a SYSTEM "file:///etc/hostname">]><l>&a; x</l>'
+        assert extract(body, "application/xml").text.split() == ["&a;", "x"]
+
+    def test_json_on_one_line_is_laid_out(self) -> None:
+        body = b'{"key": [' + b", ".join(b'"value %d"' % n for n in range(100)) + b"]}"
+        found = extract(body, "application/json")
+        assert found.text.count("\n") > 100
+        assert extract(b"[" * 100_000, "application/json").text.startswith("[[")
+
+    def test_source_code_is_unchanged(self) -> None:
+        source = b"x = 1\r\n\r\n\tdef f(): pass\n"
+        found = extract(source, "text/plain", url="https://raw.example/a/b.py")
+        assert (found.text, found.code_language) == (source.decode(), "python")
+
+    def test_a_snippet_is_text_whatever_its_url_is_called(self) -> None:
+        for url in ("https://a.example/x.pdf", "https://a.example/x.html", "https://a.example/x.py"):
+            assert extract_text("a <b> c", "text/plain", url=url).form == "text"
+        assert extract_text("x = 1", "text/plain", path="x.py").code_language == "python"
+        assert extract(b"not a pdf", "text/plain", url="https://a.example/x.pdf").text == "not a pdf"
+
+    @pytest.mark.parametrize("kind", ["image/png", "application/zip", "video/mp4", "application/x-unheard-of"])
+    def test_an_unknown_medium_is_refused_with_what_is_supported(self, kind: str) -> None:
+        with pytest.raises(InvalidInput, match="supported: HTML") as refused:
+            extract(b"\x01\x02", kind)
+        assert refused.value.field == "media_type"
+
+    def test_binary_sent_as_text_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="binary"):
+            extract(b"\x00\x01\x02\x00\x00" * 20, "text/plain")
+
+    def test_a_body_above_the_cap_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="split the document"):
+            extract(b" " * (MAX_BODY_BYTES + 1), "text/plain")
+
+    @pytest.mark.parametrize("kind", ["text/html", "text/plain", "text/markdown", "application/xml"])
+    def test_nothing_gives_no_text(self, kind: str) -> None:
+        assert extract(b" \n", kind).text.strip() == ""

@@ -1,0 +1,235 @@
+"""The HTTP interface as an agent meets it: documents in, queries out, and a clear answer to every mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bench.instance import Instance
+from gate.client import SluiceClient
+
+pytestmark = pytest.mark.timeout(240)
+
+DOCUMENTS = [
+    {
+        "id": "lease",
+        "file_path": "docs/lease.md",
+        "text": "# Leases\n\nA lease is renewed by a heartbeat. A lease that runs out frees the event.",
+    },
+    {
+        "id": "blob",
+        "file_path": "docs/blob.md",
+        "text": "# Blobs\n\nA blob is kept once, under the hash of its content, and compressed.",
+    },
+    {
+        "url": "https://example.com/gate.html",
+        "html": "<html><body><h1>Gate</h1><p>The gate weighs coverage and freshness.</p></body></html>",
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def filled(offline: Instance) -> Instance:
+    accepted = offline.http.post("/v1/documents", json={"corpus": "docs", "documents": DOCUMENTS})
+    assert accepted.status_code == 202, accepted.text
+    run = offline.wait(accepted.json()["run_id"])
+    assert run["status"] == "finished", run
+    return offline
+
+
+def query(instance: Instance, text: str, **fields: Any) -> Any:
+    return instance.http.post("/v1/query", json={"query": text, "corpus": "docs", **fields})
+
+
+@pytest.mark.parametrize("strategy", ["bm25", "vector", "hybrid"])
+def test_a_submitted_document_is_found_with_every_field(filled: Instance, strategy: str) -> None:
+    found = query(filled, "how is a lease renewed", strategy=strategy, top_k=2).json()
+    best = found["chunks"][0]
+    assert best["document_id"] == "lease"
+    assert best["file_path"] == "docs/lease.md"
+    assert (best["start_line"], best["end_line"]) == (1, 3)
+    assert best["section_path"] == ["Leases"]
+    assert best["provenance"]["source"] == "submission"
+    assert found["metadata"]["strategy"] == strategy
+    assert found["generation"]
+
+
+def test_a_new_version_replaces_the_old_and_a_deletion_forgets(filled: Instance) -> None:
+    for text in ("The otter swims in the first version.", "The heron stands in the second version."):
+        accepted = filled.http.post(
+            "/v1/documents", json={"corpus": "docs", "documents": [{"id": "zoo", "text": text}]}
+        )
+        filled.wait(accepted.json()["run_id"])
+    texts = [chunk["text"] for chunk in query(filled, "otter heron version", top_k=20).json()["chunks"]]
+    assert any("heron" in text for text in texts)
+    assert not any("otter" in text for text in texts)
+    removed = filled.http.delete("/v1/documents/zoo", params={"corpus": "docs"})
+    assert removed.status_code == 202
+    filled.wait(removed.json()["run_id"])
+    assert "zoo" not in {chunk["document_id"] for chunk in query(filled, "heron version", top_k=20).json()["chunks"]}
+    assert filled.http.delete("/v1/documents/zoo", params={"corpus": "docs"}).status_code == 404
+
+
+def test_read_your_writes_by_journal_offset(filled: Instance) -> None:
+    accepted = filled.http.post(
+        "/v1/documents", json={"corpus": "docs", "documents": [{"id": "new", "text": "A kingfisher."}]}
+    )
+    run = filled.wait(accepted.json()["run_id"])
+    found = query(filled, "kingfisher", minimum_journal_offset=run["journal_offset"]).json()
+    assert found["journal_offset"] >= run["journal_offset"]
+    assert found["chunks"][0]["document_id"] == "new"
+
+
+def test_the_gate_answers_from_the_corpus_and_names_the_veto_when_it_cannot(filled: Instance) -> None:
+    covered = filled.ask("How is a lease renewed by a heartbeat?", corpus="docs")
+    assert covered["decision"]["plan"] == "retrieve"
+    assert covered["answer"]["citations"][0]["source"] == "docs/lease.md:1-3"
+    empty = filled.ask("Who won the match?", corpus="never-filled")
+    assert empty["decision"]["scored_plan"] == "full_loop"
+    assert {veto["name"] for veto in empty["decision"]["vetoes"]} == {"crawl_policy", "search_policy"}
+    assert "search.enabled" in " ".join(gap["lifted_by"] for gap in empty["missing"])
+    assert "empty_corpus" in {gap["reason"] for gap in empty["missing"]}
+
+
+def test_an_idempotency_key_starts_one_run(filled: Instance) -> None:
+    body = {"query": "leases", "corpus": "docs"}
+    headers = {"Idempotency-Key": "once"}
+    first, second = (filled.http.post("/v1/gate", json=body, headers=headers) for _ in range(2))
+    assert first.status_code == second.status_code == 202
+    assert first.json()["run_id"] == second.json()["run_id"]
+    other = filled.http.post("/v1/gate", json={**body, "query": "blobs"}, headers=headers)
+    assert other.status_code == 409
+    assert other.json()["code"] == "conflict"
+
+
+def test_the_event_stream_resumes_behind_the_last_event_id(filled: Instance) -> None:
+    run = filled.ask("leases", corpus="docs")
+    every = filled.events(run["run_id"])
+    with filled.http.stream("GET", f"/v1/runs/{run['run_id']}/events") as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        ids = [line.removeprefix("id:").strip() for line in response.iter_lines() if line.startswith("id:")]
+    with filled.http.stream("GET", f"/v1/runs/{run['run_id']}/events", headers={"Last-Event-ID": ids[1]}) as response:
+        rest = [line for line in response.iter_lines() if line.startswith("id:")]
+    assert len(rest) == len(every) - 2
+
+
+def test_the_python_client_speaks_to_it(filled: Instance) -> None:
+    with SluiceClient(filled.url) as sluice:
+        run = sluice.gate("How is a lease renewed by a heartbeat?", corpus="docs", wait=True)
+        assert run.answer is not None
+        kinds = [event.kind for event in sluice.events(run.run_id)]
+        assert kinds[0] == "GateRequested"
+        assert kinds[-1] == "RunFinished"
+        found = sluice.query("blob", corpus="docs")
+        assert found.chunks
+        sluice.feedback(run.run_id, chunk_ids_used=[run.answer.chunks[0].chunk_id], outcome="success")
+        assert sluice.health().ok
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("/v1/gate", {}, 422, "query"),
+        ("/v1/gate", {"query": "   "}, 422, "query"),
+        ("/v1/gate", {"query": "q" * 10_000_000}, 422, "query"),
+        ("/v1/gate", {"query": "q", "corpus": "../../etc"}, 422, "corpus"),
+        ("/v1/gate", {"query": "q", "profile": "nope"}, 422, "profile"),
+        ("/v1/gate", {"query": "q", "plan": "everything"}, 422, "plan"),
+        ("/v1/gate", {"query": "q", "seeds": ["file:///etc/passwd"]}, 422, "seeds.0"),
+        ("/v1/gate", {"query": "q", "deadline_seconds": -1}, 422, "deadline_seconds"),
+        ("/v1/gate", {"query": "q", "surprise": 1}, 422, "surprise"),
+        ("/v1/query", {"query": "q", "corpus": "docs", "strategy": "magic"}, 422, "strategy"),
+        ("/v1/query", {"query": "q", "corpus": "docs", "top_k": 0}, 422, "top_k"),
+        ("/v1/query", {"query": "q", "corpus": "unknown-corpus"}, 404, None),
+        ("/v1/documents", {"documents": []}, 422, "documents"),
+        ("/v1/documents", {"documents": [{"text": "no name"}]}, 422, "documents.0"),
+        (
+            "/v1/documents",
+            {"documents": [{"id": "a", "data": "***", "media_type": "application/pdf"}]},
+            422,
+            "documents.0.data",
+        ),
+        ("/v1/documents", {"documents": [{"url": "http://example.com/"}]}, 403, "crawl.enabled"),
+        ("/v1/feedback", {"run_id": "run_nope"}, 404, None),
+    ],
+)
+def test_a_mistake_is_named_with_its_field(
+    filled: Instance, path: str, body: dict[str, Any], status: int, field: str | None
+) -> None:
+    response = filled.http.post(path, json=body)
+    assert response.status_code == status, response.text[:500]
+    problem = response.json()
+    assert problem["code"]
+    assert problem["message"]
+    assert problem.get("field") == field
+
+
+def test_what_is_no_json_or_too_large_or_not_there_is_refused(filled: Instance) -> None:
+    headers = {"Content-Type": "application/json"}
+    assert filled.http.post("/v1/gate", content=b"{not json", headers=headers).status_code == 422
+    assert filled.http.post("/v1/gate", content=b" " * 33_000_000, headers=headers).status_code == 413
+    assert filled.http.get("/v1/runs/run_nope").status_code == 404
+    assert filled.http.get("/v1/nothing").status_code == 404
+    assert filled.http.get("/v1/gate").status_code == 405
+    assert filled.http.get("/v1/runs/run_nope", headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_openapi_names_every_route_with_its_errors(filled: Instance) -> None:
+    paths = filled.http.get("/openapi.json").json()["paths"]
+    assert set(paths) >= {
+        "/v1/gate",
+        "/v1/runs",
+        "/v1/runs/{run_id}",
+        "/v1/runs/{run_id}/events",
+        "/v1/query",
+        "/v1/documents",
+        "/v1/documents/{document_id}",
+        "/v1/feedback",
+        "/v1/dead-letters",
+        "/healthz",
+        "/metrics",
+    }
+    assert {"200", "202", "409", "422", "503"} <= set(paths["/v1/gate"]["post"]["responses"])
+    assert paths["/v1/gate"]["post"]["responses"]["422"]["content"]["application/json"]["schema"]["$ref"].endswith(
+        "Problem"
+    )
+
+
+def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:
+    filled.ask("leases", corpus="docs")
+    health = filled.http.get("/healthz").json()
+    assert health["ok"] is True
+    assert set(health["checks"]) == {"broker", "ledger", "workers", "embedder", "snapshot"}
+    metrics = filled.http.get("/metrics").text
+    for name in (
+        "sluice_gate_decisions_total",
+        "sluice_query_seconds_count",
+        "sluice_event_seconds_count",
+        "sluice_embedding_cache_total",
+        "sluice_index_publish_seconds_count",
+        "sluice_http_requests_total",
+    ):
+        assert name in metrics
+
+
+def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> None:
+    created = filled.sluice("keys", "create", "reader", "--corpus", "docs", "--json")
+    assert created.returncode == 0, created.stderr
+    key = json.loads(created.stdout)
+    try:
+        filled.wait_until(lambda: query(filled, "lease").status_code == 401)
+        bearer = {"Authorization": f"Bearer {key['key']}"}
+        assert (
+            filled.http.post("/v1/query", json={"query": "lease", "corpus": "docs"}, headers=bearer).status_code == 200
+        )
+        assert (
+            filled.http.post("/v1/query", json={"query": "lease", "corpus": "other"}, headers=bearer).status_code == 403
+        )
+        assert filled.http.get("/v1/dead-letters", headers=bearer).status_code == 403
+        assert filled.http.get("/v1/runs", headers={"Authorization": "Bearer slk_wrong"}).status_code == 401
+        assert key["key"] not in filled.sluice("keys", "list", "--json").stdout
+    finally:
+        assert filled.sluice("keys", "revoke", key["id"]).returncode == 0
+    filled.wait_until(lambda: query(filled, "lease").status_code == 200)

@@ -1,0 +1,166 @@
+"""The ledger across processes: opened at once, forked, raced for, and left by workers that die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from contracts.errors import Conflict, InvalidSetting
+from contracts.outcome import Done, Next
+from tests.workers.ledger_story import Clock, Story, page
+from workers.ledger import Claim, Ledger
+
+FORK = multiprocessing.get_context("fork")
+
+
+def open_ledger(url: str, answers: Connection) -> None:
+    with Ledger(url) as ledger:
+        answers.send(ledger.open_count())
+
+
+def settle_all(url: str, event_ids: list[str], worker: str, answers: Connection) -> None:
+    """Claim every event, settle those that could be claimed, and tell which."""
+    settled = []
+    with Ledger(url) as ledger:
+        for event_id in event_ids:
+            claim = ledger.claim(event_id, worker, 30.0, 3)
+            if isinstance(claim, Claim):
+                emitted = ledger.settle(claim, Done(emits=(Next(page(9), dedupe_key=f"of {event_id}"),)))
+                settled.append((event_id, len(emitted.emitted)))
+        answers.send(settled)
+
+
+def claim_and_die(url: str, event_id: str) -> None:
+    with Ledger(url) as ledger:
+        ledger.claim(event_id, "doomed", 30.0, 3)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_processes(target: object, arguments: list[tuple[object, ...]]) -> list[object]:
+    """What each process sent."""
+    running = []
+    for given in arguments:
+        mine, theirs = FORK.Pipe(duplex=False)
+        process = FORK.Process(target=target, args=(*given, theirs))  # type: ignore[arg-type]
+        process.start()
+        running.append((process, mine))
+    answers = [mine.recv() if mine.poll(60) else None for _, mine in running]
+    for process, _ in running:
+        process.join(30)
+        assert process.exitcode == 0
+    return answers
+
+
+def test_many_processes_may_open_a_new_ledger_at_once(ledger_url: str) -> None:
+    assert in_processes(open_ledger, [(ledger_url,)] * 3) == [0, 0, 0]
+
+
+def test_processes_that_race_for_the_same_events_settle_each_exactly_once(story: Story) -> None:
+    events = story.begins(*(page(number) for number in range(60)))
+    ids = [event.id for event in events]
+    answers = in_processes(settle_all, [(story.url, ids, f"w{number}") for number in range(3)])
+    settled = [pair for answer in answers for pair in answer]  # type: ignore[attr-defined]
+    assert sorted(settled) == sorted((event_id, 1) for event_id in ids)
+    view = story.ledger.run(events[0].run_id)
+    assert (view.settled_events, view.open_events) == (60, 60)
+
+
+def test_what_a_killed_worker_claimed_is_handled_by_another(story: Story) -> None:
+    story.clock.now = 0.0  # long before the process's own clock, so that its lease holds
+    [event] = story.begins(page())
+    process = FORK.Process(target=claim_and_die, args=(story.url, event.id))
+    process.start()
+    process.join(30)
+    assert process.exitcode == -signal.SIGKILL
+    assert story.statuses(event) == "claimed_elsewhere"
+    assert story.ledger.release("doomed") == (event,)
+    assert story.ledger.settle(story.claims(event), Done()).finished
+
+
+def test_a_forked_child_makes_connections_of_its_own(story: Story) -> None:
+    [event] = story.begins(page())
+    child = os.fork()
+    if child == 0:
+        try:
+            story.ledger.settle(story.claims(event, "child"), Done())
+            story.ledger.close()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert story.statuses(event) == "settled"
+
+
+def test_threads_share_a_ledger(story: Story) -> None:
+    events = story.begins(*(page(number) for number in range(24)))
+    finished: list[bool] = []
+
+    def work(mine: tuple[object, ...]) -> None:
+        finished.extend(story.handles(event, Done()).finished for event in mine)  # type: ignore[arg-type]
+
+    threads = [threading.Thread(target=work, args=(events[start::6],)) for start in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(finished) == [False] * 23 + [True]
+    assert len(story.ledger.events_of_kind(events[0].run_id, "RunFinished")) == 1
+
+
+def test_a_ledger_of_a_newer_version_is_refused(story: Story) -> None:
+    engine = create_engine(story.url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE schema_version SET version = version + 1"))
+    engine.dispose()
+    with pytest.raises(Conflict, match="upgrade"):
+        Ledger(story.url)
+
+
+def test_a_ledger_is_opened_again_with_all_it_held(story: Story) -> None:
+    [event] = story.begins(page())
+    story.ledger.close()
+    with Ledger(story.url, clock=story.clock) as again:
+        assert again.event(event.id) == event
+
+
+@pytest.mark.parametrize("url", ["nonsense", "sqlite://", "sqlite:///:memory:", "mysql://host/x"])
+def test_a_url_that_cannot_hold_a_ledger_is_named(url: str) -> None:
+    with pytest.raises(InvalidSetting, match="ledger_url"):
+        Ledger(url)
+
+
+def test_sqlite_syncs_every_commit_and_writes_ahead(tmp_path: Path, clock: Clock) -> None:
+    with Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}", clock=clock) as ledger, ledger._database.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ("SELECT id FROM events WHERE run_id = ? AND due_at >= 0 LIMIT 1", "events_open"),
+        ("SELECT id FROM events WHERE status = 'ready' AND due_at <= ? ORDER BY due_at, seq LIMIT 9", "events_due"),
+        ("SELECT id FROM events WHERE status = 'claimed' AND due_at IS NOT NULL AND worker = ?", "events_due"),
+        ("SELECT payload FROM events WHERE run_id = ? AND kind = 'GapFound' ORDER BY seq", "events_of_kind"),
+        ("SELECT payload FROM events WHERE run_id = ? AND seq > 9 ORDER BY seq LIMIT 9", "events_of_run"),
+        ("SELECT run_id FROM runs WHERE answer_due_at <= ? ORDER BY answer_due_at", "runs_answer_due"),
+        (
+            "SELECT status, queue, count(*), min(due_at) FROM events WHERE due_at IS NOT NULL GROUP BY status",
+            "events_due",
+        ),
+    ],
+)
+def test_the_questions_of_every_event_are_answered_by_an_index(tmp_path: Path, query: str, index: str) -> None:
+    path = tmp_path / "l.sqlite"
+    Ledger(f"sqlite:///{path}").close()
+    with sqlite3.connect(path) as connection:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", ("x",) * query.count("?")).fetchall()
+    assert index in str(plan), plan

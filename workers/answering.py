@@ -1,0 +1,105 @@
+"""Answers: the run's question, or a direct query, put to the current generation."""
+
+from __future__ import annotations
+
+import time
+
+from contracts.errors import SluiceError
+from contracts.event import Gap
+from contracts.gate import GateDecided, GateRequested, Plan
+from contracts.index import Answer, AnswerDirected
+from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from index.answer import compose_answer
+from ingest.tokens import count_tokens
+from otel import metrics
+from workers.parts import Parts, utc_now
+from workers.reads import bad_reply, good_reply
+
+
+def read(query: Query, parts: Parts) -> bytes:
+    """The reply to a direct query: its result, or what is wrong with it."""
+    try:
+        parts.existing_reader(query.corpus)
+        return good_reply(retrieve(query, parts).model_dump_json().encode())
+    except SluiceError as error:
+        return bad_reply(error)
+
+
+def retrieve(query: Query, parts: Parts) -> Retrieval:
+    """Search one corpus, measured."""
+    started = time.perf_counter()
+    vector = None if query.strategy is Strategy.BM25 else parts.embed([query.query], query.corpus).vectors[0]
+    found = parts.reader(query.corpus).search(query, vector)
+    metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
+    metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
+    now = utc_now()
+    for chunk in found.chunks:
+        age = now - (chunk.provenance.published_at or chunk.provenance.fetched_at)
+        metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
+    return found
+
+
+def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> Answer:
+    """The cited answer of a run, from a generation that covers what the run has indexed."""
+    run = parts.ledger.run(run_id)
+    request = parts.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
+    plan = run.decision.plan if run.decision else Plan.RETRIEVE
+    missing = (*run.missing, *_unfinished(run_id, directed, run.decision, parts), *_unused_seeds(request, plan))
+    found = _nothing() if plan is Plan.SKIP else retrieve(_query(request, corpus, directed), parts)
+    if plan is not Plan.SKIP and found.generation is None:
+        missing = (
+            *missing,
+            Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"),
+        )
+    return compose_answer(
+        request.query,
+        corpus,
+        plan,
+        found,
+        request.max_tokens,
+        missing,
+        count_tokens=lambda text: count_tokens(text, parts.tokenizer),
+    )
+
+
+def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Query:
+    return Query(
+        query=request.query,
+        corpus=corpus,
+        top_k=request.top_k,
+        filters=request.filters,
+        trust_threshold=request.trust_threshold,
+        minimum_journal_offset=directed.minimum_journal_offset,
+    )
+
+
+def _unfinished(run_id: str, directed: AnswerDirected, decision: GateDecided | None, parts: Parts) -> tuple[Gap, ...]:
+    """What is not there: plans that were lowered, and work that the deadline cut off."""
+    lowered = tuple(
+        Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
+        for veto in (decision.vetoes if decision else ())
+    )
+    if directed.reason != "deadline":
+        return lowered
+    still_open = parts.ledger.open_by_queue(run_id)
+    late = (
+        Gap(stage=stage, subject=f"{count} events", reason="deadline", detail="still going on", lifted_by="more time")
+        for stage, count in still_open.items()
+        if stage != "query"
+    )
+    return (*lowered, *late)
+
+
+def _unused_seeds(request: GateRequested, plan: Plan) -> tuple[Gap, ...]:
+    if plan is Plan.FULL_LOOP:
+        return ()
+    why = f"plan {plan} crawls nothing"
+    return tuple(
+        Gap(stage="gate", subject=url, reason="seed_not_crawled", detail=why, lifted_by="plan full_loop in the request")
+        for url in request.seeds
+    )
+
+
+def _nothing() -> Retrieval:
+    metadata = RetrievalMetadata(strategy=Strategy.HYBRID, fusion="none", duration_ms=0.0, total_candidates=0)
+    return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=metadata)

@@ -1,0 +1,81 @@
+"""API keys: made once, shown once, kept as a hash.
+
+A key is 256 random bits, so one round of SHA-256 is enough to keep it: there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from contracts.base import CORPUS_NAME
+from contracts.errors import InvalidInput
+from workers.keys_table import KeyRecord
+from workers.ledger import Ledger
+
+Role = Literal["agent", "operator"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+KEY_PREFIX = "slk_"
+REMEMBERED_SECONDS = 2.0
+"""How long the list of keys is trusted without asking the ledger again: the delay of a revocation."""
+
+
+class ApiKeys:
+    """Creates, finds and revokes keys. Safe across threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._lock = threading.Lock()
+        self._active: dict[str, KeyRecord] = {}
+        self._read_at = float("-inf")
+
+    def create(self, name: str, role: Role, corpora: Sequence[str]) -> tuple[str, str]:
+        """A new key's id and the key itself, which is not kept. No corpora: all of them.
+
+        Raises:
+            InvalidInput: an unknown role or an unusable corpus name.
+        """
+        if role not in ROLES:
+            raise InvalidInput("role", f"{role!r} is none", f"one of {', '.join(ROLES)}")
+        for corpus in corpora:
+            if not CORPUS_NAME.fullmatch(corpus):
+                raise InvalidInput("corpus", f"{corpus!r} is no corpus name", "lower-case letters, digits, - _ .")
+        key, key_id = KEY_PREFIX + secrets.token_urlsafe(32), "key_" + secrets.token_hex(6)
+        self._ledger.keys.insert(key_id, _hash(key), name, role, corpora)
+        return key_id, key
+
+    def list(self) -> Sequence[KeyRecord]:
+        """Every key, the revoked ones too."""
+        return self._ledger.keys.list()
+
+    def revoke(self, key_id: str) -> bool:
+        """Put a key out of force.
+
+        Raises:
+            NotFound: there is no such key.
+        """
+        return self._ledger.keys.revoke(key_id)
+
+    def find(self, key: str) -> KeyRecord | None:
+        """The key's record while it is in force."""
+        return self._in_force().get(_hash(key))
+
+    def any_active(self) -> bool:
+        """Whether any key is in force."""
+        return bool(self._in_force())
+
+    def _in_force(self) -> dict[str, KeyRecord]:
+        with self._lock:
+            if time.monotonic() - self._read_at > REMEMBERED_SECONDS:
+                self._active = {key.hash: key for key in self._ledger.keys.list() if key.revoked_at is None}
+                self._read_at = time.monotonic()
+            return self._active
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

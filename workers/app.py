@@ -1,0 +1,92 @@
+"""The Celery app: one topic exchange, one queue and one pool per stage.
+
+Celery carries ids from process to process and nothing more. It may lose a message or deliver it
+twice: the ledger alone decides what is done (see `workers.task`). That is why results, chords,
+`Task.retry` and ETA are not used, and why messages are acknowledged late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from celery import Celery
+from kombu import Exchange
+from kombu import Queue as KombuQueue
+
+from contracts.event import QUEUES, Queue
+from workers.keys import key_prefix
+from workers.settings import Settings
+
+HANDLE_TASK = "sluice.handle"
+READ_TASK = "sluice.read"
+
+HARD_LIMIT_MARGIN_SECONDS = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """How a stage runs: Celery's pool kind, and why it is that one."""
+
+    kind: Literal["threads", "solo", "prefork"]
+    why: str
+
+
+POOLS: dict[Queue, Pool] = {
+    "gate": Pool("solo", "a decision takes well under a millisecond"),
+    "search": Pool("threads", "waits for the network"),
+    "crawl": Pool("threads", "waits for the network and the browser"),
+    "chunk": Pool("prefork", "parses hostile bytes: a crash must cost one child"),
+    "embed": Pool("solo", "the model uses every core by itself"),
+    "index": Pool("solo", "one writer per corpus"),
+    "query": Pool("threads", "threads share one open generation"),
+}
+
+
+def make_app(settings: Settings) -> Celery:
+    """A Celery app bound to the broker of `settings`. Opens no connection."""
+    app = Celery("sluice", set_as_current=False)
+    exchange = Exchange("sluice", type="topic", durable=True)
+    app.conf.update(
+        broker_url=settings.broker_location,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "global_keyprefix": key_prefix(settings.instance),
+            "visibility_timeout": settings.delivery.event_timeout_seconds + HARD_LIMIT_MARGIN_SECONDS,
+            "unacked_restore_interval": 5,
+            "unacked_restore_throttle": 1,
+            "unacked_mutex_expire": 30,
+            "priority_steps": [0],
+            "socket_timeout": 10,
+            "socket_connect_timeout": 5,
+            "health_check_interval": 10,
+        },
+        task_queues=[KombuQueue(stage, exchange, routing_key=f"{stage}.#", durable=True) for stage in QUEUES],
+        task_default_queue="query",
+        task_create_missing_queues=False,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        task_ignore_result=True,
+        task_store_errors_even_if_ignored=False,
+        task_serializer="json",
+        accept_content=["json"],
+        task_publish_retry=True,
+        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.05, "interval_step": 0.2},
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_soft_shutdown_timeout=settings.delivery.lease_seconds,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_max_memory_per_child=2_000_000,
+        result_backend=None,
+        timezone="UTC",
+    )
+    return app
+
+
+def pool_size(settings: Settings, stage: Queue) -> int:
+    """How many events a pool of this stage handles at once."""
+    return int(getattr(settings.pools, stage))

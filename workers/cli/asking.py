@@ -1,0 +1,101 @@
+"""Asking: `ask` goes through the gate, `query` straight to the index."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import BaseModel, ValidationError
+
+from contracts.api import GateRequest
+from contracts.errors import InvalidInput, first_problem
+from contracts.gate import Plan
+from contracts.retrieval import Query, Retrieval, Strategy
+from otel.context import current_traceparent, span
+from workers.cli.answers import leave_unless_finished, print_run
+from workers.cli.output import AsJson, Corpus, error_console, print_json, print_table
+from workers.cli.session import follow, session
+from workers.parts import Parts
+from workers.reads import ask_query_pool
+from workers.service import Service
+
+SomeModel = TypeVar("SomeModel", bound=BaseModel)
+
+GRACE_SECONDS = 15.0
+"""What a run may take beyond its deadline to hand over its answer."""
+
+
+def ask(
+    question: str,
+    corpus: Corpus = "default",
+    profile: Annotated[str, typer.Option(help="The gate's profile; see `sluice gate profiles`.")] = "default",
+    plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
+    seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
+    deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the gate, and wait for the cited answer."""
+    with session(as_json=as_json, needs_workers=True) as parts:
+        request = _checked(
+            GateRequest,
+            query=question,
+            corpus=corpus,
+            profile=profile,
+            plan=plan,
+            seeds=tuple(seed or ()),
+            deadline_seconds=deadline,
+        )
+        with span("sluice ask", kind="client"):
+            accepted = Service(parts).ask(request)
+        _tell_events(parts, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
+        view = parts.ledger.run(accepted.run_id)
+        print_run(view, as_json=as_json)
+        leave_unless_finished(view)
+
+
+def query(
+    text: str,
+    corpus: Corpus = "default",
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many chunks at most.")] = 8,
+    strategy: Annotated[Strategy, typer.Option(help="Which arms find candidates.")] = Strategy.HYBRID,
+    as_json: AsJson = False,
+) -> None:
+    """Search the corpus as it is, without the gate."""
+    with session(as_json=as_json, needs_workers=True) as parts:
+        asked = _checked(Query, query=text, corpus=corpus, top_k=top_k, strategy=strategy)
+        with span("sluice query", kind="client"):
+            raw = ask_query_pool(parts.transport, asked, current_traceparent(), parts.settings.query_timeout_seconds)
+        found = Retrieval.model_validate_json(raw)
+        if as_json:
+            print_json(found)
+        else:
+            _print_chunks(found)
+
+
+def _tell_events(parts: Parts, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
+    with error_console.status(f"run {run_id}") as status:
+        for event in follow(parts, run_id, timeout_seconds):
+            if not quiet:
+                status.update(f"{event.kind} · run {run_id}")
+                error_console.print(f"[dim]{event.kind}[/]")
+
+
+def _print_chunks(found: Retrieval) -> None:
+    rows = [
+        (
+            chunk.rank,
+            f"{chunk.fused_score:.4f}",
+            f"{chunk.url or chunk.file_path or chunk.document_id}:{chunk.start_line}-{chunk.end_line}",
+            " ".join(chunk.text.split())[:120],
+        )
+        for chunk in found.chunks
+    ]
+    title = f"{found.generation or 'no generation yet'} · {found.metadata.duration_ms:.1f} ms"
+    print_table(title, ("rank", "score", "source", "text"), rows)
+
+
+def _checked(kind: type[SomeModel], **values: object) -> SomeModel:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error

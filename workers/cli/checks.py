@@ -1,0 +1,226 @@
+"""What `sluice doctor` checks, one function a subject: measured here and now, each with what would help.
+
+A check changes nothing that `sluice up` would not do anyway (folders, the ledger's tables, the model's graph).
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from contracts.errors import InvalidSetting, SluiceError
+from workers.settings import Settings
+
+State = Literal["ok", "warn", "fail"]
+
+LEAST_PYTHON = (3, 11)
+FAIL_BELOW_BYTES = 200_000_000
+"""Free disk below which a run may not end: a model's graph alone takes 90 MB."""
+WARN_BELOW_BYTES = 2_000_000_000
+"""Free disk that lasts for some hundred thousand chunks with their vectors and three generations."""
+CONNECT_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found: the state, in words, and what to do about it."""
+
+    name: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+def python_version() -> Check:
+    """The interpreter."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < LEAST_PYTHON:
+        return Check("python", "fail", found, f"install Python {'.'.join(map(str, LEAST_PYTHON))} or newer")
+    return Check("python", "ok", found)
+
+
+def checks_of(settings: Settings) -> Iterator[Check]:
+    """Every check of an instance, as it is done. The slow ones (model, browser) come last."""
+    subjects: list[tuple[str, Callable[[Settings], Check]]] = [
+        ("data_dir", _data_dir),
+        ("broker", _broker),
+        ("ledger", _ledger),
+        ("http_port", _http_port),
+        ("search", _search),
+        ("otlp", _otlp),
+        ("user_namespaces", _user_namespaces),
+        ("embedding", _embedding),
+        ("chromium", _chromium),
+    ]
+    for name, check in subjects:
+        try:
+            yield check(settings)
+        except SluiceError as error:
+            yield Check(name, "fail", str(error), getattr(error, "remedy", "") or getattr(error, "lifted_by", ""))
+        except OSError as error:
+            yield Check(name, "fail", str(error))
+
+
+def _data_dir(settings: Settings) -> Check:
+    folder = settings.data_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder) as probe:
+            probe.write(b"x")
+            probe.flush()
+    except OSError as error:
+        return Check("data_dir", "fail", str(error), "make it writable, or set SLUICE_DATA_DIR")
+    free = shutil.disk_usage(folder).free
+    told = f"{folder}, {free / 1e9:.1f} GB free"
+    if free < WARN_BELOW_BYTES:
+        return Check(
+            "data_dir", "fail" if free < FAIL_BELOW_BYTES else "warn", told, "make room, or set SLUICE_DATA_DIR"
+        )
+    return Check("data_dir", "ok", told)
+
+
+def _broker(settings: Settings) -> Check:
+    from workers.broker import broker_command
+    from workers.transport import BROKER_ERRORS, Transport
+
+    try:
+        transport = Transport(settings)
+    except InvalidSetting:
+        return Check("broker", "ok", f"embedded, starts with `sluice up`: {broker_command(settings)[0]}")
+    try:
+        told = f"answers within {transport.ping():.1f} ms"
+    except BROKER_ERRORS as error:
+        if not settings.broker_url:
+            return Check("broker", "ok", "embedded, does not run now; starts with `sluice up`")
+        return Check("broker", "fail", f"{_place(settings.broker_url)}: {error}", "start it, or mend SLUICE_BROKER_URL")
+    finally:
+        transport.close()
+    return Check("broker", "ok", f"{_place(settings.broker_location)} {told}")
+
+
+def _ledger(settings: Settings) -> Check:
+    from sqlalchemy import make_url
+
+    from workers.ledger import Ledger
+
+    with Ledger(settings.ledger_location) as ledger:
+        count = ledger.open_count()
+    shown = make_url(settings.ledger_location).render_as_string(hide_password=True)
+    return Check("ledger", "ok", f"{shown}, {count} open events")
+
+
+def _http_port(settings: Settings) -> Check:
+    address = f"{settings.http_host}:{settings.http_port}"
+    family = socket.AF_INET6 if ":" in settings.http_host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.http_host, settings.http_port))
+        except OSError as error:
+            if _is_sluice(settings):
+                return Check("http_port", "ok", f"{address}: an instance runs")
+            return Check(
+                "http_port", "fail", f"{address}: {error.strerror}", "stop what uses it, or set SLUICE_HTTP_PORT"
+            )
+    return Check("http_port", "ok", f"{address} is free")
+
+
+def _is_sluice(settings: Settings) -> bool:
+    import httpx
+
+    try:
+        answer = httpx.get(
+            f"http://{settings.http_host}:{settings.http_port}/healthz", timeout=CONNECT_SECONDS, trust_env=False
+        )
+        return "checks" in answer.json()
+    except (httpx.HTTPError, ValueError, TypeError):
+        return False
+
+
+def _search(settings: Settings) -> Check:
+    from ingest.fetch import Fetcher
+    from ingest.providers.build import build_providers
+    from workers.parts import utc_now
+
+    search = settings.search
+    if not search.enabled:
+        return Check(
+            "search", "warn", "off: the gate cannot search the web", "search.enabled = true and search.providers"
+        )
+    if not search.providers:
+        return Check("search", "fail", "on, without a provider", "name some in search.providers")
+    nowhere = "http://127.0.0.1:1"  # building opens no connection, so no proxy is needed
+    fetcher = Fetcher(nowhere, user_agent=settings.crawl.user_agent)
+    build_providers(search, fetcher=fetcher, proxy_url=nowhere, clock=utc_now)
+    return Check("search", "ok", ", then ".join(search.providers))
+
+
+def _otlp(settings: Settings) -> Check:
+    endpoint = settings.telemetry.otlp_endpoint
+    if not endpoint:
+        return Check("otlp", "ok", "not set: spans stay in the local store")
+    place = urlsplit(endpoint)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        remedy = "start the collector; until then spans are kept in the local store only"
+        return Check("otlp", "fail", f"{_place(endpoint)}: {error}", remedy)
+    return Check("otlp", "ok", f"{_place(endpoint)} takes connections")
+
+
+def _user_namespaces(settings: Settings) -> Check:
+    forbidding = {
+        "kernel/unprivileged_userns_clone": "0",
+        "kernel/apparmor_restrict_unprivileged_userns": "1",
+        "user/max_user_namespaces": "0",
+    }
+    found = [name for name, value in forbidding.items() if _kernel_setting(name) == value]
+    if found:
+        names = ", ".join(name.replace("/", ".") for name in found)
+        return Check("user_namespaces", "warn", f"restricted by {names}", "allow them: the browser's sandbox uses them")
+    return Check("user_namespaces", "ok", "allowed")
+
+
+def _kernel_setting(name: str) -> str | None:
+    try:
+        return (Path("/proc/sys") / name).read_text().strip()
+    except OSError:
+        return None
+
+
+def _embedding(settings: Settings) -> Check:
+    from ingest.minilm import ensure_model
+
+    if settings.embed.provider == "openai":
+        if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:
+            return Check("embedding", "fail", "openai, without a key", "set SLUICE_EMBED__OPENAI_API_KEY")
+        return Check("embedding", "ok", f"openai, {settings.embed.openai_model}")
+    return Check("embedding", "ok", str(ensure_model(settings.model_dir)))
+
+
+def _chromium(settings: Settings) -> Check:
+    from ingest.browser import Browser
+
+    if settings.crawl.render == "never":
+        return Check("chromium", "ok", "not needed: crawl.render is never")
+    browser = Browser(settings.crawl)
+    try:
+        return Check("chromium", "ok", f"{browser.assert_sandboxed()}, sandboxed")
+    except SluiceError as error:
+        state: State = "fail" if settings.crawl.enabled else "warn"
+        return Check("chromium", state, str(error), getattr(error, "remedy", "") or getattr(error, "lifted_by", ""))
+    finally:
+        browser.close()
+
+
+def _place(url: str) -> str:
+    """Host and port of a URL, without the user and password that may stand before them."""
+    return urlsplit(url).netloc.rpartition("@")[2]

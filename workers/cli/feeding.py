@@ -1,0 +1,122 @@
+"""Feeding a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until it can be found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from contracts.api import RunView
+from contracts.document import Document
+from contracts.event import Event
+from contracts.index import DocumentIndexed
+from contracts.ingest import CrawlDirected, DocumentsSubmitted
+from otel.context import span
+from workers.cli.answers import leave_unless_finished, print_run
+from workers.cli.output import AsJson, Corpus, checked_corpus, error_console, marked
+from workers.cli.session import follow, session
+from workers.files import documents_in
+from workers.parts import Parts
+from workers.service import Service
+
+SKIPS_NAMED = 10
+"""Skipped paths that are named one by one; a source tree has thousands."""
+
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the run's end; it goes on in any case.")]
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files, folders, or a corpus.jsonl in BEIR form.")],
+    corpus: Corpus = "default",
+    timeout: Timeout = 3_600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Read files into the corpus, and wait until all of them can be found."""
+    with session(as_json=as_json, needs_workers=True) as parts, _progress(quiet=as_json) as progress:
+        skipped = _Skipped(progress, quiet=as_json)
+        documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped)
+        with span("sluice ingest", kind="client"):
+            accepted = Service(parts).ingest(checked_corpus(corpus), _counted(documents, progress))
+        skipped.summarise()
+        _finish(parts, accepted.run_id, timeout, progress, as_json=as_json)
+
+
+def crawl(
+    urls: Annotated[list[str], typer.Argument(help="Pages to crawl.")],
+    corpus: Corpus = "default",
+    timeout: Timeout = 600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl pages into the corpus, and wait until they can be found."""
+    with session(as_json=as_json, needs_workers=True) as parts, _progress(quiet=as_json) as progress:
+        with span("sluice crawl", kind="client"):
+            accepted = Service(parts).crawl(checked_corpus(corpus), urls)
+        _finish(parts, accepted.run_id, timeout, progress, as_json=as_json)
+
+
+class _Skipped:
+    """Tells what was not read: the first few paths by name, then how many for which reason."""
+
+    def __init__(self, progress: Progress, *, quiet: bool) -> None:
+        self._progress = progress
+        self._quiet = quiet
+        self._reasons: Counter[str] = Counter()
+
+    def __call__(self, path: Path, reason: str) -> None:
+        self._reasons[reason] += 1
+        if not self._quiet and self._reasons.total() <= SKIPS_NAMED:
+            self._progress.console.print(f"[dim]skipped {marked(path)}: {marked(reason)}[/]", highlight=False)
+
+    def summarise(self) -> None:
+        if not self._quiet and self._reasons.total() > SKIPS_NAMED:
+            told = ", ".join(f"{count} × {reason}" for reason, count in self._reasons.most_common())
+            self._progress.console.print(f"[dim]skipped in all: {marked(told)}[/]", highlight=False)
+
+
+def _progress(*, quiet: bool) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=error_console, disable=quiet)
+
+
+def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
+    task = progress.add_task("reading", total=None)
+    for document in documents:
+        yield document
+        progress.advance(task)
+    progress.update(task, total=progress.tasks[task].completed)
+
+
+def _finish(parts: Parts, run_id: str, timeout_seconds: float, progress: Progress, *, as_json: bool) -> None:
+    task = progress.add_task("indexing", total=None)
+    expected = 0
+    for event in follow(parts, run_id, timeout_seconds):
+        expected += _expected(event)
+        progress.update(task, total=expected or None, advance=_indexed(event))
+    view: RunView = parts.ledger.run(run_id)
+    progress.update(task, completed=expected, total=expected)
+    progress.stop()
+    print_run(view, as_json=as_json)
+    leave_unless_finished(view)
+
+
+def _expected(event: Event) -> int:
+    """Documents that the event promises."""
+    if isinstance(event.body, DocumentsSubmitted):
+        return event.body.document_count
+    return 1 if isinstance(event.body, CrawlDirected) else 0
+
+
+def _indexed(event: Event) -> int:
+    """Documents that the event says are in the journal."""
+    return len(event.body.document_ids) if isinstance(event.body, DocumentIndexed) else 0

@@ -1,0 +1,75 @@
+"""Following what happened: `runs` from the ledger, `trace` from the local span store."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Annotated
+
+import typer
+
+from contracts.errors import Corrupted, NotFound
+from otel.spans import SpanStore, StoredSpan
+from otel.waterfall import render_waterfall, waterfall_json
+from workers.cli.answers import print_run
+from workers.cli.output import AsJson, console, print_json, print_table
+from workers.cli.session import session
+from workers.parts import Parts
+
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def runs(
+    run_id: Annotated[str | None, typer.Argument(help="One run; without it, the latest.")] = None,
+    corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="Only runs of this corpus.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show one run, or list the latest."""
+    with session(as_json=as_json) as parts:
+        if run_id:
+            print_run(parts.ledger.run(run_id), as_json=as_json)
+            return
+        found = parts.ledger.runs(limit=limit, corpus=corpus)
+        if as_json:
+            print_json(found)
+            return
+        rows = [
+            (r.run_id, r.kind, r.corpus, r.status, r.created_at, f"{r.usd:.4f}", (r.query or "")[:60]) for r in found
+        ]
+        print_table("runs", ("run", "kind", "corpus", "status", "created", "USD", "question"), rows)
+
+
+def trace(
+    run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")], as_json: AsJson = False
+) -> None:
+    """Draw every hop of a run as a waterfall, from the local span store."""
+    with session(as_json=as_json) as parts:
+        spans = _spans(parts, run_id)
+        if as_json:
+            print_json(waterfall_json(spans))
+        else:
+            console.print(render_waterfall(spans))
+
+
+def _spans(parts: Parts, wanted: str) -> list[StoredSpan]:
+    """The spans of a run or a trace.
+
+    Raises:
+        NotFound: no such run, or no span of it is kept any more.
+        Corrupted: the store cannot be read.
+    """
+    store = SpanStore.in_dir(parts.settings.data_dir)
+    try:
+        spans = store.of_trace(wanted) if _TRACE_ID.fullmatch(wanted) else store.of_run(wanted)
+    except sqlite3.DatabaseError as error:
+        raise Corrupted(
+            f"the span store {store.path} cannot be read ({error}); it holds only traces: remove it to begin anew"
+        ) from error
+    finally:
+        store.close()
+    if not spans:
+        if not _TRACE_ID.fullmatch(wanted):
+            parts.ledger.run(wanted)
+        raise NotFound(f"no span of {wanted} is kept; they are for {parts.settings.telemetry.span_retention_hours:g} h")
+    return spans

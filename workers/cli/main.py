@@ -1,0 +1,122 @@
+"""The commands at a glance, and how one becomes code: its module is imported only when it is called.
+
+So `sluice --help` answers at once, whatever the commands themselves need; and a process can name the folder of
+its metrics before anything that measures is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+INTERRUPTED = 130
+
+EXIT_CODES = """Exit codes:
+
+- **0** done
+- **1** done, with a bad end: a failed run, check or verification; or an error without a code of its own
+- **2** a wrong argument, file or setting
+- **3** not found
+- **4** forbidden by a rule or for want of a right
+- **5** contradicts what is recorded or running
+- **6** a part does not answer, or not in time
+- **130** interrupted"""
+
+
+class Entry(NamedTuple):
+    """A command before it is loaded: `module:attribute` of its function or of its group of commands."""
+
+    target: str
+    summary: str
+    panel: str
+
+
+_AGENT, _OPERATOR, _PROCESS = "Ask and feed", "Operate", "Run"
+
+COMMANDS = {
+    "ask": Entry("asking:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
+    "query": Entry("asking:query", "Search the corpus as it is, without the gate.", _AGENT),
+    "ingest": Entry("feeding:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
+    "crawl": Entry("feeding:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
+    "runs": Entry("following:runs", "Show one run, or list the latest.", _OPERATOR),
+    "trace": Entry("following:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
+    "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
+    "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
+    "gate": Entry("decisions:gate", "The gate's decisions and profiles.", _OPERATOR),
+    "keys": Entry("keys:keys", "API keys.", _OPERATOR),
+    "init": Entry("init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS),
+    "doctor": Entry("doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
+    "up": Entry(
+        "processes:up", "Run every process of this instance: broker, pools, reconciler, HTTP interface.", _PROCESS
+    ),
+    "worker": Entry("processes:worker", "Run one worker of a stage.", _PROCESS),
+    "reconcile": Entry("processes:reconcile", "Run the reconciler.", _PROCESS),
+    "api": Entry("processes:api", "Run the HTTP interface.", _PROCESS),
+    "version": Entry("version:version", "Print the version.", _PROCESS),
+}
+
+
+class LazyGroup(TyperGroup):
+    """The commands of `COMMANDS`; listed from the table, loaded when called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The real command in place of its entry in the table."""
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name in COMMANDS else placeholder, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an interruption is told, not traced."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            sys.stderr.write("interrupted; what was accepted goes on (see `sluice runs`)\n")
+            raise typer.Exit(INTERRUPTED) from error
+
+
+def load(name: str) -> Any:
+    """Import a command by its name in the table."""
+    module, _, attribute = COMMANDS[name].target.partition(":")
+    found = getattr(importlib.import_module(f"workers.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name)(found)
+    return get_command(alone)
+
+
+def _make_app() -> typer.Typer:
+    app = typer.Typer(
+        name="sluice",
+        cls=LazyGroup,
+        help="Search-gated retrieval for AI agents.",
+        epilog=EXIT_CODES,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+    )
+    for name, entry in COMMANDS.items():
+        app.command(name, help=entry.summary, rich_help_panel=entry.panel)(_placeholder)
+
+    @app.callback()
+    def _root() -> None:
+        """Takes no options of its own."""
+
+    return app
+
+
+def _placeholder() -> None:
+    """Stands in the table until the command is loaded."""
+
+
+app = _make_app()
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="sluice")

@@ -1,0 +1,128 @@
+"""What commands print: tables for people, one JSON value for programs (`--json`), errors on stderr.
+
+Texts of pages and of agents are printed as they are but for control characters: a page cannot colour, clear or
+retitle the terminal of whoever reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from typing import Annotated, Any, NoReturn
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from contracts import errors
+from contracts.base import CORPUS_NAME
+from contracts.errors import InvalidInput
+
+console = Console()
+error_console = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
+Corpus = Annotated[str, typer.Option("--corpus", "-c", help="Name of the corpus.")]
+
+EXIT_CODES: dict[type[errors.SluiceError], int] = {
+    errors.InvalidInput: 2,
+    errors.NotFound: 3,
+    errors.Forbidden: 4,
+    errors.PolicyRefused: 4,
+    errors.Conflict: 5,
+    errors.Unavailable: 6,
+    errors.SluiceError: 1,
+}
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value."""
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table, or say that there is nothing."""
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    console.print(table if table.row_count else f"{title}: none")
+
+
+def plain_text(text: str) -> str:
+    """The text without control characters other than tab and line feed."""
+    return _CONTROL.sub("�", text)
+
+
+def marked(text: object) -> str:
+    """The text as it can stand inside rich's markup."""
+    return escape(plain_text(str(text)))
+
+
+def checked_corpus(name: str) -> str:
+    """The name, if a corpus can have it.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    if not CORPUS_NAME.fullmatch(name):
+        raise InvalidInput("corpus", f"{name!r} is no corpus name", "lower-case letters, digits, - _ .")
+    return name
+
+
+@contextmanager
+def errors_told(*, as_json: bool = False) -> Iterator[None]:
+    """What fails inside becomes a message and an exit code, never a traceback."""
+    try:
+        yield
+    except errors.SluiceError as error:
+        fail(error, as_json=as_json)
+    except OSError as error:
+        fail(errors.Unavailable(str(error)), as_json=as_json)
+
+
+def fail(error: errors.SluiceError, *, as_json: bool = False) -> NoReturn:
+    """Print an error and leave with its exit code."""
+    code = next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+    if as_json:
+        print_json({"error": error.code, "message": str(error), "field": getattr(error, "field", None)})
+    else:
+        error_console.print(f"[red]error[/] {marked(error)}", highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, datetime):
+        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, list | tuple):
+        return plain_text(", ".join(map(str, value))) or "–"
+    return plain_text(str(value))

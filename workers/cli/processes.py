@@ -1,0 +1,105 @@
+"""Running the processes: `up`, and the single ones that `up` and compose start.
+
+What measures is imported inside the commands, once the folder of its figures is named.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+import typer
+from filelock import FileLock, Timeout
+
+from contracts.errors import Conflict, InvalidInput
+from contracts.event import Queue
+from otel.metrics_dir import fresh_metrics_dir
+from workers.cli.output import errors_told
+from workers.settings import Settings, load_settings
+
+Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]
+
+
+def up(
+    scale: Scale = None, log_dir: Annotated[Path | None, typer.Option(help="One log file per process.")] = None
+) -> None:
+    """Run every process of this instance: broker, pools, reconciler, HTTP interface."""
+    with errors_told():
+        settings = _scaled(scale or [])
+        _prepare_instance(settings)
+        from otel.logs import configure
+        from workers.up import Supervisor
+
+        configure("sluice-up", settings.telemetry)
+        Supervisor(settings, log_dir).run()
+
+
+def worker(
+    stage: Annotated[str, typer.Argument(help="gate, search, crawl, chunk, embed, index or query.")],
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Events handled at once.")] = None,
+) -> None:
+    """Run one worker of a stage."""
+    with errors_told():
+        if stage not in get_args(Queue):
+            raise InvalidInput("stage", f"{stage!r} is none", f"one of {', '.join(get_args(Queue))}")
+        settings = _scaled([f"{stage}={concurrency}"] if concurrency else [])
+        prepare_metrics(settings)
+        from workers.process import run_worker
+
+        run_worker(settings, cast(Queue, stage))
+
+
+def api() -> None:
+    """Run the HTTP interface."""
+    with errors_told():
+        settings = load_settings()
+        prepare_metrics(settings)
+        from workers.http import serve
+
+        serve(settings)
+
+
+def reconcile() -> None:
+    """Run the reconciler."""
+    with errors_told():
+        settings = load_settings()
+        prepare_metrics(settings)
+        from workers.reconciling import run_reconciler
+
+        run_reconciler(settings)
+
+
+def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
+    """Make this process's metrics part of its instance's: to be called before any metric is made.
+
+    A process that no supervisor started keeps a folder of its own, named for its machine, as process
+    ids mean nothing beyond it.
+    """
+    if of_instance or "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        folder = settings.data_dir / "metrics" / ("up" if of_instance else socket.gethostname())
+        os.environ.update(fresh_metrics_dir(folder))
+
+
+def _prepare_instance(settings: Settings) -> None:
+    """Empty the folder of figures, unless a running instance still adds to it.
+
+    Raises:
+        Conflict: it does.
+    """
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(settings.data_dir / "up.lock", timeout=0):
+            prepare_metrics(settings, of_instance=True)
+    except Timeout as error:
+        raise Conflict(f"another `sluice up` runs on {settings.data_dir}") from error
+
+
+def _scaled(scale: list[str]) -> Settings:
+    for entry in scale:
+        stage, _, size = entry.partition("=")
+        if stage not in get_args(Queue) or not size.isdecimal() or int(size) < 1:
+            raise InvalidInput("scale", f"{entry!r} is not stage=number", "for instance --scale crawl=4")
+        os.environ[f"SLUICE_POOLS__{stage.upper()}"] = size
+    return load_settings()

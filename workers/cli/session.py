@@ -1,0 +1,96 @@
+"""What commands work with: settings, parts, and an instance that runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import redis
+from kombu.exceptions import OperationalError
+
+from contracts.api import RunView
+from contracts.errors import InvalidSetting, TimedOut, Unavailable
+from contracts.event import Event
+from otel.settings import TelemetrySettings
+from otel.start import shutdown as stop_telemetry
+from otel.start import start as start_telemetry
+from workers.cli.output import errors_told
+from workers.parts import Parts
+from workers.settings import load_settings
+from workers.transport import BROKER_ERRORS
+
+ENDED = ("finished", "failed", "cancelled")
+PATIENCE_SECONDS = 0.5
+"""How long to trust that no announcement means no news."""
+
+
+@contextmanager
+def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[Parts]:
+    """The parts of the configured instance; errors become a message and an exit code."""
+    with errors_told(as_json=as_json):
+        settings = load_settings()
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        start_telemetry(
+            "sluice-cli", _quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance
+        )
+        parts = Parts(settings)
+        try:
+            if needs_workers:
+                _require_broker(parts)
+            yield parts
+        except (OperationalError, redis.RedisError) as error:
+            raise Unavailable(f"the broker does not answer: {error}") from error
+        finally:
+            parts.close()
+            stop_telemetry()
+
+
+def follow(parts: Parts, run_id: str, timeout_seconds: float) -> Iterator[Event]:
+    """The run's events as they are recorded, until it ends.
+
+    Announcements wake it; the ledger is looked into first, and again now and then, so none is missed.
+
+    Raises:
+        TimedOut: it did not end in time; it goes on all the same.
+    """
+    seen, deadline = 0, time.monotonic() + timeout_seconds
+    with closing(parts.transport.listen()) as news:
+        while True:
+            found = parts.ledger.events_after(run_id, seen)
+            for position, event in found:
+                seen = position
+                yield event
+                if event.kind == "RunFinished":
+                    return
+            if found:
+                continue
+            if parts.ledger.status_of(run_id) in ENDED:
+                return
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimedOut(f"{run_id} goes on; look again with `sluice runs {run_id}`")
+            news.get_message(timeout=min(left, PATIENCE_SECONDS))
+
+
+def wait_for(parts: Parts, run_id: str, timeout_seconds: float) -> RunView:
+    """The run once it has ended.
+
+    Raises:
+        TimedOut: it did not end in time; it goes on all the same.
+    """
+    for _event in follow(parts, run_id, timeout_seconds):
+        pass
+    return parts.ledger.run(run_id)
+
+
+def _require_broker(parts: Parts) -> None:
+    try:
+        parts.transport.ping()
+    except (InvalidSetting, *BROKER_ERRORS) as error:
+        raise Unavailable("the broker does not answer; is `sluice up` running?") from error
+
+
+def _quiet(telemetry: TelemetrySettings) -> TelemetrySettings:
+    """A command's own log is for trouble: what it did, it prints."""
+    return telemetry.model_copy(update={"log_level": "warning"}) if telemetry.log_level == "info" else telemetry

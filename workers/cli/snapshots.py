@@ -1,0 +1,129 @@
+"""`sluice snapshot`: the generations of each corpus, whether they are whole, and going back to an earlier one."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.progress import Progress
+
+from contracts.errors import Corrupted, NotFound
+from index.layout import CorpusLayout
+from index.snapshot import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
+from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
+from workers.cli.session import session
+from workers.parts import Parts
+
+snapshot = typer.Typer(help="Generations of the index.", no_args_is_help=True)
+
+OneCorpus = Annotated[str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one.")]
+
+
+class _Verdict(NamedTuple):
+    corpus: str
+    generation: str
+    ok: bool
+    problem: str
+
+
+@snapshot.command("list")
+def list_snapshots(corpus: OneCorpus = None, as_json: AsJson = False) -> None:
+    """List the generations of each corpus, newest first; the current one is marked."""
+    with session(as_json=as_json) as parts:
+        found = [(name, one) for name in _corpora(parts, corpus) for one in list_generations(parts.index_root, name)]
+        if as_json:
+            print_json([{"corpus": name, **_facts(one)} for name, one in found])
+            return
+        columns = ("corpus", "generation", "", "documents", "chunks", "MB", "offset", "created", "problem")
+        print_table("generations", columns, [(name, *_row(one)) for name, one in found])
+
+
+@snapshot.command("verify")
+def verify_snapshots(
+    generation: Annotated[str | None, typer.Argument(help="One generation; without it, every one.")] = None,
+    corpus: OneCorpus = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hash every file again, and name the first of each generation that is not what was published."""
+    with session(as_json=as_json) as parts:
+        wanted = _wanted(parts, corpus, generation)
+        verdicts = _verified(parts, wanted, quiet=as_json)
+        if as_json:
+            print_json([verdict._asdict() for verdict in verdicts])
+        else:
+            rows = [(v.corpus, v.generation, "ok" if v.ok else "corrupted", v.problem) for v in verdicts]
+            print_table("verified", ("corpus", "generation", "state", "problem"), rows)
+        if not all(verdict.ok for verdict in verdicts):
+            raise typer.Exit(1)
+
+
+@snapshot.command("rollback")
+def roll_back(
+    generation: Annotated[str | None, typer.Argument(help="Where to; without it, the one before the current.")] = None,
+    corpus: Corpus = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Serve an earlier generation, verified first. It holds until new documents are published."""
+    with session(as_json=as_json) as parts:
+        layout = CorpusLayout(parts.index_root, _corpora(parts, corpus)[0])
+        left = current_name(layout)
+        now = rollback(parts.index_root, corpus, generation or _one_before(layout, left))
+        if as_json:
+            print_json({"corpus": corpus, "left": left, "current": now})
+        else:
+            console.print(f"{marked(corpus)}: {left} → {now.name}, {now.chunk_count} chunks", highlight=False)
+
+
+def _corpora(parts: Parts, wanted: str | None) -> tuple[str, ...]:
+    if wanted is None:
+        return parts.corpora()
+    if checked_corpus(wanted) not in parts.corpora():
+        raise NotFound(f"no corpus {wanted!r}; there are: {', '.join(parts.corpora()) or 'none yet'}")
+    return (wanted,)
+
+
+def _wanted(parts: Parts, corpus: str | None, generation: str | None) -> list[tuple[str, str]]:
+    every = [
+        (name, one)
+        for name in _corpora(parts, corpus)
+        for one in generation_names(CorpusLayout(parts.index_root, name))
+    ]
+    wanted = [(name, one) for name, one in every if generation in (None, one)]
+    if generation and not wanted:
+        raise NotFound(f"no generation {generation}; see `sluice snapshot list`")
+    return wanted
+
+
+def _verified(parts: Parts, wanted: list[tuple[str, str]], *, quiet: bool) -> list[_Verdict]:
+    with Progress(console=error_console, disable=quiet, transient=True) as progress:
+        return [
+            _verdict(parts, corpus, generation) for corpus, generation in progress.track(wanted, description="hashing")
+        ]
+
+
+def _verdict(parts: Parts, corpus: str, generation: str) -> _Verdict:
+    try:
+        verify(parts.index_root, corpus, generation)
+    except (Corrupted, NotFound) as error:
+        if generation not in generation_names(CorpusLayout(parts.index_root, corpus)):
+            return _Verdict(corpus, generation, True, "made way for newer ones meanwhile")
+        return _Verdict(corpus, generation, False, str(error))
+    return _Verdict(corpus, generation, True, "")
+
+
+def _one_before(layout: CorpusLayout, current: str | None) -> str:
+    newest_first = generation_names(layout)
+    older = newest_first[newest_first.index(current) + 1 :] if current in newest_first else newest_first
+    if not older:
+        raise NotFound(f"corpus {layout.corpus} has no generation before {current or 'the first'}")
+    return older[0]
+
+
+def _facts(one: GenerationInfo) -> dict[str, object]:
+    names = ("name", "is_current", "journal_offset", "document_count", "chunk_count", "size_bytes", "created_at")
+    return {**{name: getattr(one, name) for name in names}, "problem": one.problem}
+
+
+def _row(one: GenerationInfo) -> tuple[object, ...]:
+    mark, size = "current" if one.is_current else "", f"{one.size_bytes / 1e6:.1f}"
+    return one.name, mark, one.document_count, one.chunk_count, size, one.journal_offset, one.created_at, one.problem

@@ -1,0 +1,57 @@
+"""The coverage probe: one look at the corpus, measured into the event that the gate decides on."""
+
+from __future__ import annotations
+
+from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
+from index.probe import RawHit
+from workers.parts import Parts, utc_now
+
+PROBE_HITS = 10
+"""Hits that the gate looks at: an answer rarely cites more."""
+READ_HITS = 5
+"""Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
+
+
+def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> CoverageProbed:
+    """What `corpus` has on the request's question, and how the session stands to it."""
+    question = parts.embed([request.query], corpus)
+    vector = question.vectors[0]
+    words = content_terms(request.query)
+    probe = parts.reader(corpus).probe(request.query, vector, PROBE_HITS, words)
+    terms = term_coverage(
+        words, probe.document_frequency, probe.chunk_count, [_text(hit) for hit in probe.hits[:READ_HITS]]
+    )
+    similarity: tuple[float, ...] = ()
+    session_coverage = 0.0
+    if request.session:
+        session = parts.embedder.embed([message.content for message in request.session], question.fingerprint)
+        similarity, session_coverage = session_measures(vector, session.vectors, terms, request.session)
+    return CoverageProbed(
+        generation=probe.generation,
+        journal_offset=probe.journal_offset,
+        chunk_count=probe.chunk_count,
+        model_fingerprint=question.fingerprint,
+        hits=tuple(_hit(hit) for hit in probe.hits),
+        terms=terms,
+        intent_similarity=intent_similarity(vector, parts.prototypes(request.profile)),
+        session_similarity=similarity,
+        session_term_coverage=session_coverage,
+        probed_at=utc_now(),
+    )
+
+
+def _text(hit: RawHit) -> str:
+    return "\n".join(part for part in (hit.title, *hit.section_path, hit.text) if part)
+
+
+def _hit(hit: RawHit) -> ProbeHit:
+    return ProbeHit(
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        url=hit.url,
+        dense_similarity=hit.dense_similarity,
+        lexical_score=hit.lexical_score,
+        fetched_at=hit.fetched_at,
+        published_at=hit.published_at,
+    )

@@ -1,0 +1,210 @@
+"""The ledger's connection to its database: SQLite in a file, or PostgreSQL.
+
+Promises: a `writing` block is one transaction, durable when the block has ended and undone when it raises; a
+`holding` block is one for claims, which need no sync of their own on SQLite; a `reading` block sees one moment.
+Connections are made lazily, per process: after a fork the child makes its own and never touches its parent's.
+Safe to use from any number of threads.
+
+SQLite runs in WAL mode with `synchronous=FULL`, and takes the write lock when the transaction begins
+(`BEGIN IMMEDIATE`), because a lock taken half-way can only fail. Writers queue at a `Turn` first: SQLite's own
+waiting is sleep and retry, which under contention leaves the disk idle and starves the unlucky.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from contracts.errors import InvalidSetting, Unavailable
+
+_BUSY_TIMEOUT_SECONDS = 30.0
+"""How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
+_POOL_SIZE, _POOL_OVERFLOW = 8, 56
+"""Connections kept, and more for bursts: every thread of a pool may write at once."""
+_WAL_PAGES = 4_000
+"""Pages (4 KiB) in the WAL before a commit checkpoints it: 16 MB, few fsyncs of the main file."""
+
+
+class Turn:
+    """A queue of writers across threads and processes, by a record lock on a file beside the database.
+
+    It only decides who goes next; SQLite's own lock still decides who may write. The kernel gives the turn back
+    when its holder dies, and a child does not inherit it by fork.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._thread_turn = threading.Lock()
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> None:
+        self._thread_turn.acquire()
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+        except BaseException:
+            self._thread_turn.release()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+        self._thread_turn.release()
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._descriptor)
+
+
+class Database:
+    """An SQLAlchemy engine of this process, and the two kinds of transaction the ledger needs."""
+
+    def __init__(self, url: str) -> None:
+        self.url = _checked(url)
+        self._guard = threading.Lock()
+        self._process_id = 0
+        self._engine: Engine | None = None
+        self._turn: Turn | None = None
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One durable transaction.
+
+        Raises:
+            Unavailable: the database does not answer, or stays locked. Nothing was written.
+        """
+        with _translated(), self.engine.connect() as connection, self._next_turn(), connection.begin():
+            yield connection
+
+    @contextmanager
+    def holding(self) -> Iterator[Connection]:
+        """One transaction about who holds what: a claim or a heartbeat.
+
+        On SQLite it outlives any process at once, but a power cut only with the next durable transaction (the same
+        file is synced, in order). Losing a claim to a power cut is harmless where everything is on one machine: its
+        worker is lost with it. PostgreSQL may serve machines that stay up, so there it is durable like any other.
+
+        Raises:
+            Unavailable: the database does not answer, or stays locked. Nothing was written.
+        """
+        with (
+            _translated(),
+            self.engine.connect() as connection,
+            _unsynced(connection),
+            self._next_turn(),
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent view.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        with _translated(), self.engine.connect() as connection:
+            yield connection.execution_options(sluice_reads=True)
+
+    @property
+    def engine(self) -> Engine:
+        """This process's engine."""
+        if self._process_id != os.getpid():
+            self._leave_parent_behind()
+        with self._guard:
+            if self._engine is None:
+                self._engine, self._turn = _open(self.url), _turn_of(self.url)
+            return self._engine
+
+    def close(self) -> None:
+        """Close the connections of this process. Used again, it opens new ones."""
+        if self._process_id != os.getpid():
+            return
+        with self._guard:
+            if self._engine is not None:
+                self._engine.dispose()
+            if self._turn is not None:
+                self._turn.close()
+            self._engine = self._turn = None
+
+    def _leave_parent_behind(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose(close=False)  # the sockets and locks are the parent's
+        self._engine = self._turn = None
+        self._guard = threading.Lock()  # a copy may have been held by a thread that did not survive the fork
+        self._process_id = os.getpid()
+
+    def _next_turn(self) -> AbstractContextManager[None]:
+        return self._turn or nullcontext()
+
+
+def _checked(url: str) -> URL:
+    remedy = "sqlite:////path/to/ledger.sqlite or postgresql+psycopg://user@host/database"
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InvalidSetting("ledger_url", "not a database URL", remedy) from error
+    if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
+        return parsed
+    if parsed.get_backend_name() == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    raise InvalidSetting("ledger_url", f"{parsed.render_as_string()} cannot hold a ledger", remedy)
+
+
+def _turn_of(url: URL) -> Turn | None:
+    return Turn(Path(f"{url.database}.turn")) if url.get_backend_name() == "sqlite" else None
+
+
+def _open(url: URL) -> Engine:
+    try:
+        if url.get_backend_name() == "postgresql":
+            return create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW)
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        raise InvalidSetting(
+            "ledger_url", "PostgreSQL needs the psycopg package", "install sluice[postgres]"
+        ) from error
+    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    wait = {"timeout": _BUSY_TIMEOUT_SECONDS}
+    engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_WAL_PAGES}"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    reads = connection.get_execution_options().get("sluice_reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _unsynced(connection: Connection) -> Iterator[None]:
+    driver = connection.connection.driver_connection
+    if driver is None or connection.dialect.name != "sqlite":
+        yield
+        return
+    driver.execute("PRAGMA synchronous=NORMAL")
+    try:
+        yield
+    finally:
+        driver.execute("PRAGMA synchronous=FULL")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeout) as error:
+        raise Unavailable(f"the ledger's database does not answer: {error.args[0]}") from error

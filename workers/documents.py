@@ -1,0 +1,83 @@
+"""From what search and crawl bring home to documents, and from results to pages worth crawling."""
+
+from __future__ import annotations
+
+import base64
+
+from contracts.budget import Spend
+from contracts.document import Document, Provenance, document_id_for
+from contracts.ingest import CrawlDirected, PageCrawled, Render, SearchCompleted, SearchDirected
+from contracts.outcome import Next
+from gate.directives import crawl_key, shares
+
+
+def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
+    """The document that a crawled page is: known by the URL at which it was found in the end."""
+    return Document(
+        id=document_id_for(page.final_url),
+        url=page.final_url,
+        media_type=page.media_type if not page.charset else f"{page.media_type}; charset={page.charset}",
+        data=base64.b64encode(body),
+        provenance=Provenance(
+            source="crawl",
+            fetched_at=page.fetched_at,
+            search_query=page.search_query,
+            provider=page.provider,
+            crawl_depth=page.depth,
+            rendered=page.rendered,
+            etag=page.etag,
+            last_modified=page.last_modified,
+            run_id=run_id,
+        ),
+    )
+
+
+def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Document, ...]:
+    """One document per snippet. Its id differs from its page's, so that a snippet never replaces a page."""
+    return tuple(
+        Document(
+            id=document_id_for(f"snippet:{result.url}"),
+            url=result.url,
+            media_type="text/plain",
+            title=result.title or None,
+            text=result.snippet,
+            provenance=Provenance(
+                source="search",
+                fetched_at=completed.searched_at,
+                search_query=completed.query,
+                provider=completed.provider,
+                published_at=result.published_at,
+                run_id=run_id,
+            ),
+        )
+        for result in completed.results
+        if result.snippet.strip()
+    )
+
+
+def pages_to_crawl(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
+    """Crawl directives for the best results: breadth first, links only with the pages that are left over."""
+    results = completed.results[: directed.crawl_pages]
+    allowances = shares(directed.crawl_pages, len(results))
+    return tuple(
+        Next(
+            CrawlDirected(
+                url=result.url,
+                max_depth=directed.crawl_depth,
+                page_allowance=allowance,
+                byte_allowance=_share_of_bytes(directed, allowance),
+                render=render,
+                search_query=directed.query,
+                provider=completed.provider,
+            ),
+            crawl_key(result.url),
+            Spend(pages=allowance),
+        )
+        for result, allowance in zip(results, allowances, strict=True)
+    )
+
+
+def _share_of_bytes(directed: SearchDirected, allowance: int) -> int | None:
+    if directed.byte_allowance is None:
+        return None
+    return directed.byte_allowance * allowance // max(directed.crawl_pages, 1)

@@ -1,0 +1,256 @@
+"""Documents from files of this machine: what `sluice ingest` reads.
+
+A file is one document. A `.jsonl` file whose first line is an object with `_id` and `text` (the form of the BEIR
+collections) is one document a line; any other `.jsonl` is text. In a folder only what can be meant is read: hidden
+names (version control among them), symbolic links, installed packages, virtual environments, binary and oversized
+files are left out, and each is reported with its reason.
+
+Promises: documents come one at a time, in the order of their paths, and memory holds one file or line at a time and
+the ids given so far. The same paths give the same ids, so reading a folder again replaces its documents.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic import ValidationError
+
+from contracts.document import Document, Provenance, Scalar, document_id_for
+from contracts.errors import InvalidInput, first_problem
+from ingest.charset import decode
+from ingest.media import HTML, JSON, PDF, PLAIN, XML, media_type_for
+
+MAX_FILE_BYTES = 10_000_000
+"""Of one file, or of one line of a BEIR file: as much as of a crawled page. Documentation is far smaller."""
+HEAD_BYTES = 4_096
+"""What is looked at to tell text from binary."""
+CONTROL_SHARE = 0.05
+"""Control characters above which bytes are no text: text has hardly any, machine code and samples about a tenth."""
+
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
+_READABLE = frozenset({HTML, JSON, PDF, XML})
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+_CONTROLS = bytes(set(range(32)) - {8, 9, 10, 12, 13, 27}) + b"\x7f"
+
+OnSkip = Callable[[Path, str], None]
+
+
+def documents_in(
+    paths: Iterable[Path], *, now: datetime, on_skip: OnSkip, max_file_bytes: int = MAX_FILE_BYTES
+) -> Iterator[Document]:
+    """The documents in files and folders; `on_skip` hears of every path that is left out, and why.
+
+    `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`, a file's
+    time of change `published_at` (a line of a BEIR file has none).
+
+    Raises:
+        InvalidInput: a path is not there, a line of a BEIR file is malformed (names `file:line`), or two documents
+            would have the same id.
+    """
+    reading = _Reading(now, on_skip, max_file_bytes)
+    for path in paths:
+        if not path.exists():
+            raise InvalidInput("path", f"no file or folder {path}")
+        resolved = path.resolve()
+        if resolved.is_dir():
+            for found in _files_below(resolved, on_skip):
+                yield from reading.documents(found, os.path.join(resolved.name, found.relative_to(resolved)))
+        else:
+            yield from reading.documents(resolved, path.name)
+
+
+@dataclass
+class _Reading:
+    """One call's clock, limits and memory of what it has given."""
+
+    now: datetime
+    on_skip: OnSkip
+    max_file_bytes: int
+    _files: set[tuple[int, int]] = field(default_factory=set)
+    _ids: set[str] = field(default_factory=set)
+
+    def documents(self, path: Path, file_path: str) -> Iterator[Document]:
+        try:
+            facts = path.stat()
+            if not stat.S_ISREG(facts.st_mode):
+                self.on_skip(path, "not a regular file")
+                return
+            if (facts.st_dev, facts.st_ino) in self._files:
+                self.on_skip(path, "read already")
+                return
+            self._files.add((facts.st_dev, facts.st_ino))
+            with path.open("rb") as file:
+                yield from self._read(file, path, file_path, facts)
+        except OSError as error:
+            self.on_skip(path, f"cannot be read: {error.strerror or error}")
+
+    def _read(self, file: BinaryIO, path: Path, file_path: str, facts: os.stat_result) -> Iterator[Document]:
+        if path.suffix.lower() == ".jsonl" and _is_beir(file, self.max_file_bytes):
+            yield from self._lines(file, path)
+        elif facts.st_size > self.max_file_bytes:
+            self.on_skip(path, f"larger than {self.max_file_bytes:,} bytes")
+        elif content := self._content(file.read(self.max_file_bytes + 1), path, file_path):
+            document_id = document_id_for(file_path)
+            self._remember(document_id, str(path), f"another file is {file_path} too; ingest their common parent")
+            changed_at = datetime.fromtimestamp(facts.st_mtime, UTC)
+            provenance = Provenance(source="file", fetched_at=self.now, published_at=changed_at)
+            try:
+                yield Document(id=document_id, file_path=file_path, provenance=provenance, **content)
+            except ValidationError as error:
+                raise InvalidInput(str(path), ": ".join(first_problem(error))) from error
+
+    def _content(self, body: bytes, path: Path, file_path: str) -> dict[str, Any] | None:
+        """Media type and text or data; None, and the reason told, where there is nothing to read."""
+        media_type = media_type_for(file_path, body[:HEAD_BYTES])
+        if not body.strip():
+            self.on_skip(path, "empty")
+        elif media_type == PDF:
+            return {"media_type": PDF, "data": base64.b64encode(body)}
+        elif not (media_type.startswith("text/") or media_type in _READABLE) or _is_binary(body[:HEAD_BYTES]):
+            self.on_skip(path, "binary")
+        else:
+            try:
+                return {"media_type": media_type, "text": decode(body, None)}
+            except InvalidInput:
+                self.on_skip(path, "binary")
+        return None
+
+    def _lines(self, file: BinaryIO, path: Path) -> Iterator[Document]:
+        number = 0
+        while line := file.readline(self.max_file_bytes + 1):
+            number += 1
+            where = f"{path}:{number}"
+            if len(line) > self.max_file_bytes:
+                raise InvalidInput(where, f"longer than {self.max_file_bytes:,} bytes")
+            if not line.strip():
+                continue
+            document = _beir_document(line, where, self.now)
+            if document is None:
+                self.on_skip(Path(where), "empty")
+                continue
+            self._remember(document.id, where, "every _id may stand once")
+            yield document
+
+    def _remember(self, document_id: str, where: str, remedy: str) -> None:
+        if document_id in self._ids:
+            raise InvalidInput(where, f"a second document {document_id!r}", remedy)
+        self._ids.add(document_id)
+
+
+def _files_below(folder: Path, on_skip: OnSkip) -> Iterator[Path]:
+    """Files in the order of their paths; never through a symbolic link, so never in circles or out of the folder."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        on_skip(folder, f"cannot be read: {error.strerror or error}")
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        reason = _left_out(entry)
+        if reason:
+            on_skip(path, reason)
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _files_below(path, on_skip)
+        else:
+            yield path
+
+
+def _left_out(entry: os.DirEntry[str]) -> str | None:
+    if entry.name.startswith("."):
+        return "hidden"
+    if entry.is_symlink():
+        return "a symbolic link"
+    if entry.is_dir():
+        if entry.name in SKIPPED_FOLDERS:
+            return "not the author's own"
+        if os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+            return "a virtual environment"
+    return None
+
+
+def _is_binary(head: bytes) -> bool:
+    if head.startswith(_BYTE_ORDER_MARKS):
+        return False
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return controls > CONTROL_SHARE * len(head)
+
+
+def _is_beir(file: BinaryIO, max_bytes: int) -> bool:
+    """Whether the first line that is not blank is a BEIR document; leaves the file at its beginning."""
+    line = b"\n"
+    while line and not line.strip():
+        line = file.readline(max_bytes)
+    file.seek(0)
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and "_id" in first and "text" in first
+
+
+def _beir_document(line: bytes, where: str, now: datetime) -> Document | None:
+    """The document of one line; None when it has neither text nor title."""
+    fields = _object(line, where)
+    text, title = _string(fields, "text", where), _string(fields, "title", where).strip()
+    if not text.strip() and not title:
+        return None
+    metadata = fields.get("metadata")
+    try:
+        return Document(
+            id=_id(fields, where),
+            title=title or None,
+            media_type=PLAIN,
+            text=text if text.strip() else title,
+            metadata=_scalars(metadata) if isinstance(metadata, dict) else {},
+            provenance=Provenance(source="file", fetched_at=now),
+        )
+    except ValidationError as error:
+        raise InvalidInput(where, ": ".join(first_problem(error))) from error
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(where, "not JSON", "one object per line") from error
+    if not isinstance(fields, dict):
+        raise InvalidInput(where, f"a JSON {type(fields).__name__}, not an object", "one object per line")
+    if b"\\ud" in line.lower():
+        _refuse_lone_surrogates(fields, where)
+    return fields
+
+
+def _refuse_lone_surrogates(fields: dict[str, Any], where: str) -> None:
+    """JSON can spell half a character; no text that is stored or sent can hold one."""
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(where, "half of a surrogate pair, which is no character") from error
+
+
+def _id(fields: dict[str, Any], where: str) -> str:
+    found = fields.get("_id")
+    if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
+        raise InvalidInput(where, "no usable _id", "a text that is not empty")
+    return str(found)
+
+
+def _string(fields: dict[str, Any], name: str, where: str) -> str:
+    found = fields.get(name)
+    if found is None and name == "title":
+        return ""
+    if not isinstance(found, str):
+        raise InvalidInput(where, f"{name} is {'missing' if found is None else 'not a text'}")
+    return found
+
+
+def _scalars(metadata: dict[str, Any]) -> dict[str, Scalar]:
+    return {key: value for key, value in metadata.items() if isinstance(value, str | int | float | bool)}

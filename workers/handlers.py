@@ -1,0 +1,243 @@
+"""The pipeline: one short function per event kind, and the table at the foot that is the architecture.
+
+A handler loads what its event refers to, calls one domain function, stores what is large as a blob
+and returns the next events. Every handler may run twice; what makes that harmless stands in its
+first line. None of them publishes, and none settles its own event: `workers.task` does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from contracts.budget import Spend
+from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch, sha256_text
+from contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError
+from contracts.event import Event, Gap
+from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
+from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, SnapshotPublished
+from contracts.ingest import (
+    ChunkFact,
+    ChunksEmbedded,
+    CrawlDirected,
+    DocumentChunked,
+    DocumentsRemoved,
+    DocumentsSubmitted,
+    PageCrawled,
+    SearchCompleted,
+    SearchDirected,
+)
+from contracts.outcome import Done, Next, Outcome
+from gate.decide import decide
+from gate.directives import crawl_key, directives
+from ingest.chunk import chunk_document
+from ingest.crawl import directions_from
+from ingest.search import search
+from otel import metrics
+from workers.answering import answer_question
+from workers.coverage import probe_coverage
+from workers.documents import document_of_page, documents_of_snippets, pages_to_crawl
+from workers.parts import Parts, utc_now
+from workers.vectors import vectors_from_bytes, vectors_to_bytes
+
+Handler = Callable[[Event, Parts], Outcome]
+
+
+def on_gate_requested(event: Event, parts: Parts) -> Outcome:
+    """Probe the local corpus. A read: a second run measures again."""
+    request = event.body_as(GateRequested)
+    return Done((Next(probe_coverage(request, event.corpus, parts)),))
+
+
+def on_coverage_probed(event: Event, parts: Parts) -> Outcome:
+    """Decide. Pure; the profile is kept under its hash, so that the decision can always be recomputed."""
+    request = parts.cause_of(event).body_as(GateRequested)
+    profile = parts.profile(request.profile)
+    parts.blobs.put(profile.canonical_bytes())
+    decided = decide(
+        request,
+        event.body_as(CoverageProbed),
+        profile,
+        policy=parts.policy,
+        budget=parts.budget_state(event.run_id),
+        decided_at=event.occurred_at,
+    )
+    return Done((Next(decided), *directives(request, decided, parts.reach)))
+
+
+def on_search_directed(event: Event, parts: Parts) -> Outcome:
+    """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
+    directed = event.body_as(SearchDirected)
+    answered = search(
+        directed, parts.search_providers, quota=parts.search_quota, settings=parts.settings.search, clock=utc_now
+    )
+    completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
+    gaps = () if completed.results else (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
+    spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
+    return Done((Next(completed), *pages_to_crawl(directed, completed, parts.reach.render)), gaps, spend)
+
+
+def on_search_completed(event: Event, parts: Parts) -> Outcome:
+    """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
+    completed = event.body_as(SearchCompleted)
+    documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
+    return _chunk(documents, parts)
+
+
+def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
+    """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL."""
+    directed = event.body_as(CrawlDirected)
+    try:
+        page = parts.crawler.crawl(directed)
+    except (PolicyRefused, NotFound, InvalidInput) as refusal:
+        return Done(gaps=(gap_of(refusal, "crawl", directed.url),))
+    crawled = page.as_event(parts.blobs.put(page.body))
+    children = (
+        Next(child, crawl_key(child.url), Spend(pages=child.page_allowance))
+        for child in directions_from(page.links, directed, spent_bytes=len(page.body))
+    )
+    spend = Spend(pages=1, bytes=len(page.body), milliseconds=crawled.elapsed_ms)
+    return Done((Next(crawled), *children), spend=spend)
+
+
+def on_page_crawled(event: Event, parts: Parts) -> Outcome:
+    """Extract and chunk a page. Chunk ids follow from URL and content."""
+    page = event.body_as(PageCrawled)
+    return _chunk((document_of_page(page, parts.blobs.get(page.blob), event.run_id),), parts)
+
+
+def on_documents_submitted(event: Event, parts: Parts) -> Outcome:
+    """Chunk what was handed in. Chunk ids follow from source and content."""
+    submitted = event.body_as(DocumentsSubmitted)
+    batch = DocumentBatch.model_validate_json(parts.blobs.get(submitted.documents))
+    return _chunk(batch.documents, parts)
+
+
+def on_document_chunked(event: Event, parts: Parts) -> Outcome:
+    """Embed every chunk of the batch. Vectors follow from the texts; the cache makes a second run cheap."""
+    chunked = event.body_as(DocumentChunked)
+    batch = parts.chunk_batch(chunked.chunks_blob)
+    texts = [text for document in batch.documents for text in document.embedding_texts()]
+    started = time.perf_counter()
+    embedded = parts.embed(texts, event.corpus)
+    seconds = time.perf_counter() - started
+    metrics.EMBEDDING_SECONDS.observe(seconds)
+    metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
+    body = ChunksEmbedded(
+        chunks_blob=chunked.chunks_blob,
+        vectors_blob=parts.blobs.put(vectors_to_bytes(embedded.vectors)),
+        model_fingerprint=embedded.fingerprint,
+        dimension=embedded.vectors.shape[1],
+        chunk_count=len(texts),
+        cache_hits=embedded.cache_hits,
+        cost_usd=embedded.cost_usd,
+    )
+    spend = Spend(tokens=embedded.tokens, usd=embedded.cost_usd, milliseconds=seconds * 1e3)
+    return Done((Next(body),), spend=spend)
+
+
+def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
+    """Append to the journal, which takes an equal document version only once."""
+    embedded = event.body_as(ChunksEmbedded)
+    batch = parts.chunk_batch(embedded.chunks_blob)
+    vectors = vectors_from_bytes(parts.blobs.get(embedded.vectors_blob), embedded.dimension)
+    offset = parts.writer(event.corpus).append(batch, vectors, embedded.model_fingerprint)
+    ids = tuple(document.document_id for document in batch.documents)
+    return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)),))
+
+
+def on_documents_removed(event: Event, parts: Parts) -> Outcome:
+    """Append tombstones to the journal. A second removal of the same ids changes nothing."""
+    ids = event.body_as(DocumentsRemoved).document_ids
+    offset = parts.writer(event.corpus).remove(ids)
+    return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
+
+
+def on_document_indexed(event: Event, parts: Parts) -> Outcome:
+    """Publish what the journal holds; where the current generation covers it, only say which that is."""
+    with metrics.INDEX_PUBLISH_SECONDS.time():
+        generation = parts.writer(event.corpus).publish()
+    published = SnapshotPublished(
+        generation=generation.name,
+        journal_offset=generation.journal_offset,
+        document_count=generation.document_count,
+        chunk_count=generation.chunk_count,
+    )
+    return Done((Next(published, f"generation:{generation.name}"),))
+
+
+def on_answer_directed(event: Event, parts: Parts) -> Outcome:
+    """Answer the run's question with what is there, naming what is not. A read."""
+    directed = event.body_as(AnswerDirected)
+    started = time.perf_counter()
+    answer = answer_question(event.run_id, event.corpus, directed, parts)
+    ready = AnswerReady(answer=answer, duration_ms=(time.perf_counter() - started) * 1e3)
+    return Done((Next(ready),))
+
+
+def on_feedback_given(event: Event, parts: Parts) -> Outcome:
+    """Weigh feedback against the answer that it is about. Recorded by its event; metrics may count twice."""
+    feedback = event.body_as(FeedbackGiven)
+    answer = parts.ledger.run(event.run_id).answer
+    metrics.FEEDBACK.labels(feedback.outcome).inc()
+    if answer and answer.chunks:
+        used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
+        metrics.ANSWER_PRECISION.observe(len(used) / len(answer.chunks))
+    return Done()
+
+
+def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
+    """What a refusal leaves out of the answer."""
+    if isinstance(refusal, PolicyRefused):
+        return Gap(
+            stage=stage, subject=subject, reason=refusal.rule, detail=refusal.problem, lifted_by=refusal.lifted_by
+        )
+    return Gap(stage=stage, subject=subject, reason=refusal.code, detail=str(refusal))
+
+
+def _chunk(documents: Sequence[Document], parts: Parts) -> Outcome:
+    chunked: list[ChunkedDocument] = []
+    gaps: list[Gap] = []
+    for document in documents:
+        try:
+            result = chunk_document(document, parts.settings.chunk, parts.tokenizer)
+        except (InvalidInput, PolicyRefused) as refusal:
+            gaps.append(gap_of(refusal, "chunk", document.source))
+            continue
+        if result.chunks:
+            chunked.append(result)
+        else:
+            gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
+    emits = (Next(_chunked(ChunkBatch(documents=tuple(chunked)), parts)),) if chunked else ()
+    return Done(emits, tuple(gaps))
+
+
+def _chunked(batch: ChunkBatch, parts: Parts) -> DocumentChunked:
+    facts = (
+        ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
+        for document in batch.documents
+        for chunk, text in zip(document.chunks, document.embedding_texts(), strict=True)
+    )
+    return DocumentChunked(
+        chunks_blob=parts.blobs.put(batch.model_dump_json().encode()),
+        document_ids=tuple(document.document_id for document in batch.documents),
+        chunks=tuple(facts),
+        token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),
+    )
+
+
+HANDLERS: dict[str, Handler] = {
+    "GateRequested": on_gate_requested,
+    "CoverageProbed": on_coverage_probed,
+    "SearchDirected": on_search_directed,
+    "SearchCompleted": on_search_completed,
+    "CrawlDirected": on_crawl_directed,
+    "PageCrawled": on_page_crawled,
+    "DocumentsSubmitted": on_documents_submitted,
+    "DocumentChunked": on_document_chunked,
+    "ChunksEmbedded": on_chunks_embedded,
+    "DocumentsRemoved": on_documents_removed,
+    "DocumentIndexed": on_document_indexed,
+    "AnswerDirected": on_answer_directed,
+    "FeedbackGiven": on_feedback_given,
+}

@@ -1,0 +1,73 @@
+"""Keeps the leases of running work alive: one thread per process, however many events it handles.
+
+A claim whose lease was taken over is marked as lost; its `settle` will be fenced by the ledger, so
+this is only a way to know earlier.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from contracts.errors import Fenced, Unavailable
+from workers.ledger import Claim, Ledger
+
+log = structlog.get_logger(__name__)
+
+BEATS_PER_LEASE = 3
+
+
+class Heartbeat:
+    """Extends every registered claim three times per lease. The thread starts with the first claim."""
+
+    def __init__(self, ledger: Ledger, lease_seconds: float) -> None:
+        self._ledger = ledger
+        self._lease_seconds = lease_seconds
+        self._claims: dict[str, Claim] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def of(self, claim: Claim) -> Iterator[None]:
+        """Keep `claim` alive for the length of the block."""
+        self._start()
+        with self._lock:
+            self._claims[claim.event.id] = claim
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._claims.pop(claim.event.id, None)
+
+    def close(self) -> None:
+        """Stop the thread."""
+        self._stopped.set()
+        if self._thread:
+            self._thread.join(timeout=self._lease_seconds)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+                self._thread.start()
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(self._lease_seconds / BEATS_PER_LEASE):
+            with self._lock:
+                claims = list(self._claims.values())
+            for claim in claims:
+                self._extend(claim)
+
+    def _extend(self, claim: Claim) -> None:
+        try:
+            self._ledger.heartbeat(claim, self._lease_seconds)
+        except Fenced:
+            log.warning("claim_lost", event_id=claim.event.id, epoch=claim.epoch)
+            with self._lock:
+                self._claims.pop(claim.event.id, None)
+        except Unavailable as error:
+            log.warning("heartbeat_failed", event_id=claim.event.id, error=repr(error))

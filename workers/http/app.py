@@ -1,0 +1,105 @@
+"""The application: routes, middleware, and what they share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from otel import metrics
+from otel.start import shutdown as stop_telemetry
+from otel.start import start as start_telemetry
+from workers.api_keys import ApiKeys
+from workers.http import access, dead_letters, documents, operations, problems, retrieval, runs
+from workers.http.waiting import Announcements
+from workers.life import die_with_parent
+from workers.parts import Parts
+from workers.service import Service
+from workers.settings import Settings
+
+DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
+
+
+def make_api(settings: Settings) -> FastAPI:
+    """The application for one instance. Opens nothing before it is started."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
+        parts = Parts(settings)
+        announcements = Announcements(settings)
+        app.state.settings = settings
+        app.state.parts = parts
+        app.state.ledger = parts.ledger
+        app.state.transport = parts.transport
+        app.state.service = Service(parts)
+        app.state.api_keys = ApiKeys(parts.ledger)
+        app.state.announcements = announcements
+        access.check_exposure(settings, app.state.api_keys)
+        if settings.telemetry.metrics_port:
+            metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+        announcements.start()
+        yield
+        await announcements.stop()
+        parts.close()
+        stop_telemetry()
+
+    app = FastAPI(
+        title="Sluice",
+        version=version("sluice"),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        max_body_size=settings.max_request_bytes,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    problems.install(app)
+    app.add_middleware(Measured)
+    for module in (runs, retrieval, documents, dead_letters, operations):
+        app.include_router(module.router)
+    return app
+
+
+def serve(settings: Settings) -> None:
+    """Serve until told to stop."""
+    die_with_parent()
+    uvicorn.run(
+        make_api(settings),
+        host=settings.http_host,
+        port=settings.http_port,
+        log_config=None,
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=10,
+    )
+
+
+class Measured:
+    """Counts and times every request by its route. Plain ASGI, so that streams stay streams."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed)
+        finally:
+            labels = (getattr(scope.get("route"), "path", "unmatched"), scope["method"], str(status))
+            metrics.HTTP_REQUESTS.labels(*labels).inc()
+            metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(time.perf_counter() - started)

@@ -1,0 +1,52 @@
+"""Documents in, documents out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from contracts.api import DocumentsRequest, RunAccepted
+from contracts.base import CORPUS_NAME
+from otel.context import span
+from workers.http.access import AnyCaller
+from workers.http.problems import problem_responses
+from workers.http.runs import IdempotencyKey
+from workers.service import Service
+
+router = APIRouter(prefix="/v1", tags=["documents"])
+
+
+@router.post(
+    "/documents",
+    status_code=202,
+    responses=problem_responses(409, 413, 422, 429, 503),
+    summary="Add or replace documents",
+)
+def add(
+    request: Request, body: DocumentsRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
+) -> RunAccepted:
+    """Content is chunked and indexed, a bare URL is crawled. The run is finished when all of it can be found."""
+    caller.may_touch(body.corpus)
+    service: Service = request.app.state.service
+    with span("POST /v1/documents", kind="server"):
+        return service.add_documents(body, owner=caller.owner, idempotency_key=idempotency_key)
+
+
+@router.delete(
+    "/documents/{document_id:path}",
+    status_code=202,
+    responses=problem_responses(404, 422, 503),
+    summary="Forget a document",
+)
+def remove(
+    request: Request,
+    document_id: str,
+    caller: AnyCaller,
+    corpus: Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")] = "default",
+) -> RunAccepted:
+    """The run is finished when no query finds the document any more."""
+    caller.may_touch(corpus)
+    service: Service = request.app.state.service
+    with span("DELETE /v1/documents", kind="server"):
+        return service.remove_document(corpus, document_id, owner=caller.owner)

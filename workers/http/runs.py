@@ -1,0 +1,164 @@
+"""Asking the gate, and following a run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
+from contracts.errors import InvalidInput, NotFound
+from otel.context import span
+from workers.http.access import AnyCaller, Caller
+from workers.http.problems import problem_responses
+from workers.http.waiting import Announcements, news_or_patience
+from workers.ledger import Ledger, RunSummary
+from workers.service import Service
+
+router = APIRouter(prefix="/v1", tags=["runs"])
+
+ENDED = ("finished", "failed", "cancelled")
+GRACE_SECONDS = 5.0
+"""How long past its deadline a waiting request is still held: the time an answer takes."""
+EVENTS_AT_ONCE = 200
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=200, description="The same key and body never start a second run"),
+]
+
+
+@router.post(
+    "/gate",
+    status_code=202,
+    response_model=RunAccepted,
+    responses={
+        200: {"model": RunView, "description": "With `wait`: the run, finished"},
+        **problem_responses(409, 413, 422, 429, 503),
+    },
+    summary="Ask: the gate decides how far to go",
+)
+async def ask(
+    request: Request, body: GateRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Record a gate request. 202 with the run's id, or with `wait` 200 with its answer once it is there."""
+    caller.may_touch(body.corpus)
+    service: Service = request.app.state.service
+    with span("POST /v1/gate", kind="server"):
+        accepted = await run_in_threadpool(service.ask, body, owner=caller.owner, idempotency_key=idempotency_key)
+    if body.wait:
+        seconds = (body.deadline_seconds or request.app.state.settings.gate.deadline_seconds) + GRACE_SECONDS
+        view = await _finished(request, accepted.run_id, seconds)
+        if view is not None:
+            return Response(view.model_dump_json(), media_type="application/json")
+    return JSONResponse(accepted.model_dump(mode="json"), status_code=202)
+
+
+@router.get("/runs", responses=problem_responses(422, 503), summary="Recent runs, newest first")
+def recent(
+    request: Request,
+    caller: AnyCaller,
+    corpus: str | None = None,
+    status: RunStatus | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> list[RunSummary]:
+    """Runs of the corpora that the caller may touch, in short."""
+    ledger: Ledger = request.app.state.ledger
+    found = ledger.runs(limit=limit, corpus=corpus, status=status)
+    return [run for run in found if caller.corpora is None or run.corpus in caller.corpora]
+
+
+@router.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
+def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
+    """Status, decision, answer, what is missing and why, and what it cost."""
+    return _visible(request, run_id, caller)
+
+
+@router.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503), summary="Cancel a run")
+def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
+    """Stop what is still open. What was indexed stays indexed."""
+    _visible(request, run_id, caller)
+    ledger: Ledger = request.app.state.ledger
+    ledger.cancel(run_id)
+    return ledger.run(run_id)
+
+
+@router.get(
+    "/runs/{run_id}/events",
+    response_class=EventSourceResponse,
+    responses=problem_responses(404, 422, 503),
+    summary="The run's events, as they happen",
+)
+async def events(
+    request: Request,
+    run_id: str,
+    caller: AnyCaller,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Server-sent events in order, from the beginning or from behind `Last-Event-ID`; ends with `RunFinished`."""
+    ledger: Ledger = request.app.state.ledger
+    announcements: Announcements = request.app.state.announcements
+    seen = _sequence(last_event_id)
+    await run_in_threadpool(_visible, request, run_id, caller)
+    with announcements.of(run_id) as news:
+        while True:
+            found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
+            for sequence, event in found:
+                seen = sequence
+                yield ServerSentEvent(data=event, event=event.kind, id=str(sequence))
+                if event.kind == "RunFinished":
+                    return
+            if not found and await run_in_threadpool(_ended, ledger, run_id):
+                return
+            if len(found) < EVENTS_AT_ONCE:
+                await news_or_patience(news)
+
+
+@router.post(
+    "/feedback", status_code=202, responses=problem_responses(404, 422, 503), summary="What became of an answer"
+)
+def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
+    """Record which chunks were used and how it went."""
+    _visible(request, body.run_id, caller)
+    service: Service = request.app.state.service
+    service.give_feedback(body)
+    return {"run_id": body.run_id, "status": "recorded"}
+
+
+async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
+    ledger: Ledger = request.app.state.ledger
+    announcements: Announcements = request.app.state.announcements
+    deadline = time.monotonic() + seconds
+    with announcements.of(run_id) as news:
+        while time.monotonic() < deadline:
+            if await run_in_threadpool(_ended, ledger, run_id):
+                return await run_in_threadpool(ledger.run, run_id)
+            if await request.is_disconnected():
+                raise asyncio.CancelledError
+            await news_or_patience(news)
+    return None
+
+
+def _ended(ledger: Ledger, run_id: str) -> bool:
+    return ledger.status_of(run_id) in ENDED
+
+
+def _visible(request: Request, run_id: str, caller: Caller) -> RunView:
+    run: RunView = request.app.state.ledger.run(run_id)
+    if caller.corpora is not None and run.corpus not in caller.corpora:
+        raise NotFound(f"no run {run_id}")
+    return run
+
+
+def _sequence(last_event_id: str | None) -> int:
+    if not last_event_id:
+        return 0
+    if not last_event_id.isdecimal():
+        raise InvalidInput("Last-Event-ID", "not a number", "send back the id of the last event received")
+    return int(last_event_id)

@@ -1,0 +1,81 @@
+"""Waiting for a run without asking again and again: announcements wake whoever waits.
+
+An announcement is a hint. Whoever waits looks into the ledger first, and again now and then, so a
+lost announcement costs `PATIENCE_SECONDS` and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import redis.asyncio
+import structlog
+from redis.exceptions import RedisError
+
+from workers.keys import announced_channel
+from workers.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+PATIENCE_SECONDS = 0.5
+
+
+class Announcements:
+    """One subscription for the whole process, shared by all that wait."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to listen, in the running loop."""
+        self._task = asyncio.create_task(self._listen(), name="announcements")
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @contextmanager
+    def of(self, run_id: str) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something of the run was recorded."""
+        news = asyncio.Event()
+        self._waiting[run_id].add(news)
+        try:
+            yield news
+        finally:
+            self._waiting[run_id].discard(news)
+            if not self._waiting[run_id]:
+                del self._waiting[run_id]
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except (RedisError, OSError) as error:
+                log.info("announcements_lost", error=repr(error))
+                await asyncio.sleep(PATIENCE_SECONDS)
+
+    async def _follow(self) -> None:
+        client = redis.asyncio.Redis.from_url(self._settings.broker_location, socket_connect_timeout=2)
+        async with client, client.pubsub(ignore_subscribe_messages=True) as subscription:
+            await subscription.subscribe(announced_channel(self._settings.instance))
+            async for message in subscription.listen():
+                for news in self._waiting.get(json.loads(message["data"])["run_id"], ()):
+                    news.set()
+
+
+async def news_or_patience(news: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
+    """Return when there is news, or when patience ends."""
+    try:
+        await asyncio.wait_for(news.wait(), seconds)
+    except TimeoutError:
+        return
+    finally:
+        news.clear()

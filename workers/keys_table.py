@@ -1,0 +1,95 @@
+"""API keys as the ledger keeps them: a hash, never the key; what each may do, and whether it still may."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, select, update
+
+from contracts.errors import Conflict, NotFound
+from workers.database import Database
+from workers.schema import AnyRow, api_keys
+from workers.upsert import insert_once
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """One key. `corpora` are the names it may touch; empty: all of them. `revoked_at` None: it is in force."""
+
+    id: str
+    hash: str
+    name: str
+    role: str
+    corpora: tuple[str, ...]
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+_BY_HASH = select(api_keys).where(api_keys.c.hash == bindparam("of_hash"))
+_ALL = select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
+_REVOKE = (
+    update(api_keys)
+    .where(api_keys.c.id == bindparam("of_key"), api_keys.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("moment"))
+)
+_BY_ID = select(api_keys.c.id).where(api_keys.c.id == bindparam("of_key"))
+
+
+class KeysTable:
+    """Insert, list, find and revoke keys."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def insert(self, key_id: str, key_hash: str, name: str, role: str, corpora: Sequence[str] = ()) -> None:
+        """Record a key.
+
+        Raises:
+            Conflict: its id or its hash is recorded already.
+        """
+        row = {
+            "id": key_id,
+            "hash": key_hash,
+            "name": name,
+            "role": role,
+            "corpora": json.dumps(list(corpora)),
+            "created_at": self._clock(),
+        }
+        with self._database.writing() as connection:
+            if not insert_once(connection, api_keys, row):
+                raise Conflict(f"key {key_id} is recorded already")
+
+    def list(self) -> Sequence[KeyRecord]:
+        """Every key, revoked ones too, oldest first."""
+        with self._database.reading() as connection:
+            return [_record(row) for row in connection.execute(_ALL)]
+
+    def find(self, key_hash: str) -> KeyRecord | None:
+        """The key with this hash, revoked or not."""
+        with self._database.reading() as connection:
+            row = connection.execute(_BY_HASH, {"of_hash": key_hash}).first()
+        return None if row is None else _record(row)
+
+    def revoke(self, key_id: str) -> bool:
+        """Put a key out of force; False when it was so already.
+
+        Raises:
+            NotFound: there is no such key.
+        """
+        with self._database.writing() as connection:
+            if connection.execute(_REVOKE, {"of_key": key_id, "moment": self._clock()}).rowcount == 1:
+                return True
+            if connection.execute(_BY_ID, {"of_key": key_id}).first() is None:
+                raise NotFound(f"no key {key_id}")
+            return False
+
+
+def _record(row: AnyRow) -> KeyRecord:
+    revoked = None if row.revoked_at is None else datetime.fromtimestamp(row.revoked_at, UTC)
+    created = datetime.fromtimestamp(row.created_at, UTC)
+    return KeyRecord(row.id, row.hash, row.name, row.role, tuple(json.loads(row.corpora)), created, revoked)

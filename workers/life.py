@@ -1,0 +1,23 @@
+"""How a process lives and dies with the others."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(with_signal: int = signal.SIGTERM) -> None:
+    """Ask the kernel to send this process a signal when its parent dies (Linux; prctl(2)).
+
+    A supervisor that is killed outright then leaves no worker behind.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, with_signal, 0, 0, 0)
+    if os.getppid() != parent:  # it died between the two calls
+        os.kill(os.getpid(), with_signal)

@@ -1,0 +1,42 @@
+"""From recorded events to metrics: counted once the ledger has them, never by a handler that may run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from contracts.event import Event, GapFound
+from contracts.gate import GateDecided
+from contracts.index import SnapshotPublished
+from contracts.ingest import ChunksEmbedded, PageCrawled, SearchCompleted
+from otel import metrics
+
+
+def count_events(events: Iterable[Event]) -> None:
+    """Add what these newly recorded events say to the metrics."""
+    for event in events:
+        match event.body:
+            case GateDecided() as decided:
+                _count_decision(decided)
+            case SearchCompleted() as search:
+                metrics.SEARCH_CALLS.labels(search.provider, "ok").inc()
+                metrics.SEARCH_COST_USD.labels(search.provider).inc(search.cost_usd)
+                for provider in search.failed_over_from:
+                    metrics.SEARCH_CALLS.labels(provider, "failed").inc()
+            case PageCrawled() as page:
+                metrics.CRAWL_PAGES.labels("ok", str(page.rendered).lower()).inc()
+            case GapFound(gap=gap) if gap.stage == "crawl":
+                metrics.CRAWL_PAGES.labels("missed", "false").inc()
+                metrics.CRAWL_REFUSALS.labels(gap.reason).inc()
+            case ChunksEmbedded() as embedded:
+                metrics.EMBEDDING_CACHE.labels("hit").inc(embedded.cache_hits)
+                metrics.EMBEDDING_CACHE.labels("miss").inc(embedded.chunk_count - embedded.cache_hits)
+            case SnapshotPublished() as published:
+                metrics.INDEX_GENERATION_CHUNKS.labels(event.corpus).set(published.chunk_count)
+            case _:
+                continue
+
+
+def _count_decision(decided: GateDecided) -> None:
+    metrics.GATE_DECISIONS.labels(decided.plan, decided.profile, decided.scored_plan).inc()
+    for veto in decided.vetoes:
+        metrics.GATE_VETOES.labels(veto.name).inc()

@@ -1,0 +1,327 @@
+"""The wiring: what a process needs, built once and only when it is first asked for.
+
+A `Parts` is made per process, after any fork. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import structlog
+
+from contracts.base import BlobRef
+from contracts.document import ChunkBatch
+from contracts.errors import InvalidInput, NotFound
+from contracts.event import Event
+from contracts.gate import BudgetState, PolicyState
+from gate.directives import Reach
+from gate.policy import policy_state
+from otel import metrics
+from workers.blobs import BlobStore
+from workers.ledger import Ledger
+from workers.settings import Settings
+from workers.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tokenizers import Tokenizer
+
+    from gate.profile import Profile
+    from index.reader import IndexReader
+    from index.writer import IndexWriter
+    from ingest.crawl import Crawler
+    from ingest.egress import EgressProxy
+    from ingest.egress_rules import Refusal
+    from ingest.embedder import Embedded, Embedder, Vectors
+    from ingest.providers.provider import SearchProvider
+    from ingest.quota import Quota
+
+log = structlog.get_logger(__name__)
+
+
+class Parts:
+    """Everything that handlers work with. Safe across the threads of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._lock = threading.RLock()
+        self._readers: dict[str, IndexReader] = {}
+        self._writers: dict[str, IndexWriter] = {}
+        self._prototypes: dict[str, Mapping[str, Vectors]] = {}
+        self._closing = ExitStack()
+
+    # -- state --------------------------------------------------------------------------------
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The truth about runs and events."""
+        ledger = Ledger(self.settings.ledger_location)
+        self._closing.callback(ledger.close)
+        return ledger
+
+    @cached_property
+    def blobs(self) -> BlobStore:
+        """Bodies too large for a message."""
+        return BlobStore(self.settings.data_dir / "blobs")
+
+    @cached_property
+    def transport(self) -> Transport:
+        """The broker."""
+        transport = Transport(self.settings)
+        self._closing.callback(transport.close)
+        return transport
+
+    def cause_of(self, event: Event) -> Event:
+        """The event that caused this one.
+
+        Raises:
+            NotFound: it has no cause, or the ledger does not know it.
+        """
+        if event.cause_id is None:
+            raise NotFound(f"event {event.id} has no cause")
+        return self.ledger.event(event.cause_id)
+
+    def chunk_batch(self, reference: BlobRef) -> ChunkBatch:
+        """The chunked documents that a message refers to."""
+        return ChunkBatch.model_validate_json(self.blobs.get(reference))
+
+    # -- gate ---------------------------------------------------------------------------------
+
+    @cached_property
+    def profiles(self) -> Mapping[str, Profile]:
+        """The gate's profiles by name."""
+        from gate.profile import load_profiles
+
+        return load_profiles(self.settings.gate.profiles_dir)
+
+    def profile(self, name: str) -> Profile:
+        """One profile.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        if name not in self.profiles:
+            raise InvalidInput("profile", f"no profile {name!r}", f"one of {', '.join(sorted(self.profiles))}")
+        return self.profiles[name]
+
+    def prototypes(self, name: str) -> Mapping[str, Vectors]:
+        """The vectors of a profile's intent prototypes, (n, d) for each intent."""
+        with self._lock:
+            if name not in self._prototypes:
+                self._prototypes[name] = self._embedded_prototypes(name)
+            return self._prototypes[name]
+
+    def _embedded_prototypes(self, name: str) -> Mapping[str, Vectors]:
+        prototypes = self.profile(name).prototypes()
+        return {intent: self.embedder.embed(texts).vectors for intent, texts in prototypes.items()}
+
+    @property
+    def policy(self) -> PolicyState:
+        """What the owner's settings allow."""
+        search, crawl = self.settings.search, self.settings.crawl
+        return policy_state(
+            search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
+        )
+
+    def budget_state(self, run_id: str) -> BudgetState:
+        """What the run and the day have left."""
+        left = self.ledger.budget_left(run_id)
+        return BudgetState(
+            run_usd_left=left.run_usd_left,
+            day_usd_left=left.day_usd_left,
+            run_pages_left=left.run_pages_left,
+            day_pages_left=left.day_pages_left,
+            search_usd_estimate=self.search_usd_estimate,
+        )
+
+    @cached_property
+    def reach(self) -> Reach:
+        """How far a run may go by the settings."""
+        search, crawl = self.settings.search, self.settings.crawl
+        return Reach(
+            max_pages=crawl.max_pages,
+            max_depth=crawl.max_depth,
+            max_bytes=crawl.max_bytes,
+            search_top_k=search.top_k,
+            search_usd=self.search_usd_estimate,
+            locale=search.locale,
+            render=crawl.render,
+        )
+
+    # -- the outside world --------------------------------------------------------------------
+
+    @cached_property
+    def egress(self) -> EgressProxy:
+        """The one way out of this process, started."""
+        from ingest.egress import EgressProxy
+
+        with self._lock:
+            proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
+            proxy.start()
+            self._closing.callback(proxy.stop)
+            return proxy
+
+    @cached_property
+    def search_providers(self) -> Sequence[SearchProvider]:
+        """The configured providers, in order of fail-over."""
+        from ingest.fetch import Fetcher
+        from ingest.providers.build import build_providers
+
+        proxy_url = self.egress.url
+        fetcher = Fetcher(proxy_url, user_agent=self.settings.crawl.user_agent)
+        return build_providers(self.settings.search, fetcher=fetcher, proxy_url=proxy_url, clock=utc_now)
+
+    @cached_property
+    def search_quota(self) -> Quota:
+        """Calls per provider and day, counted in the broker for all workers together."""
+        from ingest.quota import BrokerQuota
+
+        quota = BrokerQuota(self.settings.broker_location, key_prefix=self.settings.instance)
+        self._closing.callback(quota.close)
+        return quota
+
+    @cached_property
+    def search_usd_estimate(self) -> float:
+        """What one search may cost: the dearest provider that a fail-over could reach."""
+        search = self.settings.search
+        prices = [float(getattr(search, f"{name}_usd_per_call")) for name in search.providers]
+        return max(prices, default=0.0)
+
+    @cached_property
+    def crawler(self) -> Crawler:
+        """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
+        from ingest.browser import Browser
+        from ingest.crawl import Crawler, robots_fetch
+        from ingest.fetch import Fetcher
+        from ingest.rate import HostRate
+        from ingest.robots import RobotsCache
+
+        crawl = self.settings.crawl
+        with self._lock:
+            proxy_url = self.egress.url
+            fetcher = Fetcher(proxy_url, user_agent=crawl.user_agent)
+            rate = HostRate(
+                crawl.requests_per_second_per_host,
+                max_wait_seconds=crawl.max_rate_wait_seconds,
+                broker_url=self.settings.broker_location,
+                key_prefix=self.settings.instance,
+            )
+            robots = RobotsCache(
+                robots_fetch(fetcher, rate),
+                user_agent=crawl.user_agent,
+                clock=time.time,
+                max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
+            )
+            browser = Browser(crawl) if crawl.render != "never" else None
+            if browser:
+                self._closing.callback(browser.close)
+            return Crawler(
+                crawl,
+                proxy_url=proxy_url,
+                fetcher=fetcher,
+                robots=robots,
+                rate=rate,
+                browser=browser,
+                clock=utc_now,
+            )
+
+    # -- text and vectors -----------------------------------------------------------------------
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The embedding model's tokenizer."""
+        from ingest.tokens import load_tokenizer
+
+        return load_tokenizer(None)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The configured embedder, behind its cache."""
+        from ingest.embed import make_embedder
+
+        cache = self.settings.data_dir / "embedding-cache.sqlite"
+        return make_embedder(self.settings.embed, self.settings.model_dir, cache)
+
+    def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
+        """Vectors that may stand in the corpus's index, of its own model or an error."""
+        return self.embedder.embed(texts, self.reader(corpus).model_fingerprint)
+
+    # -- index ----------------------------------------------------------------------------------
+
+    @property
+    def index_root(self) -> Path:
+        """The folder that holds one folder per corpus."""
+        return self.settings.data_dir / "index"
+
+    def corpora(self) -> tuple[str, ...]:
+        """The corpora that were ever written to."""
+        from index.layout import corpora
+
+        return corpora(self.index_root)
+
+    def reader(self, corpus: str) -> IndexReader:
+        """The reader of a corpus, which may be empty."""
+        from index.reader import IndexReader
+
+        with self._lock:
+            if corpus not in self._readers:
+                reader = IndexReader(
+                    self.index_root,
+                    corpus,
+                    self.settings.query,
+                    on_fallback=_count_fallback,
+                    verify_on_open=self.settings.index.verify_on_open,
+                )
+                self._closing.callback(reader.close)
+                self._readers[corpus] = reader
+            return self._readers[corpus]
+
+    def existing_reader(self, corpus: str) -> IndexReader:
+        """The reader of a corpus that was written to.
+
+        Raises:
+            NotFound: it never was.
+        """
+        if corpus not in self._readers and corpus not in self.corpora():
+            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(self.corpora()) or 'none yet'}")
+        return self.reader(corpus)
+
+    def writer(self, corpus: str) -> IndexWriter:
+        """The one writer of a corpus.
+
+        Raises:
+            Unavailable: another process writes to it.
+        """
+        from index.writer import IndexWriter
+
+        with self._lock:
+            if corpus not in self._writers:
+                writer = IndexWriter(self.index_root, corpus, self.settings.index, on_fallback=_count_fallback)
+                self._closing.callback(writer.close)
+                self._writers[corpus] = writer
+            return self._writers[corpus]
+
+    def close(self) -> None:
+        """Close what was opened, the latest first."""
+        self._closing.close()
+
+
+def utc_now() -> datetime:
+    """The present, with its zone."""
+    return datetime.now(UTC)
+
+
+def _count_fallback(reason: str) -> None:
+    metrics.SNAPSHOT_FALLBACKS.inc()
+    log.error("snapshot_fallback", reason=reason)
+
+
+def _log_refusal(refusal: Refusal) -> None:
+    log.warning("egress_refused", host=refusal.host, port=refusal.port, rule=refusal.rule, detail=refusal.detail)

@@ -1,0 +1,205 @@
+"""One worker process: a Celery worker on one queue, its parts built after any fork.
+
+`run_worker` is what `sluice worker STAGE` runs, on its own or under `sluice up`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+from celery import Celery
+from celery.exceptions import SecurityWarning
+from celery.signals import (
+    setup_logging,
+    worker_init,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
+    worker_shutdown,
+)
+
+from contracts.event import Queue
+from contracts.retrieval import Query
+from otel import metrics
+from otel.context import span
+from otel.logs import configure as configure_logs
+from otel.start import shutdown as stop_telemetry
+from otel.start import start as start_telemetry
+from workers.answering import read
+from workers.app import HANDLE_TASK, POOLS, READ_TASK, make_app, pool_size
+from workers.heartbeat import Heartbeat
+from workers.keys import PRESENCE_TTL_SECONDS
+from workers.life import die_with_parent
+from workers.parts import Parts
+from workers.settings import Settings
+from workers.task import handle_event
+from workers.transport import BROKER_ERRORS, Transport
+
+log = structlog.get_logger(__name__)
+
+CHUNK_LIMIT_SECONDS = 120
+RECONNECT_SECONDS = 1.0
+
+
+@dataclass
+class WorkerProcess:
+    """What one process of a stage holds: its parts and its heartbeat, made anew after a fork."""
+
+    settings: Settings
+    stage: Queue
+    name: str
+    _owner: int = 0
+    _parts: Parts | None = None
+    _heartbeat: Heartbeat | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self) -> None:
+        """Start telemetry and parts for this process, unless that was done."""
+        with self._lock:
+            if self._owner == os.getpid():
+                return
+            start_telemetry(
+                f"sluice-{self.stage}",
+                self.settings.telemetry,
+                data_dir=self.settings.data_dir,
+                instance=self.settings.instance,
+            )
+            self._parts = Parts(self.settings)
+            self._heartbeat = Heartbeat(self._parts.ledger, self.settings.delivery.lease_seconds)
+            self._owner = os.getpid()
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of this process."""
+        self.begin()
+        assert self._parts is not None  # noqa: S101 - begin() has made them
+        return self._parts
+
+    def handle(self, event_id: str) -> None:
+        """Handle one event."""
+        parts = self.parts
+        assert self._heartbeat is not None  # noqa: S101 - begin() has made it
+        handle_event(event_id, self.stage, self.name, parts, self._heartbeat)
+
+    def read(self, reply_key: str, query_json: str, traceparent: str | None) -> None:
+        """Answer one direct query."""
+        query = Query.model_validate_json(query_json)
+        with span("Read", traceparent=traceparent, attributes={"sluice.stage": self.stage}):
+            reply = read(query, self.parts)
+        self.parts.transport.reply(reply_key, reply)
+
+    def end(self) -> None:
+        """Close what `begin` opened; flush telemetry."""
+        with self._lock:
+            if self._owner != os.getpid():
+                return
+            if self._heartbeat:
+                self._heartbeat.close()
+            if self._parts:
+                self._parts.close()
+            stop_telemetry()
+            self._owner = 0
+
+
+def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> None:
+    """Run a worker of `stage` until it is told to stop."""
+    die_with_parent()
+    configure_logs(f"sluice-{stage}", settings.telemetry)
+    process = WorkerProcess(settings, stage, name or f"{stage}-{os.getpid()}")
+    app = make_app(settings)
+    _register(app, process)
+    pool = POOLS[stage]
+    concurrency = 1 if pool.kind == "solo" else pool_size(settings, stage)
+    limits = {"task_time_limit": CHUNK_LIMIT_SECONDS} if pool.kind == "prefork" else {}
+    app.conf.update(limits)
+    _connect_signals(process, prefork=pool.kind == "prefork")
+    # Celery warns of root for the sake of pickle, which is not accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    app.Worker(
+        queues=[stage],
+        pool=pool.kind,
+        concurrency=concurrency,
+        hostname=f"{process.name}@{socket.gethostname()}",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel="WARNING",
+        quiet=True,
+    ).start()
+
+
+def _register(app: Celery, process: WorkerProcess) -> None:
+    app.task(name=HANDLE_TASK, acks_late=True, shared=False)(process.handle)
+    app.task(name=READ_TASK, acks_late=False, shared=False)(process.read)
+
+
+def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
+    # Celery keeps weak references to receivers, hence weak=False.
+    setup_logging.connect(lambda **_: None, weak=False)
+    worker_ready.connect(lambda **_: _come_forward(process), weak=False)
+    if prefork:
+        worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
+        worker_process_shutdown.connect(lambda **_: process.end(), weak=False)
+    else:
+        worker_init.connect(lambda **_: _warm(process), weak=False)
+        worker_shutdown.connect(lambda **_: process.end(), weak=False)
+
+
+def _begin_child(process: WorkerProcess) -> None:
+    die_with_parent()
+    process.begin()
+
+
+def _warm(process: WorkerProcess) -> None:
+    process.begin()
+    if process.stage in ("embed", "query"):
+        process.parts.embedder.embed(["warm", str(time.time_ns())])
+    if process.stage == "query":
+        for corpus in process.parts.corpora():
+            process.parts.reader(corpus).reload()
+        _in_background(lambda: _follow_snapshots(process), "snapshots")
+
+
+def _come_forward(process: WorkerProcess) -> None:
+    """Serve metrics and give signs of life, in the parent of a prefork pool."""
+    settings = process.settings
+    if settings.telemetry.metrics_port:
+        metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+    transport = Transport(settings)
+    _in_background(lambda: _give_signs_of_life(process, transport), "presence")
+    log.info("worker_ready", stage=process.stage, worker=process.name)
+
+
+def _give_signs_of_life(process: WorkerProcess, transport: Transport) -> None:
+    pause = threading.Event()
+    while True:
+        try:
+            transport.say_present(process.stage, process.name)
+        except BROKER_ERRORS as error:
+            log.info("presence_failed", error=repr(error))
+        pause.wait(PRESENCE_TTL_SECONDS / 3)
+
+
+def _follow_snapshots(process: WorkerProcess) -> None:
+    pause = threading.Event()
+    while True:
+        try:
+            for message in process.parts.transport.listen().listen():
+                notice = json.loads(message["data"])
+                if notice["kind"] == "SnapshotPublished":
+                    process.parts.reader(notice["corpus"]).reload()
+        except BROKER_ERRORS as error:
+            log.info("announcements_lost", error=repr(error))
+            pause.wait(RECONNECT_SECONDS)
+
+
+def _in_background(target: Callable[[], None], name: str) -> None:
+    threading.Thread(target=target, name=name, daemon=True).start()

@@ -1,0 +1,67 @@
+"""The reconciler's process: ticks until it is told to stop, and measures the queues while it is there."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import structlog
+
+from contracts.errors import Unavailable
+from otel import metrics
+from otel.start import shutdown as stop_telemetry
+from otel.start import start as start_telemetry
+from workers.life import die_with_parent
+from workers.parts import Parts
+from workers.reconcile import Reconciled, Reconciler
+from workers.settings import Settings
+from workers.transport import BROKER_ERRORS
+
+log = structlog.get_logger(__name__)
+
+
+def run_reconciler(settings: Settings) -> None:
+    """Tick every `reconcile_seconds` until SIGTERM or SIGINT."""
+    die_with_parent()
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    start_telemetry("sluice-reconciler", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
+    parts = Parts(settings)
+    reconciler = Reconciler(
+        parts.ledger, parts.transport.publish_all, parts.transport.queued_event_ids, settings.delivery
+    )
+    if settings.telemetry.metrics_port:
+        metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+    while not stopping.wait(settings.delivery.reconcile_seconds):
+        _tick(reconciler, parts)
+    reconciler.stop()
+    parts.close()
+    stop_telemetry()
+
+
+def _tick(reconciler: Reconciler, parts: Parts) -> None:
+    try:
+        parts.transport.declare()
+        done = reconciler.tick()
+        if done.active:
+            _measure(done, parts)
+    except (Unavailable, *BROKER_ERRORS) as error:
+        log.warning("tick_failed", error=repr(error))
+
+
+def _measure(done: Reconciled, parts: Parts) -> None:
+    causes = {
+        "lease_expired": done.leases_expired,
+        "retry_due": done.retries_due,
+        "deadline": done.deadlines,
+        "lost": done.lost,
+    }
+    for cause, count in causes.items():
+        if count:
+            metrics.RECONCILER_REPUBLISHED.labels(cause).inc(count)
+            log.info("republished", cause=cause, events=count)
+    for stage, depth in parts.ledger.queue_stats().items():
+        metrics.STAGE_READY.labels(stage).set(depth.ready)
+        metrics.STAGE_IN_FLIGHT.labels(stage).set(depth.claimed)
+        metrics.STAGE_OLDEST_READY_SECONDS.labels(stage).set(depth.oldest_ready_seconds)

@@ -1,0 +1,137 @@
+"""Runs: how they begin, how their row is taken, how they are cancelled.
+
+Promises: a request repeated under its idempotency key finds the run it made the first time, and a different request
+under the same key is refused. Whoever changes a run takes its row first, so changes of one run stand in line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from contracts.api import RunStatus
+from contracts.budget import Ceilings, Spend
+from contracts.errors import Conflict, NotFound
+from contracts.event import Event
+from workers.outbox import Entry, write
+from workers.reservations import ceiling_columns, nanousd
+from workers.schema import AnyRow, runs
+from workers.upsert import insert_once
+
+RunKind = Literal["gate", "documents", "crawl", "deletion"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be recorded. `owner` is the id of an API key, or `local`."""
+
+    run_id: str
+    kind: RunKind
+    corpus: str
+    request_sha256: str
+    owner: str = "local"
+    query: str | None = None
+    idempotency_key: str | None = None
+    deadline_at: datetime | None = None
+    traceparent: str | None = None
+    ceilings: Ceilings = field(default_factory=Ceilings)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedRun:
+    """The run of a request. `created` is False when it was recorded before; then `events` is empty."""
+
+    run_id: str
+    created: bool
+    status: RunStatus
+    events: tuple[Event, ...]
+
+
+_FIND = select(runs.c.run_id, runs.c.request_sha256, runs.c.status).where(
+    runs.c.owner == bindparam("of_owner"), runs.c.idempotency_key == bindparam("of_key")
+)
+_TAKE = (
+    update(runs)
+    .where(runs.c.run_id == bindparam("of_run"))
+    .values(
+        settled_events=runs.c.settled_events + bindparam("settled"),
+        dead_letters=runs.c.dead_letters + bindparam("dead"),
+        spent_nanousd=runs.c.spent_nanousd + bindparam("nanousd"),
+        spent_pages=runs.c.spent_pages + bindparam("pages"),
+        spent_bytes=runs.c.spent_bytes + bindparam("bytes"),
+        spent_tokens=runs.c.spent_tokens + bindparam("tokens"),
+        spent_milliseconds=runs.c.spent_milliseconds + bindparam("milliseconds"),
+    )
+    .returning(*runs.c)
+)
+_NOTHING = Spend()
+
+
+def create(connection: Connection, run: NewRun, first: Sequence[Entry], now: float) -> CreatedRun:
+    """Record `run` and its first events.
+
+    Raises:
+        Conflict: the idempotency key belongs to another request, or the run id is taken.
+        BudgetExhausted: what the first events may cost does not fit.
+    """
+    if not insert_once(connection, runs, _row_of(run, now)):
+        return _existing(connection, run)
+    row = take(connection, run.run_id)
+    return CreatedRun(run.run_id, True, "open", tuple(write(connection, row, first, now)))
+
+
+def take(connection: Connection, run_id: str, *, settled: int = 0, dead: int = 0, spend: Spend = _NOTHING) -> AnyRow:
+    """Lock the run's row until the transaction ends, add to its sums, and return it as it is then.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    sums = {
+        "settled": settled,
+        "dead": dead,
+        "nanousd": nanousd(spend.usd),
+        "pages": spend.pages,
+        "bytes": spend.bytes,
+        "tokens": spend.tokens,
+        "milliseconds": spend.milliseconds,
+    }
+    row = connection.execute(_TAKE, {"of_run": run_id, **sums}).first()
+    if row is None:
+        raise NotFound(f"no run {run_id}")
+    return row
+
+
+def _existing(connection: Connection, run: NewRun) -> CreatedRun:
+    found = connection.execute(_FIND, {"of_owner": run.owner, "of_key": run.idempotency_key}).first()
+    if found is None:
+        raise Conflict(f"run {run.run_id} is recorded already")
+    if found.request_sha256 != run.request_sha256:
+        raise Conflict(f"idempotency key {run.idempotency_key!r} was used for a different request")
+    return CreatedRun(found.run_id, False, found.status, ())
+
+
+def _row_of(run: NewRun, now: float) -> dict[str, Any]:
+    deadline = run.deadline_at.timestamp() if run.deadline_at else None
+    zeros = dict.fromkeys(("reserved_nanousd", "reserved_pages", "settled_events", "dead_letters"), 0)
+    spent = dict.fromkeys(("spent_nanousd", "spent_pages", "spent_bytes", "spent_tokens", "spent_milliseconds"), 0)
+    return {
+        "run_id": run.run_id,
+        "kind": run.kind,
+        "corpus": run.corpus,
+        "owner": run.owner,
+        "status": "open",
+        "query": run.query,
+        "idempotency_key": run.idempotency_key,
+        "request_sha256": run.request_sha256,
+        "traceparent": run.traceparent,
+        "created_at": now,
+        "deadline_at": deadline,
+        "answer_due_at": deadline if run.kind == "gate" else None,
+        **ceiling_columns(run.ceilings),
+        **zeros,
+        **spent,
+    }

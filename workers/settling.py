@@ -1,0 +1,146 @@
+"""Settling: the one transaction in which the handling of an event becomes true.
+
+Promises: it happens once. The row must still be claimed at the claim's epoch, else `Fenced` and nothing is written;
+with it come the spend, the events emitted, the gaps, the dead letter and the closing of the run, all or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, update
+
+from contracts.errors import Fenced
+from contracts.event import Event, GapFound
+from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
+from workers.claims import Claim
+from workers.closing import Maker, close_if_done
+from workers.outbox import Entry, write
+from workers.parking import park
+from workers.reservations import book, let_go
+from workers.runs import take
+from workers.schema import AnyRow, events
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of it.
+
+    `emitted` holds every event that the transaction recorded, in order: all are to be streamed, and those with a
+    queue to be published. `finished` says whether it closed the run, `dropped` how many events were second ones.
+    """
+
+    emitted: tuple[Event, ...] = ()
+    finished: bool = False
+    dropped: int = 0
+
+
+_MINE = (
+    events.c.id == bindparam("of_event"),
+    events.c.epoch == bindparam("at_epoch"),
+    events.c.status == "claimed",
+)
+_SETTLE = (
+    update(events)
+    .where(*_MINE)
+    .values(
+        status="settled",
+        due_at=None,
+        worker=None,
+        settled_at=bindparam("moment"),
+        why=bindparam("because"),
+    )
+    .returning(events.c.reserve_nanousd, events.c.reserve_pages, events.c.reserved_on)
+)
+_UNRESERVE = update(events).where(events.c.id == bindparam("of_event")).values(reserved_on=None)
+_WAIT = (
+    update(events)
+    .where(*_MINE)
+    .values(
+        status="waiting",
+        due_at=bindparam("moment"),
+        worker=None,
+        attempts=events.c.attempts + 1,
+        why=bindparam("because"),
+    )
+)
+_COUNT_ATTEMPT = update(events).where(*_MINE).values(attempts=events.c.attempts + 1).returning(*events.c)
+_MINE_NOW = update(events).where(*_MINE).values(epoch=events.c.epoch).returning(*events.c)
+
+
+def settle(
+    connection: Connection, claim: Claim, outcome: Outcome, make: Maker, max_attempts: int, now: float
+) -> Settled:
+    """Act on the outcome of a claimed event.
+
+    Raises:
+        Fenced: the claim was lost.
+        BudgetExhausted: what `Done.emits` reserve does not fit. Nothing was written and the claim still stands.
+    """
+    match outcome:
+        case Done():
+            return _done(connection, claim, outcome, make, now)
+        case Retry() if claim.attempts + 1 < max_attempts:
+            return _wait(connection, claim, outcome, now)
+        case Retry():
+            return _dead(connection, claim, DeadLetter("exhausted", _Exhausted(outcome.why)), make, now)
+        case Discard():
+            return _done(connection, claim, Done(), make, now, why=outcome.why)
+        case DeadLetter():
+            return _dead(connection, claim, outcome, make, now)
+
+
+def _done(
+    connection: Connection, claim: Claim, outcome: Done, make: Maker, now: float, why: str | None = None
+) -> Settled:
+    run = take(connection, claim.event.run_id, settled=1, spend=outcome.spend)
+    facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
+    row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
+    if row.reserved_on is not None:
+        let_go(connection, run.run_id, row)
+        connection.execute(_UNRESERVE, {"of_event": claim.event.id})
+    book(connection, outcome.spend, now)
+    entries = [Entry(make(GapFound(gap=gap))) for gap in outcome.gaps]
+    entries += [Entry(make(following.body), following.dedupe_key, following.reserve) for following in outcome.emits]
+    emitted = write(connection, run, entries, now)
+    return _closed(connection, run, emitted, make, now, dropped=len(entries) - len(emitted))
+
+
+def _wait(connection: Connection, claim: Claim, outcome: Retry, now: float) -> Settled:
+    due_at = now + max(0.0, outcome.after_seconds)
+    facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": due_at, "because": outcome.why}
+    if connection.execute(_WAIT, facts).rowcount == 0:
+        raise _lost(claim)
+    return Settled()
+
+
+def _dead(connection: Connection, claim: Claim, verdict: DeadLetter, make: Maker, now: float) -> Settled:
+    run = take(connection, claim.event.run_id, dead=1)
+    statement = _COUNT_ATTEMPT if verdict.reason == "exhausted" else _MINE_NOW
+    found = connection.execute(statement, {"of_event": claim.event.id, "at_epoch": claim.epoch}).first()
+    row = _still_mine(found, claim)
+    emitted = park(connection, run, row, claim.event, verdict, make, now)
+    return _closed(connection, run, emitted, make, now)
+
+
+def _closed(
+    connection: Connection, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float, dropped: int = 0
+) -> Settled:
+    closing = close_if_done(connection, run, emitted, make, now)
+    finished = any(event.kind == "RunFinished" for event in closing)
+    return Settled((*emitted, *closing), finished, dropped)
+
+
+def _still_mine(row: AnyRow | None, claim: Claim) -> AnyRow:
+    if row is None:
+        raise _lost(claim)
+    return row
+
+
+def _lost(claim: Claim) -> Fenced:
+    return Fenced(f"the claim on {claim.event.id} at epoch {claim.epoch} was lost; what it did does not count")
+
+
+class _Exhausted(Exception):
+    """The last retry's reason, after which there was no more."""
