@@ -37,7 +37,7 @@ def make_embedder(
     or with no cache entries, nothing is cached. `http_client` carries requests to an endpoint (and
     with them the rules of egress); by default they go direct, or through `openai_proxy_url`.
     """
-    local = MiniLM(settings.model_dir or model_dir, settings.threads, settings.batch_size)
+    local = MiniLM(settings.model_dir or model_dir, settings.threads, settings.batch_size, settings.batch_tokens)
     embedder: Embedder = local
     if settings.provider == "openai":
         embedder = OpenAIEmbedder(settings, http_client)

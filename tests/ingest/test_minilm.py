@@ -216,4 +216,5 @@ def normed(weights: Weights, name: str, hidden: Array) -> Array:
 
 
 def gelu(values: Array) -> Array:
-    return values * 0.5 * (1 + np.vectorize(math.erf)(values / math.sqrt(2)))
+    activated: Array = values * 0.5 * (1 + np.vectorize(math.erf)(values / math.sqrt(2)))
+    return activated
