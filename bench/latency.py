@@ -25,21 +25,24 @@ from index.settings import QuerySettings
 from ingest.embed import make_embedder
 from ingest.settings import EmbedSettings
 
-ROUNDS = 20
+ROUNDS = 24
 WARM_UP = 3
 CORPUS = "bench"
-MODULES = ("json", "heapq", "bisect", "shelve", "queue", "sched", "textwrap", "string", "calendar", "operator")
+MODULES = tuple(
+    ["abc", "bisect", "calendar", "cmd", "code", "codeop", "colorsys", "copy", "csv", "dis", "errno", "filecmp", "fnmatch", "fractions", "getopt", "glob", "hashlib", "heapq", "hmac", "html", "imghdr", "keyword", "linecache", "mimetypes", "netrc", "numbers", "opcode", "operator"]
+)
+"""Pages of common sizes, none twice, so that no embedding comes from the cache."""
 
 
 class StaticSite:
-    """Real pages, a fresh copy at every number: `/{module}/{n}.html`."""
+    """Real pages: `/{module}.html`."""
 
     def __init__(self) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                parts = self.path.strip("/").split("/")
-                known = len(parts) == 2 and parts[0] in MODULES
-                body = f"{page_html(parts[0])}<p>copy {parts[1]}</p>".encode() if known else b"none"
+                module = self.path.strip("/").removesuffix(".html")
+                known = module in MODULES
+                body = page_html(module).encode() if known else b"none"
                 self.send_response(200 if known else 404)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
@@ -71,11 +74,12 @@ def measure_latency() -> dict[str, Any]:
             tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder,
             Instance(Path(folder), **settings) as instance,
         ):
-            cited, hops = _url_until_cited(instance, site.address)
+            cited, hops, tokens = _url_until_cited(instance, site.address)
             covered = _covered_question(instance)
             return {
                 "url_until_cited_ms": cited,
                 "hops_ms": hops,
+                "tokens_per_page": tokens,
                 "covered_question_ms": covered,
                 **_query_over_http_and_in_process(instance),
             }
@@ -83,12 +87,13 @@ def measure_latency() -> dict[str, Any]:
         site.stop()
 
 
-def _url_until_cited(instance: Instance, address: str) -> tuple[float, dict[str, float]]:
+def _url_until_cited(instance: Instance, address: str) -> tuple[float, dict[str, float], float]:
     taken: list[float] = []
+    tokens: list[int] = []
     hops: dict[str, list[float]] = defaultdict(list)
     for number in range(ROUNDS + WARM_UP):
-        module = MODULES[number % len(MODULES)]
-        url = f"http://{address}/{module}/{number}.html"
+        module = MODULES[number]
+        url = f"http://{address}/{module}.html"
         body = {"plan": "full_loop", "seeds": [url], "limits": {"max_pages": 1}, "filters": {"url_prefix": url}}
         started = time.perf_counter()
         run = instance.ask(f"What does the module {module} offer?", corpus=CORPUS, **body)
@@ -96,9 +101,11 @@ def _url_until_cited(instance: Instance, address: str) -> tuple[float, dict[str,
         assert [citation["url"] for citation in run["answer"]["citations"]][:1] == [url], run["missing"]
         if number >= WARM_UP:
             taken.append(elapsed)
+            tokens.append(run["spend"]["tokens"])
             for kind, milliseconds in _hops(instance.events(run["run_id"])).items():
                 hops[kind].append(milliseconds)
-    return statistics.median(taken), {kind: statistics.median(values) for kind, values in hops.items()}
+    by_hop = {kind: statistics.median(values) for kind, values in hops.items()}
+    return statistics.median(taken), by_hop, statistics.median(tokens)
 
 
 def _hops(events: list[dict[str, Any]]) -> dict[str, float]:

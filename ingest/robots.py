@@ -69,12 +69,14 @@ class RobotsCache:
         """Nothing where `url` may be fetched.
 
         Raises:
-            PolicyRefused: rule `robots`: it may not, or nobody can say. Also what the fetch is refused by.
+            PolicyRefused: rule `robots`: it may not; rule `robots_unreachable`: nobody can say, as the site fails.
+                Also what the fetch is refused by.
             Overloaded: too busy to ask now.
         """
         rules = self._rules(url)
         if rules.closed_because is not None:
-            raise PolicyRefused("robots", f"{origin_of(url)}/robots.txt: {rules.closed_because}", "the site's owner")
+            why = f"{origin_of(url)}/robots.txt: {rules.closed_because}; unknown rules forbid (RFC 9309, 2.3.1.4)"
+            raise PolicyRefused("robots_unreachable", why, "the site answering again")
         if rules.parsed is not None and not rules.parsed.can_fetch(url, self._token):
             raise PolicyRefused("robots", f"{url} is disallowed for {self._token}", "the site's owner")
 

@@ -139,7 +139,7 @@ def test_a_dead_site_a_refusal_and_a_forbidden_address_are_named_gaps(instance: 
     run = instance.ask("pebble and stone", corpus="gaps", plan="full_loop", seeds=seeds, deadline_seconds=40)
     assert run["status"] == "finished"
     missing = {gap["subject"]: gap["reason"] for gap in run["missing"]}
-    assert missing[f"http://{dead}/page"] == "exhausted"
+    assert missing[f"http://{dead}/page"] == "robots_unreachable"
     assert missing["http://127.0.0.1:9/inside"] == "egress"
     assert missing["http://169.254.169.254/latest/meta-data/"] == "egress"
     assert {citation["url"] for citation in run["answer"]["citations"]} == {f"http://{site}/good"}

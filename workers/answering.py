@@ -39,27 +39,28 @@ def retrieve(query: Query, parts: Parts) -> Retrieval:
     return found
 
 
-def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> Answer:
-    """The cited answer of a run, from a generation that covers what the run has indexed."""
+def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> tuple[Answer, tuple[Gap, ...]]:
+    """The cited answer of a run, and the gaps that only show now that it is answered.
+
+    The answer comes from a generation that covers what the run has indexed.
+    """
     run = parts.ledger.run(run_id)
     request = parts.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    missing = (*run.missing, *_unfinished(run_id, directed, run.decision, parts), *_unused_seeds(request, plan))
     found = _nothing() if plan is Plan.SKIP else retrieve(_query(request, corpus, directed), parts)
+    gaps = (*_lowered(run.decision), *_unfinished(run_id, directed, parts), *_unused_seeds(request, plan))
     if plan is not Plan.SKIP and found.generation is None:
-        missing = (
-            *missing,
-            Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"),
-        )
-    return compose_answer(
+        gaps = (*gaps, Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"))
+    answer = compose_answer(
         request.query,
         corpus,
         plan,
         found,
         request.max_tokens,
-        missing,
+        (*run.missing, *gaps),
         count_tokens=lambda text: count_tokens(text, parts.tokenizer),
     )
+    return answer, gaps
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Query:
@@ -73,21 +74,23 @@ def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Que
     )
 
 
-def _unfinished(run_id: str, directed: AnswerDirected, decision: GateDecided | None, parts: Parts) -> tuple[Gap, ...]:
-    """What is not there: plans that were lowered, and work that the deadline cut off."""
-    lowered = tuple(
+def _lowered(decision: GateDecided | None) -> tuple[Gap, ...]:
+    """What the plan would have fetched, had no veto lowered it."""
+    return tuple(
         Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)
         for veto in (decision.vetoes if decision else ())
     )
+
+
+def _unfinished(run_id: str, directed: AnswerDirected, parts: Parts) -> tuple[Gap, ...]:
+    """The work that the deadline cut off."""
     if directed.reason != "deadline":
-        return lowered
-    still_open = parts.ledger.open_by_queue(run_id)
-    late = (
+        return ()
+    return tuple(
         Gap(stage=stage, subject=f"{count} events", reason="deadline", detail="still going on", lifted_by="more time")
-        for stage, count in still_open.items()
+        for stage, count in parts.ledger.open_by_queue(run_id).items()
         if stage != "query"
     )
-    return (*lowered, *late)
 
 
 def _unused_seeds(request: GateRequested, plan: Plan) -> tuple[Gap, ...]:

@@ -19,7 +19,6 @@ from workers.keys import key_prefix
 from workers.settings import Settings
 
 HANDLE_TASK = "sluice.handle"
-READ_TASK = "sluice.read"
 
 HARD_LIMIT_MARGIN_SECONDS = 3_600
 

@@ -170,9 +170,9 @@ def on_answer_directed(event: Event, parts: Parts) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
     directed = event.body_as(AnswerDirected)
     started = time.perf_counter()
-    answer = answer_question(event.run_id, event.corpus, directed, parts)
+    answer, gaps = answer_question(event.run_id, event.corpus, directed, parts)
     ready = AnswerReady(answer=answer, duration_ms=(time.perf_counter() - started) * 1e3)
-    return Done((Next(ready),))
+    return Done((Next(ready),), gaps)
 
 
 def on_feedback_given(event: Event, parts: Parts) -> Outcome:

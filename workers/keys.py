@@ -7,6 +7,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:{stage}` | list | messages of one stage | until consumed; rebuilt from the ledger if lost |
 | `{i}:unacked`, `…_index`, `…_mutex` | hash, sorted set, lock | messages handed out | until acknowledged or restored |
 | `{i}:_kombu.binding.{exchange}` | set | topic bindings | always; declared again by the reconciler if lost |
+| `{i}:reads` | list | direct queries for the query pool | `REPLY_TTL_SECONDS` after the latest |
 | `{i}:reply:{id}` | list | the answer to one direct query | `REPLY_TTL_SECONDS` |
 | `{i}:worker:{stage}:{name}` | string | that this worker lives and listens | `PRESENCE_TTL_SECONDS` |
 | `{i}:rate:…` | counters | requests per host | two windows of the limit |
@@ -34,6 +35,11 @@ def queue_key(instance: str, stage: str) -> str:
 def presence_key(instance: str, stage: str, worker: str) -> str:
     """Where a worker says that it lives. `*` for a part gives a pattern."""
     return f"{key_prefix(instance)}worker:{stage}:{worker}"
+
+
+def reads_key(instance: str) -> str:
+    """The lane of direct queries."""
+    return f"{key_prefix(instance)}reads"
 
 
 def reply_key(instance: str, request_id: str) -> str:

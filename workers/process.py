@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
-from celery import Celery
 from celery.exceptions import SecurityWarning
 from celery.signals import (
     setup_logging,
@@ -25,23 +24,25 @@ from celery.signals import (
     worker_ready,
     worker_shutdown,
 )
+from pydantic import ValidationError
 
+from contracts.errors import SluiceError
 from contracts.event import Queue
-from contracts.retrieval import Query
 from otel import metrics
 from otel.context import span
 from otel.logs import configure as configure_logs
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.answering import read
-from workers.app import HANDLE_TASK, POOLS, READ_TASK, make_app, pool_size
+from workers.app import HANDLE_TASK, POOLS, make_app, pool_size
 from workers.heartbeat import Heartbeat
 from workers.keys import PRESENCE_TTL_SECONDS
 from workers.life import die_with_parent
 from workers.parts import Parts
+from workers.reads import bad_reply
 from workers.settings import Settings
 from workers.task import handle_event
-from workers.transport import BROKER_ERRORS, Transport
+from workers.transport import BROKER_ERRORS, ReadRequest, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -89,12 +90,15 @@ class WorkerProcess:
         assert self._heartbeat is not None  # noqa: S101 - begin() has made it
         handle_event(event_id, self.stage, self.name, parts, self._heartbeat)
 
-    def read(self, reply_key: str, query_json: str, traceparent: str | None) -> None:
+    def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
-        query = Query.model_validate_json(query_json)
-        with span("Read", traceparent=traceparent, attributes={"sluice.stage": self.stage}):
-            reply = read(query, self.parts)
-        self.parts.transport.reply(reply_key, reply)
+        with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": self.stage}):
+            try:
+                reply = read(request.query, self.parts)
+            except Exception as error:
+                log.error("read_failed", error=repr(error), exc_info=error)
+                reply = bad_reply(SluiceError("the query worker failed; its log has the trace"))
+        self.parts.transport.reply(request.reply_key, reply)
 
     def end(self) -> None:
         """Close what `begin` opened; flush telemetry."""
@@ -115,7 +119,7 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
     configure_logs(f"sluice-{stage}", settings.telemetry)
     process = WorkerProcess(settings, stage, name or f"{stage}-{os.getpid()}")
     app = make_app(settings)
-    _register(app, process)
+    app.task(name=HANDLE_TASK, acks_late=True, shared=False)(process.handle)
     pool = POOLS[stage]
     concurrency = 1 if pool.kind == "solo" else pool_size(settings, stage)
     limits = {"task_time_limit": CHUNK_LIMIT_SECONDS} if pool.kind == "prefork" else {}
@@ -134,11 +138,6 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
         loglevel="WARNING",
         quiet=True,
     ).start()
-
-
-def _register(app: Celery, process: WorkerProcess) -> None:
-    app.task(name=HANDLE_TASK, acks_late=True, shared=False)(process.handle)
-    app.task(name=READ_TASK, acks_late=False, shared=False)(process.read)
 
 
 def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
@@ -166,6 +165,8 @@ def _warm(process: WorkerProcess) -> None:
         for corpus in process.parts.corpora():
             process.parts.reader(corpus).reload()
         _in_background(lambda: _follow_snapshots(process), "snapshots")
+        for number in range(pool_size(process.settings, "query")):
+            _in_background(lambda: _serve_reads(process), f"reads-{number}")
 
 
 def _come_forward(process: WorkerProcess) -> None:
@@ -198,6 +199,18 @@ def _follow_snapshots(process: WorkerProcess) -> None:
                     process.parts.reader(notice["corpus"]).reload()
         except BROKER_ERRORS as error:
             log.info("announcements_lost", error=repr(error))
+            pause.wait(RECONNECT_SECONDS)
+
+
+def _serve_reads(process: WorkerProcess) -> None:
+    pause = threading.Event()
+    while True:
+        try:
+            request = process.parts.transport.next_read()
+            if request is not None:
+                process.read(request)
+        except (ValidationError, *BROKER_ERRORS) as error:
+            log.warning("reads_interrupted", error=repr(error))
             pause.wait(RECONNECT_SECONDS)
 
 

@@ -18,16 +18,18 @@ import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from contracts.base import Value
 from contracts.errors import Unavailable
 from contracts.event import QUEUES, Event, Queue
 from contracts.retrieval import Query
-from workers.app import HANDLE_TASK, READ_TASK, make_app
+from workers.app import HANDLE_TASK, make_app
 from workers.keys import (
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
     announced_channel,
     presence_key,
     queue_key,
+    reads_key,
     reply_key,
 )
 from workers.settings import Settings
@@ -38,6 +40,15 @@ LONGEST_BLOCK_SECONDS = 4.0
 """Below the socket's own time limit, so that an empty wait is not taken for a dead broker."""
 
 BROKER_ERRORS = (OperationalError, redis.RedisError, ConnectionError, TimeoutError, OSError)
+
+
+class ReadRequest(Value):
+    """One direct query on its way to the query pool."""
+
+    reply_key: str
+    expires_at: float
+    traceparent: str | None
+    query: Query
 
 
 class Transport:
@@ -121,17 +132,31 @@ class Transport:
                 queue(channel).declare()
 
     def send_read(self, query: Query, traceparent: str | None, timeout_seconds: float) -> str:
-        """Send a direct query to the query pool; returns the key on which its reply will be put."""
-        key = reply_key(self._instance, secrets.token_hex(12))
-        self._app.send_task(
-            READ_TASK,
-            args=[key, query.model_dump_json(), traceparent],
-            queue="query",
-            routing_key="query.read",
-            expires=timeout_seconds,
-            ignore_result=True,
+        """Put a direct query before the query pool; returns the key on which its reply will be put.
+
+        Reads have a lane of their own: they need no delivery guarantee, so they pay for none, and they
+        wait behind no event.
+        """
+        request = ReadRequest(
+            reply_key=reply_key(self._instance, secrets.token_hex(12)),
+            expires_at=time.time() + timeout_seconds,
+            traceparent=traceparent,
+            query=query,
         )
-        return key
+        lane = reads_key(self._instance)
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.lpush(lane, request.model_dump_json())
+        pipe.expire(lane, REPLY_TTL_SECONDS)
+        pipe.execute()
+        return request.reply_key
+
+    def next_read(self) -> ReadRequest | None:
+        """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""
+        taken = self._redis.brpop([reads_key(self._instance)], timeout=LONGEST_BLOCK_SECONDS)
+        if taken is None:
+            return None
+        request = ReadRequest.model_validate_json(taken[1])
+        return request if request.expires_at > time.time() else None
 
     def reply(self, key: str, payload: bytes) -> None:
         """Answer a direct query."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from pathlib import Path
 import structlog
 from filelock import FileLock, Timeout
 
-from contracts.errors import Conflict, Unavailable
+from contracts.errors import Conflict, InvalidSetting, Unavailable
 from contracts.event import QUEUES
 from otel.metrics import forget_process
 from workers.app import POOLS, pool_size
@@ -71,6 +72,7 @@ class Supervisor:
 
         Raises:
             Conflict: another `sluice up` runs on the same data directory.
+            InvalidSetting: the HTTP port is taken.
             Unavailable: the broker does not come up.
         """
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -80,6 +82,7 @@ class Supervisor:
         except Timeout as error:
             raise Conflict(f"another `sluice up` runs on {self.settings.data_dir}") from error
         try:
+            require_free_port(self.settings.http_host, self.settings.http_port)
             self._catch_signals()
             self._start_broker()
             self._start_everything()
@@ -206,6 +209,22 @@ class Supervisor:
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(table, indent=1))
         partial.rename(path)
+
+
+def require_free_port(host: str, port: int) -> None:
+    """Find out now, and not from a process that dies again and again, whether the port can be had.
+
+    Raises:
+        InvalidSetting: it is taken, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            problem = f"{host}:{port} cannot be had ({error.strerror})"
+            raise InvalidSetting("http_port", problem, "set another one with SLUICE_HTTP_PORT") from error
 
 
 def _sluice(*arguments: str) -> list[str]:

@@ -43,7 +43,7 @@ def allowed(robots: RobotsCache, url: str) -> bool:
     try:
         robots.check(url)
     except PolicyRefused as error:
-        return error.rule != "robots"
+        return error.rule not in ("robots", "robots_unreachable")
     return True
 
 

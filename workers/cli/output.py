@@ -42,6 +42,8 @@ EXIT_CODES: dict[type[errors.SluiceError], int] = {
     errors.SluiceError: 1,
 }
 
+PIPED_WIDTH = 240
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -57,7 +59,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
-    console.print(table if table.row_count else f"{title}: none")
+    # Into a file or a pipe each row is one line, so that ids can be searched for and copied.
+    width = None if console.is_terminal else PIPED_WIDTH
+    console.print(table if table.row_count else f"{plain_text(title)}: none", width=width, markup=False)
 
 
 def plain_text(text: str) -> str:
