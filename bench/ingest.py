@@ -31,7 +31,7 @@ def measure_ingest(corpus_file: Path) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
         with Instance(Path(folder)) as instance:
             started = time.perf_counter()
-            done = instance.sluice("ingest", str(corpus_file), "--corpus", CORPUS, "--json", timeout=3_600)
+            done = instance.sluice("ingest", str(corpus_file.resolve()), "--corpus", CORPUS, "--json", timeout=3_600)
             pipeline_seconds = time.perf_counter() - started
             if done.returncode:
                 raise RuntimeError(done.stdout + done.stderr)

@@ -28,8 +28,35 @@ from ingest.settings import EmbedSettings
 ROUNDS = 24
 WARM_UP = 3
 CORPUS = "bench"
-MODULES = tuple(
-    ["abc", "bisect", "calendar", "cmd", "code", "codeop", "colorsys", "copy", "csv", "dis", "errno", "filecmp", "fnmatch", "fractions", "getopt", "glob", "hashlib", "heapq", "hmac", "html", "imghdr", "keyword", "linecache", "mimetypes", "netrc", "numbers", "opcode", "operator"]
+MODULES = (
+    "abc",
+    "bisect",
+    "calendar",
+    "cmd",
+    "code",
+    "codeop",
+    "colorsys",
+    "copy",
+    "csv",
+    "dis",
+    "errno",
+    "filecmp",
+    "fnmatch",
+    "fractions",
+    "getopt",
+    "glob",
+    "hashlib",
+    "heapq",
+    "hmac",
+    "html",
+    "imghdr",
+    "keyword",
+    "linecache",
+    "mimetypes",
+    "netrc",
+    "numbers",
+    "opcode",
+    "operator",
 )
 """Pages of common sizes, none twice, so that no embedding comes from the cache."""
 

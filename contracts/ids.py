@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from datetime import UTC, datetime
 
 
 def new_run_id() -> str:
@@ -14,6 +15,16 @@ def new_run_id() -> str:
 def new_event_id() -> str:
     """A fresh event id."""
     return _sortable("evt")
+
+
+def made_at(identifier: str) -> datetime:
+    """When an id was made, to the millisecond.
+
+    Raises:
+        ValueError: it is none of ours.
+    """
+    milliseconds = int(identifier.split("_", 1)[1][:12], 16)
+    return datetime.fromtimestamp(milliseconds / 1_000, UTC)
 
 
 def _sortable(prefix: str) -> str:

@@ -51,7 +51,7 @@ GATE_VETOES = _counter(
     "sluice_gate_vetoes_total", "Times that a rule or ceiling lowered a plan, by the veto's name.", "name"
 )
 RUN_SECONDS = _histogram(
-    "sluice_run_seconds", "From a run's acceptance to its end, by plan.", _MILLISECONDS_TO_MINUTES, "plan"
+    "sluice_run_seconds", "From a run's acceptance to its end, by how it ended.", _MILLISECONDS_TO_MINUTES, "status"
 )
 FEEDBACK = _counter("sluice_feedback_total", "Feedback on answers, by outcome.", "outcome")
 ANSWER_PRECISION = _histogram(

@@ -15,7 +15,7 @@ from kombu import Exchange
 from kombu import Queue as KombuQueue
 
 from contracts.event import QUEUES, Queue
-from workers.keys import key_prefix
+from workers.keys import EXCHANGE, key_prefix
 from workers.settings import Settings
 
 HANDLE_TASK = "sluice.handle"
@@ -45,7 +45,7 @@ POOLS: dict[Queue, Pool] = {
 def make_app(settings: Settings) -> Celery:
     """A Celery app bound to the broker of `settings`. Opens no connection."""
     app = Celery("sluice", set_as_current=False)
-    exchange = Exchange("sluice", type="topic", durable=True)
+    exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
         broker_url=settings.broker_location,
         broker_connection_retry_on_startup=True,

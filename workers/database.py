@@ -26,6 +26,7 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, Ope
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from contracts.errors import InvalidSetting, Unavailable
+from otel import metrics
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
@@ -80,7 +81,13 @@ class Database:
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
-        with _translated(), self.engine.connect() as connection, self._next_turn(), connection.begin():
+        with (
+            _translated(),
+            metrics.LEDGER_COMMIT_SECONDS.time(),
+            self.engine.connect() as connection,
+            self._next_turn(),
+            connection.begin(),
+        ):
             yield connection
 
     @contextmanager

@@ -17,6 +17,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 
 from __future__ import annotations
 
+EXCHANGE = "sluice"
 REPLY_TTL_SECONDS = 60
 PRESENCE_TTL_SECONDS = 6
 """Three missed signs of life."""
@@ -25,6 +26,11 @@ PRESENCE_TTL_SECONDS = 6
 def key_prefix(instance: str) -> str:
     """What every key of this instance begins with."""
     return f"{instance}:"
+
+
+def bindings_key(instance: str) -> str:
+    """The set of bindings of our exchange, as kombu names it."""
+    return f"{key_prefix(instance)}_kombu.binding.{EXCHANGE}"
 
 
 def queue_key(instance: str, stage: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from contracts.event import Event, GapFound
 from contracts.gate import GateDecided
-from contracts.index import SnapshotPublished
+from contracts.ids import made_at
+from contracts.index import RunFinished, SnapshotPublished
 from contracts.ingest import ChunksEmbedded, PageCrawled, SearchCompleted
 from otel import metrics
 
@@ -32,6 +33,9 @@ def count_events(events: Iterable[Event]) -> None:
                 metrics.EMBEDDING_CACHE.labels("miss").inc(embedded.chunk_count - embedded.cache_hits)
             case SnapshotPublished() as published:
                 metrics.INDEX_GENERATION_CHUNKS.labels(event.corpus).set(published.chunk_count)
+            case RunFinished() as finished:
+                lasted = event.occurred_at - made_at(event.run_id)
+                metrics.RUN_SECONDS.labels(finished.status).observe(max(0.0, lasted.total_seconds()))
             case _:
                 continue
 

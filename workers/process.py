@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -42,7 +41,7 @@ from workers.parts import Parts
 from workers.reads import bad_reply
 from workers.settings import Settings
 from workers.task import handle_event
-from workers.transport import BROKER_ERRORS, ReadRequest, Transport
+from workers.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +60,8 @@ class WorkerProcess:
     _parts: Parts | None = None
     _heartbeat: Heartbeat | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _servants: list[threading.Thread] = field(default_factory=list)
 
     def begin(self) -> None:
         """Start telemetry and parts for this process, unless that was done."""
@@ -100,8 +101,26 @@ class WorkerProcess:
                 reply = bad_reply(SluiceError("the query worker failed; its log has the trace"))
         self.parts.transport.reply(request.reply_key, reply)
 
+    def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
+        """Run `serving` in a thread until the process ends, again whenever the broker was lost meanwhile."""
+
+        def keep_serving() -> None:
+            while not self._stopping.is_set():
+                try:
+                    serving(self._stopping)
+                except (ValidationError, *BROKER_ERRORS) as error:
+                    log.info("serving_interrupted", thread=name, error=repr(error))
+                    self._stopping.wait(RECONNECT_SECONDS)
+
+        thread = threading.Thread(target=keep_serving, name=name, daemon=True)
+        self._servants.append(thread)
+        thread.start()
+
     def end(self) -> None:
-        """Close what `begin` opened; flush telemetry."""
+        """End the threads, close what `begin` opened, flush telemetry."""
+        self._stopping.set()
+        for thread in self._servants:
+            thread.join(timeout=2 * SHORT_BLOCK_SECONDS)
         with self._lock:
             if self._owner != os.getpid():
                 return
@@ -164,9 +183,9 @@ def _warm(process: WorkerProcess) -> None:
     if process.stage == "query":
         for corpus in process.parts.corpora():
             process.parts.reader(corpus).reload()
-        _in_background(lambda: _follow_snapshots(process), "snapshots")
+        process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
         for number in range(pool_size(process.settings, "query")):
-            _in_background(lambda: _serve_reads(process), f"reads-{number}")
+            process.serve(lambda stopping: _serve_reads(process, stopping), f"reads-{number}")
 
 
 def _come_forward(process: WorkerProcess) -> None:
@@ -175,44 +194,24 @@ def _come_forward(process: WorkerProcess) -> None:
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     transport = Transport(settings)
-    _in_background(lambda: _give_signs_of_life(process, transport), "presence")
+    process.serve(lambda stopping: _give_signs_of_life(process, transport, stopping), "presence")
     log.info("worker_ready", stage=process.stage, worker=process.name)
 
 
-def _give_signs_of_life(process: WorkerProcess, transport: Transport) -> None:
-    pause = threading.Event()
-    while True:
-        try:
-            transport.say_present(process.stage, process.name)
-        except BROKER_ERRORS as error:
-            log.info("presence_failed", error=repr(error))
-        pause.wait(PRESENCE_TTL_SECONDS / 3)
+def _give_signs_of_life(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
+    while not stopping.is_set():
+        transport.say_present(process.stage, process.name)
+        stopping.wait(PRESENCE_TTL_SECONDS / 3)
 
 
-def _follow_snapshots(process: WorkerProcess) -> None:
-    pause = threading.Event()
-    while True:
-        try:
-            for message in process.parts.transport.listen().listen():
-                notice = json.loads(message["data"])
-                if notice["kind"] == "SnapshotPublished":
-                    process.parts.reader(notice["corpus"]).reload()
-        except BROKER_ERRORS as error:
-            log.info("announcements_lost", error=repr(error))
-            pause.wait(RECONNECT_SECONDS)
+def _follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:
+    for notice in process.parts.transport.announcements(stopping):
+        if notice["kind"] == "SnapshotPublished":
+            process.parts.reader(notice["corpus"]).reload()
 
 
-def _serve_reads(process: WorkerProcess) -> None:
-    pause = threading.Event()
-    while True:
-        try:
-            request = process.parts.transport.next_read()
-            if request is not None:
-                process.read(request)
-        except (ValidationError, *BROKER_ERRORS) as error:
-            log.warning("reads_interrupted", error=repr(error))
-            pause.wait(RECONNECT_SECONDS)
-
-
-def _in_background(target: Callable[[], None], name: str) -> None:
-    threading.Thread(target=target, name=name, daemon=True).start()
+def _serve_reads(process: WorkerProcess, stopping: threading.Event) -> None:
+    while not stopping.is_set():
+        request = process.parts.transport.next_read()
+        if request is not None:
+            process.read(request)

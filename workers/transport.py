@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import cast
 
 import redis
@@ -27,6 +29,7 @@ from workers.keys import (
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
     announced_channel,
+    bindings_key,
     presence_key,
     queue_key,
     reads_key,
@@ -38,6 +41,8 @@ log = structlog.get_logger(__name__)
 
 LONGEST_BLOCK_SECONDS = 4.0
 """Below the socket's own time limit, so that an empty wait is not taken for a dead broker."""
+SHORT_BLOCK_SECONDS = 1.0
+"""How long a thread that serves waits at a time, and so how long it may take to notice that it should stop."""
 
 BROKER_ERRORS = (OperationalError, redis.RedisError, ConnectionError, TimeoutError, OSError)
 
@@ -105,10 +110,22 @@ class Transport:
             log.debug("announce_failed", error=repr(error))
 
     def listen(self) -> redis.client.PubSub:
-        """A subscription to announcements, for a thread of its own."""
+        """A subscription to announcements; whoever asked for it closes it."""
         subscription: redis.client.PubSub = self._redis.pubsub(ignore_subscribe_messages=True)
         subscription.subscribe(announced_channel(self._instance))
         return subscription
+
+    def announcements(self, stopping: threading.Event) -> Iterator[dict[str, str]]:
+        """What is announced from now on, until `stopping` is set.
+
+        Raises:
+            redis.RedisError: the broker was lost; begin again.
+        """
+        with closing(self.listen()) as subscription:
+            while not stopping.is_set():
+                message = subscription.get_message(timeout=SHORT_BLOCK_SECONDS)
+                if message is not None:
+                    yield json.loads(message["data"])
 
     def queued_event_ids(self, stage: Queue) -> set[str]:
         """The ids of the events that wait in a stage's queue.
@@ -127,6 +144,8 @@ class Transport:
 
     def declare(self) -> None:
         """Make sure that every queue is bound to the exchange, also after the broker lost its memory."""
+        if self._redis.scard(bindings_key(self._instance)) >= len(QUEUES):
+            return
         with self._app.connection_for_write() as connection, connection.channel() as channel:
             for queue in self._app.conf.task_queues:
                 queue(channel).declare()
@@ -152,7 +171,7 @@ class Transport:
 
     def next_read(self) -> ReadRequest | None:
         """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""
-        taken = self._redis.brpop([reads_key(self._instance)], timeout=LONGEST_BLOCK_SECONDS)
+        taken = self._redis.brpop([reads_key(self._instance)], timeout=SHORT_BLOCK_SECONDS)
         if taken is None:
             return None
         request = ReadRequest.model_validate_json(taken[1])

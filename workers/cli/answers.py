@@ -27,6 +27,7 @@ def print_run(view: RunView, *, as_json: bool) -> None:
         f"[bold]{view.run_id}[/] {view.status} · {view.spend.pages} pages · {view.spend.tokens} tokens · "
         f"{view.spend.usd:.4f} USD · generation {view.generation or 'none'}",
         highlight=False,
+        soft_wrap=True,
     )
 
 
@@ -61,12 +62,12 @@ def print_decision(decision: GateDecided) -> None:
 def print_answer(answer: Answer) -> None:
     """Print the cited context."""
     if answer.context:
-        console.print(plain_text(answer.context), markup=False, highlight=False)
+        console.print(plain_text(answer.context), markup=False, highlight=False, soft_wrap=True)
     else:
         console.print("[dim](no context)[/]")
     for citation in answer.citations:
         told = f"[{citation.number}] {citation.source}"
-        console.print(f"[dim]{marked(told)}[/]", highlight=False)
+        console.print(f"[dim]{marked(told)}[/]", highlight=False, soft_wrap=True)
     console.print(
         f"[dim]generation {answer.generation or 'none'} · plan {answer.plan} · {len(answer.citations)} citations[/]",
         highlight=False,
@@ -78,4 +79,4 @@ def print_gaps(gaps: Sequence[Gap]) -> None:
     for gap in gaps:
         lifted = f" (lifted by: {gap.lifted_by})" if gap.lifted_by else ""
         told = marked(f"{gap.stage} · {gap.subject}: {gap.reason} {gap.detail}{lifted}")
-        console.print(f"[yellow]missing[/] {told}", highlight=False)
+        console.print(f"[yellow]missing[/] {told}", highlight=False, soft_wrap=True)

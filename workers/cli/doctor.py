@@ -42,6 +42,8 @@ def _all_checks() -> Iterator[Check]:
 
 def _print(check: Check) -> None:
     colour = _COLOURS[check.state]
-    console.print(f"[{colour}]{check.state:4}[/] [bold]{check.name:15}[/] {marked(check.detail)}", highlight=False)
+    console.print(
+        f"[{colour}]{check.state:4}[/] [bold]{check.name:15}[/] {marked(check.detail)}", highlight=False, soft_wrap=True
+    )
     if check.remedy:
-        console.print(f"     {'':15} → {marked(check.remedy)}", highlight=False)
+        console.print(f"     {'':15} → {marked(check.remedy)}", highlight=False, soft_wrap=True)

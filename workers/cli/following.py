@@ -12,7 +12,7 @@ from contracts.errors import Corrupted, NotFound
 from otel.spans import SpanStore, StoredSpan
 from otel.waterfall import render_waterfall, waterfall_json
 from workers.cli.answers import print_run
-from workers.cli.output import AsJson, console, print_json, print_table
+from workers.cli.output import AsJson, print_json, print_table, print_wide
 from workers.cli.session import session
 from workers.parts import Parts
 
@@ -49,7 +49,7 @@ def trace(
         if as_json:
             print_json(waterfall_json(spans))
         else:
-            console.print(render_waterfall(spans))
+            print_wide(render_waterfall(spans))
 
 
 def _spans(parts: Parts, wanted: str) -> list[StoredSpan]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pydantic import BaseModel
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -42,7 +42,7 @@ EXIT_CODES: dict[type[errors.SluiceError], int] = {
     errors.SluiceError: 1,
 }
 
-PIPED_WIDTH = 240
+PIPED_COLUMNS = 240
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -59,9 +59,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
-    # Into a file or a pipe each row is one line, so that ids can be searched for and copied.
-    width = None if console.is_terminal else PIPED_WIDTH
-    console.print(table if table.row_count else f"{plain_text(title)}: none", width=width, markup=False)
+    print_wide(table if table.row_count else f"{plain_text(title)}: none")
+
+
+def print_wide(drawing: RenderableType) -> None:
+    """Print what has columns. Into a file or a pipe each row is one line, so that ids can be found and copied."""
+    target = console if console.is_terminal else Console(width=PIPED_COLUMNS)
+    target.print(drawing, markup=False, highlight=False)
 
 
 def plain_text(text: str) -> str:

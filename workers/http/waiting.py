@@ -31,6 +31,7 @@ class Announcements:
         self._settings = settings
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
 
     def start(self) -> None:
         """Begin to listen, in the running loop."""
@@ -38,6 +39,7 @@ class Announcements:
 
     async def stop(self) -> None:
         """Stop listening."""
+        self._stopping = True
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -55,7 +57,8 @@ class Announcements:
                 del self._waiting[run_id]
 
     async def _listen(self) -> None:
-        while True:
+        # A connection that breaks while it is closed can swallow a cancellation; the flag cannot be swallowed.
+        while not self._stopping:
             try:
                 await self._follow()
             except (RedisError, OSError) as error:
