@@ -43,7 +43,7 @@ def measure_ingest(corpus_file: Path) -> dict[str, float]:
     return {
         "documents": len(asked),
         "documents_found": len(found & set(asked)),
-        "chunks": len(texts),
+        "chunks": sum(map(len, texts)),
         "pipeline_seconds": pipeline_seconds,
         "embedder_seconds": embed_seconds,
         "ratio": pipeline_seconds / embed_seconds,

@@ -30,8 +30,8 @@ from workers.parts import Parts
 
 RunKind = Literal["gate", "documents", "crawl", "deletion"]
 
-DOCUMENTS_PER_EVENT = 32
-"""Documents that travel together: enough to sort by length, few enough to lose little to a crash."""
+DOCUMENTS_PER_EVENT = 64
+"""Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
 
 
 class Service:

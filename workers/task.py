@@ -20,12 +20,13 @@ import time
 from collections.abc import Sequence
 
 import structlog
+from opentelemetry.trace import Span
 
-from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, PolicyRefused, SluiceError
+from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut
 from contracts.event import Event, Queue
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
 from otel import metrics
-from otel.context import current_traceparent, span
+from otel.context import current_traceparent, mark_failed, span
 from workers.handlers import HANDLERS
 from workers.heartbeat import Heartbeat
 from workers.ledger import Claim, NotClaimed, Settled
@@ -53,16 +54,18 @@ def handle_event(event_id: str, stage: Queue, worker: str, parts: Parts, heartbe
     event, started = claim.event, time.perf_counter()
     attributes: dict[str, str | int] = {"sluice.stage": stage, "sluice.worker": worker, "sluice.epoch": claim.epoch}
     with (
-        span(event.kind, traceparent=event.traceparent, run_id=event.run_id, event_id=event.id, attributes=attributes),
+        span(
+            event.kind, traceparent=event.traceparent, run_id=event.run_id, event_id=event.id, attributes=attributes
+        ) as hop,
         heartbeat.of(claim),
     ):
-        settled = _run_and_settle(claim, stage, parts)
+        settled = _run_and_settle(claim, stage, parts, hop)
         if settled is not None:
             _send(settled.emitted, parts)
     metrics.EVENT_SECONDS.labels(stage, event.kind).observe(time.perf_counter() - started)
 
 
-def _run_and_settle(claim: Claim, stage: Queue, parts: Parts) -> Settled | None:
+def _run_and_settle(claim: Claim, stage: Queue, parts: Parts, hop: Span) -> Settled | None:
     exhausted: BudgetExhausted | None = None
     for race in range(BUDGET_RACES):
         outcome = run_handler(claim.event, stage, claim.attempts, parts)
@@ -77,7 +80,7 @@ def _run_and_settle(claim: Claim, stage: Queue, parts: Parts) -> Settled | None:
             log.info("budget_taken_meanwhile", event_id=claim.event.id, race=race, error=str(error))
             exhausted = error
             continue
-        _record(claim.event, stage, outcome)
+        _record(claim.event, stage, outcome, hop)
         return settled
     return parts.ledger.settle(claim, DeadLetter("policy", exhausted), traceparent=current_traceparent())
 
@@ -115,7 +118,7 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
         case SluiceError(transient=False):
             return DeadLetter("discarded", error)
     if attempts + 1 >= most:
-        return DeadLetter("exhausted", error)
+        return DeadLetter("timeout" if isinstance(error, TimedOut) else "exhausted", error)
     if isinstance(error, Overloaded):
         return Retry(error.retry_after_seconds, str(error))
     return Retry(backoff_seconds(attempts, delivery), repr(error))
@@ -127,13 +130,15 @@ def backoff_seconds(attempts: int, delivery: DeliverySettings) -> float:
     return random.uniform(delivery.retry_base_seconds / 10, ceiling)
 
 
-def _record(event: Event, stage: Queue, outcome: Outcome) -> None:
+def _record(event: Event, stage: Queue, outcome: Outcome, hop: Span) -> None:
     metrics.EVENTS_HANDLED.labels(stage, event.kind, type(outcome).__name__).inc()
     match outcome:
         case DeadLetter(reason=reason):
             metrics.DEAD_LETTERS.labels(stage, reason).inc()
+            mark_failed(hop, f"dead letter, {reason}: {outcome.error!r}")
             log.error("dead_letter", kind=event.kind, reason=reason, error=repr(outcome.error))
         case Retry(after_seconds=after, why=why):
+            mark_failed(hop, f"retry: {why}")
             log.warning("retry", kind=event.kind, after_seconds=round(after, 3), why=why)
         case Discard(why=why):
             log.info("discarded", kind=event.kind, why=why)
