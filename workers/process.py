@@ -181,6 +181,8 @@ def _warm(process: WorkerProcess) -> None:
     if process.stage in ("embed", "query"):
         process.parts.embedder.embed(["warm", str(time.time_ns())])
     if process.stage == "query":
+        for profile in process.parts.profiles:
+            process.parts.prototypes(profile)
         for corpus in process.parts.corpora():
             process.parts.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
