@@ -27,6 +27,7 @@ from otel.metrics import forget_process
 from workers.app import POOLS, pool_size
 from workers.broker import broker_command, prepare_broker
 from workers.ledger import Ledger
+from workers.life import tied_to_parent
 from workers.settings import Settings, environment_of
 from workers.transport import BROKER_ERRORS, Transport
 
@@ -137,7 +138,12 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         output = self._log_file(child.name)
         child.process = subprocess.Popen(  # noqa: S603 - our own command line
-            child.command, env=self._environment(), stdout=output, stderr=output, stdin=subprocess.DEVNULL
+            child.command,
+            env=self._environment(),
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=tied_to_parent() if child.name == "broker" else None,
         )
         if output is not None:
             os.close(output)
