@@ -106,7 +106,8 @@ def _context(chunks: Sequence[RetrievedChunk], citations: Sequence[Citation]) ->
     if not chunks:
         return ""
     numbered = enumerate(chunks, start=1)
-    passages = [f"{_frame(number, chunk)}\n{chunk.text.strip()}" for number, chunk in numbered]
+    # The first line keeps its indentation: it may be code.
+    passages = ["\n".join([_frame(number, chunk), chunk.text.strip("\n").rstrip()]) for number, chunk in numbered]
     references = [f"[{one.number}] {one.source} ({round(100 * one.match)}% match)" for one in citations]
     return "\n\n".join([*passages, "\n".join([_SOURCES_HEADING, *references])])
 

@@ -175,7 +175,7 @@ class Service:
             request_sha256=hashlib.sha256(f"{kind}:{fingerprint}".encode()).hexdigest(),
             deadline_at=deadline_at,
             traceparent=traceparent,
-            ceilings=self._ceilings(limits or Limits()),
+            ceilings=self._ceilings(limits or Limits(), first),
         )
         events = [(Event.of(one.body, run_id=run_id, corpus=corpus, traceparent=traceparent), one) for one in first]
         created = self._parts.ledger.create_run(run, events)
@@ -191,10 +191,12 @@ class Service:
             },
         )
 
-    def _ceilings(self, limits: Limits) -> Ceilings:
+    def _ceilings(self, limits: Limits, first: Sequence[Next]) -> Ceilings:
+        """The run's ceilings. Whoever names pages to crawl gets at least those, up to the day's ceiling."""
         budget, reach = self._parts.settings.budget, self._parts.reach
+        named = sum(one.reserve.pages for one in first if one.reserve)
         run_usd = budget.run_usd if limits.max_usd is None else min(budget.run_usd, limits.max_usd)
-        run_pages = reach.max_pages if limits.max_pages is None else min(reach.max_pages, limits.max_pages)
+        run_pages = max(reach.max_pages if limits.max_pages is None else min(reach.max_pages, limits.max_pages), named)
         return Ceilings(run_usd=run_usd, run_pages=run_pages, day_usd=budget.day_usd, day_pages=budget.day_pages)
 
     def _crawls(self, urls: Sequence[str], limits: Limits) -> list[Next]:

@@ -50,12 +50,14 @@ class DeliverySettings(Value):
     """How often the reconciler looks."""
     republish_after_seconds: Annotated[float, Field(gt=0)] = 2.0
     """How long an event may be neither queued nor claimed before it is published again."""
-    max_attempts: Annotated[int, Field(ge=1)] = 5
     max_deliveries: Annotated[int, Field(ge=1)] = 3
     """Deaths of a worker on one event after which the event is quarantined as poison."""
     retry_base_seconds: Annotated[float, Field(gt=0)] = 1.0
+    """Ceiling of the pause before a second try; it doubles with every further one."""
     retry_max_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """Longest pause between two tries."""
     event_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
+    """Longest that one event may take; the broker's visibility time-out is an hour more."""
 
 
 class Settings(BaseSettings):
@@ -78,10 +80,15 @@ class Settings(BaseSettings):
     ledger_url: str | None = None
     """An SQLAlchemy URL; without one, SQLite in the data directory."""
     http_host: str = "127.0.0.1"
+    """Address that the HTTP interface listens on; any other than this machine's own needs API keys."""
     http_port: Annotated[int, Field(ge=1, le=65_535)] = 8080
+    """Port of the HTTP interface."""
     max_request_bytes: Annotated[int, Field(ge=1_024)] = 32_000_000
+    """Largest request body: a batch of 1,000 documents of 30 kB."""
     require_api_key: bool = False
+    """Ask for a key even on this machine, and even before one was made."""
     query_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    """How long a direct query may wait for its reply; a healthy one takes milliseconds."""
 
     gate: GateSettings = GateSettings()
     budget: BudgetSettings = BudgetSettings()
