@@ -16,7 +16,7 @@ demo: ## ask a question the empty corpus cannot answer, and see the whole loop
 	@$(BIN)/python -m bench.demo.run
 
 test: setup ## every test; what was skipped is listed with its reason
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup ## style, types, import layers, compose schema
 	$(BIN)/ruff check .

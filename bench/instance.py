@@ -18,7 +18,9 @@ import httpx
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODELS = Path(os.environ.get("SLUICE_TEST_MODELS", REPOSITORY / ".cache" / "models"))
-START_SECONDS = 90.0
+START_SECONDS = 120.0
+"""The first start of all builds the embedding graph from the weights."""
+CHROMIUM = "SLUICE_CRAWL__CHROMIUM_PATH"
 
 
 def free_port() -> int:
@@ -38,6 +40,7 @@ class Instance:
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "PROMETHEUS_"))},
+            **{name: os.environ[name] for name in (CHROMIUM,) if name in os.environ},
             "SLUICE_DATA_DIR": str(self.data_dir),
             "SLUICE_HTTP_PORT": str(self.port),
             "SLUICE_EMBED__MODEL_DIR": str(MODELS),
@@ -130,8 +133,7 @@ class Instance:
         deadline = time.monotonic() + START_SECONDS
         problem = "no answer"
         while time.monotonic() < deadline:
-            assert self._process is not None
-            if self._process.poll() is not None:
+            if self._process is None or self._process.poll() is not None:
                 break
             try:
                 response = self.http.get("/healthz", timeout=5)
@@ -141,7 +143,7 @@ class Instance:
             except httpx.TransportError as error:
                 problem = repr(error)
             time.sleep(0.1)
-        raise AssertionError(f"the instance is not well: {problem}\n{self.logs()}")
+        raise RuntimeError(f"the instance is not well: {problem}\n{self.logs()}")
 
     def logs(self, last_lines: int = 15) -> str:
         """The end of every process's log."""

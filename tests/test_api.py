@@ -197,6 +197,15 @@ def test_openapi_names_every_route_with_its_errors(filled: Instance) -> None:
     )
 
 
+def test_a_run_belongs_to_the_trace_of_its_caller(filled: Instance) -> None:
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    headers = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
+    accepted = filled.http.post("/v1/gate", json={"query": "leases", "corpus": "docs"}, headers=headers).json()
+    run = filled.wait(accepted["run_id"])
+    assert run["traceparent"].split("-")[1] == trace_id
+    assert {event["traceparent"].split("-")[1] for event in filled.events(run["run_id"])} == {trace_id}
+
+
 def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:
     filled.ask("leases", corpus="docs")
     health = filled.http.get("/healthz").json()

@@ -201,3 +201,11 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
         ended = instance.sluice("up", timeout=60)
     assert ended.returncode != 0
     assert "http_port" in ended.stderr
+
+
+def test_an_address_beyond_this_machine_needs_a_key(tmp_path: Path) -> None:
+    instance = Instance(tmp_path / "exposed", HTTP_HOST="0.0.0.0")
+    instance.folder.mkdir(parents=True)
+    ended = instance.sluice("up", timeout=60)
+    assert ended.returncode == 2
+    assert "sluice keys create" in ended.stderr

@@ -6,6 +6,7 @@ A key is 256 random bits, so one round of SHA-256 is enough to keep it: there is
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import secrets
 import threading
 import time
@@ -13,9 +14,10 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from contracts.base import CORPUS_NAME
-from contracts.errors import InvalidInput
+from contracts.errors import InvalidInput, InvalidSetting
 from workers.keys_table import KeyRecord
 from workers.ledger import Ledger
+from workers.settings import Settings
 
 Role = Literal["agent", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -75,6 +77,30 @@ class ApiKeys:
                 self._active = {key.hash: key for key in self._ledger.keys.list() if key.revoked_at is None}
                 self._read_at = time.monotonic()
             return self._active
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposure(settings: Settings, keys: ApiKeys) -> None:
+    """Refuse to serve beyond this machine without keys.
+
+    Raises:
+        InvalidSetting: `http_host` is not loopback and no key exists.
+    """
+    if not is_loopback(settings.http_host) and not keys.any_active():
+        raise InvalidSetting(
+            "http_host",
+            f"{settings.http_host} can be reached from outside, and there is no API key",
+            "run `sluice keys create`, or use 127.0.0.1",
+        )
 
 
 def _hash(key: str) -> str:

@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from contracts.errors import Conflict, InvalidSetting, Unavailable
 from contracts.event import QUEUES
 from otel.metrics import forget_process
+from workers.api_keys import ApiKeys, check_exposure
 from workers.app import POOLS, pool_size
 from workers.broker import broker_command, prepare_broker
 from workers.ledger import Ledger
@@ -73,7 +74,7 @@ class Supervisor:
 
         Raises:
             Conflict: another `sluice up` runs on the same data directory.
-            InvalidSetting: the HTTP port is taken.
+            InvalidSetting: the HTTP port is taken, or open to the outside without a key.
             Unavailable: the broker does not come up.
         """
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -84,6 +85,8 @@ class Supervisor:
             raise Conflict(f"another `sluice up` runs on {self.settings.data_dir}") from error
         try:
             require_free_port(self.settings.http_host, self.settings.http_port)
+            with Ledger(self.settings.ledger_location) as ledger:
+                check_exposure(self.settings, ApiKeys(ledger))
             self._catch_signals()
             self._start_broker()
             self._start_everything()
@@ -118,7 +121,6 @@ class Supervisor:
                     raise Unavailable(f"the broker does not answer: {error}") from error
 
     def _start_everything(self) -> None:
-        Ledger(self.settings.ledger_location).close()
         for stage in QUEUES:
             copies = pool_size(self.settings, stage) if POOLS[stage].kind == "solo" else 1
             for number in range(1, copies + 1):

@@ -42,14 +42,9 @@ def main() -> int:
 
 
 def _demonstrate(console: Console, web: DemoWeb) -> list[str]:
-    instance = DemoInstance(FOLDER, web)
-    try:
-        instance.start()
-        console.print(f"Sluice is at {instance.url}; its log is {instance.log}")
-        with SluiceClient(instance.url) as client:
-            return [*_first(console, client, instance), *_second(console, client)]
-    finally:
-        instance.stop()
+    with DemoInstance(FOLDER, web) as instance, SluiceClient(instance.url) as client:
+        console.print(f"Sluice is at {instance.url}; its logs are in {FOLDER / 'logs'}")
+        return [*_first(console, client, instance), *_second(console, client)]
 
 
 def _first(console: Console, client: SluiceClient, instance: DemoInstance) -> list[str]:

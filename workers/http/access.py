@@ -7,15 +7,14 @@ machine's is refused on loopback, so that a web page cannot reach the interface 
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from contracts.errors import Forbidden, InvalidSetting
-from workers.api_keys import ApiKeys
+from contracts.errors import Forbidden
+from workers.api_keys import ApiKeys, is_loopback
 from workers.keys_table import KeyRecord
 from workers.settings import Settings
 
@@ -53,30 +52,6 @@ class Caller:
 
 
 OWN_MACHINE = Caller("local", "operator", None)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_exposure(settings: Settings, keys: ApiKeys) -> None:
-    """Refuse to serve beyond this machine without keys.
-
-    Raises:
-        InvalidSetting: `http_host` is not loopback and no key exists.
-    """
-    if not is_loopback(settings.http_host) and not keys.any_active():
-        raise InvalidSetting(
-            "http_host",
-            f"{settings.http_host} can be reached from outside, and there is no API key",
-            "run `sluice keys create`, or use 127.0.0.1",
-        )
 
 
 def caller_of(

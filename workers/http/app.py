@@ -14,9 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.api_keys import ApiKeys
-from workers.http import access, dead_letters, documents, operations, problems, retrieval, runs
+from workers.api_keys import ApiKeys, check_exposure
+from workers.http import dead_letters, documents, operations, problems, retrieval, runs
 from workers.http.waiting import Announcements
+from workers.ledger import Ledger
 from workers.life import die_with_parent
 from workers.parts import Parts
 from workers.service import Service
@@ -40,7 +41,6 @@ def make_api(settings: Settings) -> FastAPI:
         app.state.service = Service(parts)
         app.state.api_keys = ApiKeys(parts.ledger)
         app.state.announcements = announcements
-        access.check_exposure(settings, app.state.api_keys)
         if settings.telemetry.metrics_port:
             metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
         announcements.start()
@@ -65,8 +65,14 @@ def make_api(settings: Settings) -> FastAPI:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until told to stop."""
+    """Serve until told to stop.
+
+    Raises:
+        InvalidSetting: the interface could be reached from outside without a key.
+    """
     die_with_parent()
+    with Ledger(settings.ledger_location) as ledger:
+        check_exposure(settings, ApiKeys(ledger))
     uvicorn.run(
         make_api(settings),
         host=settings.http_host,

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 
 from contracts.api import DocumentsRequest, RunAccepted
 from contracts.base import CORPUS_NAME
-from otel.context import span
 from workers.http.access import AnyCaller
 from workers.http.problems import problem_responses
 from workers.http.runs import IdempotencyKey
+from workers.http.tracing import request_span
 from workers.service import Service
 
 router = APIRouter(prefix="/v1", tags=["documents"])
@@ -29,7 +29,7 @@ def add(
     """Content is chunked and indexed, a bare URL is crawled. The run is finished when all of it can be found."""
     caller.may_touch(body.corpus)
     service: Service = request.app.state.service
-    with span("POST /v1/documents", kind="server"):
+    with request_span(request, "POST /v1/documents"):
         return service.add_documents(body, owner=caller.owner, idempotency_key=idempotency_key)
 
 
@@ -48,5 +48,5 @@ def remove(
     """The run is finished when no query finds the document any more."""
     caller.may_touch(corpus)
     service: Service = request.app.state.service
-    with span("DELETE /v1/documents", kind="server"):
+    with request_span(request, "DELETE /v1/documents"):
         return service.remove_document(corpus, document_id, owner=caller.owner)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from contracts.retrieval import Query, Retrieval
-from otel.context import current_traceparent, span
+from otel.context import current_traceparent
 from workers.http.access import AnyCaller
 from workers.http.problems import problem_responses
+from workers.http.tracing import request_span
 from workers.reads import ask_query_pool
 
 router = APIRouter(prefix="/v1", tags=["retrieval"])
@@ -23,6 +24,6 @@ def query(request: Request, body: Query, caller: AnyCaller) -> Response:
     """Ranked chunks with every score, rank and source, and the generation that they came from."""
     caller.may_touch(body.corpus)
     state = request.app.state
-    with span("POST /v1/query", kind="server"):
+    with request_span(request, "POST /v1/query"):
         raw = ask_query_pool(state.transport, body, current_traceparent(), state.settings.query_timeout_seconds)
     return Response(raw, media_type="application/json")

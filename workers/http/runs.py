@@ -14,9 +14,9 @@ from starlette.concurrency import run_in_threadpool
 
 from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
 from contracts.errors import InvalidInput, NotFound
-from otel.context import span
 from workers.http.access import AnyCaller, Caller
 from workers.http.problems import problem_responses
+from workers.http.tracing import request_span
 from workers.http.waiting import Announcements, news_or_patience
 from workers.ledger import Ledger, RunSummary
 from workers.service import Service
@@ -50,7 +50,7 @@ async def ask(
     """Record a gate request. 202 with the run's id, or with `wait` 200 with its answer once it is there."""
     caller.may_touch(body.corpus)
     service: Service = request.app.state.service
-    with span("POST /v1/gate", kind="server"):
+    with request_span(request, "POST /v1/gate"):
         accepted = await run_in_threadpool(service.ask, body, owner=caller.owner, idempotency_key=idempotency_key)
     if body.wait:
         seconds = (body.deadline_seconds or request.app.state.settings.gate.deadline_seconds) + GRACE_SECONDS
