@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from contracts.budget import Spend
 from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch, sha256_text
-from contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError
+from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from contracts.event import Event, Gap
 from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, SnapshotPublished
@@ -89,7 +89,7 @@ def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
     directed = event.body_as(CrawlDirected)
     try:
         page = parts.crawler.crawl(directed)
-    except (PolicyRefused, NotFound, InvalidInput) as refusal:
+    except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted) as refusal:
         return Done(gaps=(gap_of(refusal, "crawl", directed.url),))
     crawled = page.as_event(parts.blobs.put(page.body))
     children = (

@@ -9,8 +9,7 @@ import threading
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
 
@@ -28,7 +27,7 @@ from workers.settings import Settings
 from workers.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from tokenizers import Tokenizer
@@ -46,12 +45,33 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
+Built = TypeVar("Built")
+
+
+class part(Generic[Built]):  # noqa: N801 - used as a decorator
+    """A property that is built at its first use and kept, however many threads ask for it at once."""
+
+    def __init__(self, build: Callable[[Parts], Built]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
+
+    def __set_name__(self, owner: type[Parts], name: str) -> None:
+        self._name = name
+
+    def __get__(self, parts: Parts, owner: type[Parts]) -> Built:
+        with parts.lock:
+            if self._name not in parts.__dict__:
+                parts.__dict__[self._name] = self._build(parts)
+            built: Built = parts.__dict__[self._name]
+            return built
+
+
 class Parts:
     """Everything that handlers work with. Safe across the threads of one process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._readers: dict[str, IndexReader] = {}
         self._writers: dict[str, IndexWriter] = {}
         self._prototypes: dict[str, Mapping[str, Vectors]] = {}
@@ -59,19 +79,19 @@ class Parts:
 
     # -- state --------------------------------------------------------------------------------
 
-    @cached_property
+    @part
     def ledger(self) -> Ledger:
         """The truth about runs and events."""
         ledger = Ledger(self.settings.ledger_location)
         self._closing.callback(ledger.close)
         return ledger
 
-    @cached_property
+    @part
     def blobs(self) -> BlobStore:
         """Bodies too large for a message."""
         return BlobStore(self.settings.data_dir / "blobs")
 
-    @cached_property
+    @part
     def transport(self) -> Transport:
         """The broker."""
         transport = Transport(self.settings)
@@ -94,7 +114,7 @@ class Parts:
 
     # -- gate ---------------------------------------------------------------------------------
 
-    @cached_property
+    @part
     def profiles(self) -> Mapping[str, Profile]:
         """The gate's profiles by name."""
         from gate.profile import load_profiles
@@ -113,7 +133,7 @@ class Parts:
 
     def prototypes(self, name: str) -> Mapping[str, Vectors]:
         """The vectors of a profile's intent prototypes, (n, d) for each intent."""
-        with self._lock:
+        with self.lock:
             if name not in self._prototypes:
                 self._prototypes[name] = self._embedded_prototypes(name)
             return self._prototypes[name]
@@ -141,7 +161,7 @@ class Parts:
             search_usd_estimate=self.search_usd_estimate,
         )
 
-    @cached_property
+    @part
     def reach(self) -> Reach:
         """How far a run may go by the settings."""
         search, crawl = self.settings.search, self.settings.crawl
@@ -157,18 +177,17 @@ class Parts:
 
     # -- the outside world --------------------------------------------------------------------
 
-    @cached_property
+    @part
     def egress(self) -> EgressProxy:
         """The one way out of this process, started."""
         from ingest.egress import EgressProxy
 
-        with self._lock:
-            proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
-            proxy.start()
-            self._closing.callback(proxy.stop)
-            return proxy
+        proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
+        proxy.start()
+        self._closing.callback(proxy.stop)
+        return proxy
 
-    @cached_property
+    @part
     def search_providers(self) -> Sequence[SearchProvider]:
         """The configured providers, in order of fail-over."""
         from ingest.fetch import Fetcher
@@ -178,7 +197,7 @@ class Parts:
         fetcher = Fetcher(proxy_url, user_agent=self.settings.crawl.user_agent)
         return build_providers(self.settings.search, fetcher=fetcher, proxy_url=proxy_url, clock=utc_now)
 
-    @cached_property
+    @part
     def search_quota(self) -> Quota:
         """Calls per provider and day, counted in the broker for all workers together."""
         from ingest.quota import BrokerQuota
@@ -187,14 +206,14 @@ class Parts:
         self._closing.callback(quota.close)
         return quota
 
-    @cached_property
+    @part
     def search_usd_estimate(self) -> float:
         """What one search may cost: the dearest provider that a fail-over could reach."""
         search = self.settings.search
         prices = [float(getattr(search, f"{name}_usd_per_call")) for name in search.providers]
         return max(prices, default=0.0)
 
-    @cached_property
+    @part
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
         from ingest.browser import Browser
@@ -204,44 +223,43 @@ class Parts:
         from ingest.robots import RobotsCache
 
         crawl = self.settings.crawl
-        with self._lock:
-            proxy_url = self.egress.url
-            fetcher = Fetcher(proxy_url, user_agent=crawl.user_agent)
-            rate = HostRate(
-                crawl.requests_per_second_per_host,
-                max_wait_seconds=crawl.max_rate_wait_seconds,
-                broker_url=self.settings.broker_location,
-                key_prefix=self.settings.instance,
-            )
-            robots = RobotsCache(
-                robots_fetch(fetcher, rate),
-                user_agent=crawl.user_agent,
-                clock=time.time,
-                max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
-            )
-            browser = Browser(crawl) if crawl.render != "never" else None
-            if browser:
-                self._closing.callback(browser.close)
-            return Crawler(
-                crawl,
-                proxy_url=proxy_url,
-                fetcher=fetcher,
-                robots=robots,
-                rate=rate,
-                browser=browser,
-                clock=utc_now,
-            )
+        proxy_url = self.egress.url
+        fetcher = Fetcher(proxy_url, user_agent=crawl.user_agent)
+        rate = HostRate(
+            crawl.requests_per_second_per_host,
+            max_wait_seconds=crawl.max_rate_wait_seconds,
+            broker_url=self.settings.broker_location,
+            key_prefix=self.settings.instance,
+        )
+        robots = RobotsCache(
+            robots_fetch(fetcher, rate),
+            user_agent=crawl.user_agent,
+            clock=time.time,
+            max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
+        )
+        browser = Browser(crawl) if crawl.render != "never" else None
+        if browser:
+            self._closing.callback(browser.close)
+        return Crawler(
+            crawl,
+            proxy_url=proxy_url,
+            fetcher=fetcher,
+            robots=robots,
+            rate=rate,
+            browser=browser,
+            clock=utc_now,
+        )
 
     # -- text and vectors -----------------------------------------------------------------------
 
-    @cached_property
+    @part
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
         from ingest.tokens import load_tokenizer
 
         return load_tokenizer(None)
 
-    @cached_property
+    @part
     def embedder(self) -> Embedder:
         """The configured embedder, behind its cache."""
         from ingest.embed import make_embedder
@@ -270,7 +288,7 @@ class Parts:
         """The reader of a corpus, which may be empty."""
         from index.reader import IndexReader
 
-        with self._lock:
+        with self.lock:
             if corpus not in self._readers:
                 reader = IndexReader(
                     self.index_root,
@@ -301,7 +319,7 @@ class Parts:
         """
         from index.writer import IndexWriter
 
-        with self._lock:
+        with self.lock:
             if corpus not in self._writers:
                 writer = IndexWriter(self.index_root, corpus, self.settings.index, on_fallback=_count_fallback)
                 self._closing.callback(writer.close)

@@ -102,14 +102,14 @@ class WorkerProcess:
         self.parts.transport.reply(request.reply_key, reply)
 
     def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
-        """Run `serving` in a thread until the process ends, again whenever the broker was lost meanwhile."""
+        """Run `serving` in a thread until the process ends, again whenever something came between."""
 
         def keep_serving() -> None:
             while not self._stopping.is_set():
                 try:
                     serving(self._stopping)
-                except (ValidationError, *BROKER_ERRORS) as error:
-                    log.info("serving_interrupted", thread=name, error=repr(error))
+                except (SluiceError, ValidationError, *BROKER_ERRORS) as error:
+                    log.warning("serving_interrupted", thread=name, error=repr(error))
                     self._stopping.wait(RECONNECT_SECONDS)
 
         thread = threading.Thread(target=keep_serving, name=name, daemon=True)
@@ -179,7 +179,8 @@ def _begin_child(process: WorkerProcess) -> None:
 def _warm(process: WorkerProcess) -> None:
     process.begin()
     if process.stage in ("embed", "query"):
-        process.parts.embedder.embed(["warm", str(time.time_ns())])
+        # A text that no cache has seen, so that the model itself is loaded.
+        process.parts.embedder.embed([f"warm {time.time_ns()}"])
     if process.stage == "query":
         for profile in process.parts.profiles:
             process.parts.prototypes(profile)

@@ -54,7 +54,7 @@ class Caller:
 OWN_MACHINE = Caller("local", "operator", None)
 
 
-def caller_of(
+async def caller_of(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
 ) -> Caller:
     """The caller of a request.
@@ -77,7 +77,7 @@ def caller_of(
     return OWN_MACHINE
 
 
-def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
+async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
     """The caller, who has to be an operator."""
     caller.may_operate()
     return caller
