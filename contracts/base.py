@@ -10,13 +10,21 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 
 class Value(BaseModel):
-    """A frozen value. Unknown fields are refused, so a misspelt name is an error and never silence."""
+    """A frozen value. Unknown fields are refused, so a misspelt name is an error and never silence.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    Numbers are finite: JSON can carry no other.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
 
 def _to_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("outside the years 1 to 9999 in UTC") from error
 
 
 CORPUS_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")

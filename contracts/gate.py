@@ -136,7 +136,7 @@ class BudgetState(Value):
     run_pages_left: int
     day_pages_left: int
     search_usd_estimate: float = 0.0
-    """What the cheapest-first configured provider charges for one call."""
+    """What one search may cost, with every fail-over."""
 
 
 class GateDecided(Body):

@@ -46,7 +46,9 @@ def directives(request: GateRequested, decided: GateDecided, reach: Reach) -> tu
     reach = lowered(reach, request.limits)
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
         return ()
-    pages = reach.max_pages if decided.plan is Plan.FULL_LOOP else 0
+    budget = decided.budget
+    pages_left = min(reach.max_pages, budget.run_pages_left, budget.day_pages_left)
+    pages = pages_left if decided.plan is Plan.FULL_LOOP else 0
     seeds = decided.crawl_seeds[:pages]
     for_seeds = pages if not decided.search_seeds else (len(seeds) + pages) // 2 if seeds else 0
     searches = _searches(decided.search_seeds, pages - for_seeds, reach)

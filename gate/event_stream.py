@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from contracts.errors import Unavailable
 from contracts.event import Event, decode
 from contracts.index import RunFinished
 from gate.problem import error_of
+
+
+_LINE_END = re.compile("\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,21 @@ class Stream:
             if not response.is_success:
                 response.read()
                 raise error_of(response)
-            for frame in frames(response.iter_lines()):
+            for frame in frames(lines(response.iter_text())):
                 event = decode(frame.data)
                 self._last_id = frame.id
                 yield event
+
+
+def lines(chunks: Iterable[str]) -> Iterator[str]:
+    """The lines of a stream: they end at CR LF, LF or CR alone. Others that Unicode knows stand inside JSON texts."""
+    rest = ""
+    for chunk in chunks:
+        text = rest + chunk
+        held = text.endswith("\r")  # it may be the first half of a CR LF
+        *complete, rest = _LINE_END.split(text[:-1] if held else text)
+        rest += "\r" if held else ""
+        yield from complete
 
 
 def frames(lines: Iterable[str]) -> Iterator[Frame]:

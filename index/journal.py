@@ -85,8 +85,12 @@ class Journal:
         self._file.close()
 
     def _roll(self) -> None:
+        try:
+            following = _create_segment(self._folder, self.last_offset + 1).open("ab")
+        except OSError as error:  # the old segment stays open, and the next append tries again
+            raise Unavailable(f"the journal cannot begin a new segment: {error}") from error
         self._file.close()
-        self._file = _create_segment(self._folder, self.last_offset + 1).open("ab")
+        self._file = following
 
     def _cut(self, size_bytes: int) -> None:
         """Give up a failed append: a new handle, as the old one may still buffer some of its bytes."""

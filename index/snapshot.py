@@ -75,6 +75,7 @@ class VerifiedFiles:
             status = path.stat()
             mark = (status.st_ino, status.st_size, status.st_mtime_ns)
             if self._seen.get(mark) == entry.sha256 and status.st_size == entry.size_bytes:
+                self._seen[mark] = self._seen.pop(mark)
                 return
             found = sha256_file(path) if status.st_size == entry.size_bytes else f"{status.st_size} bytes"
         except OSError as error:
@@ -82,6 +83,14 @@ class VerifiedFiles:
         if found != entry.sha256:
             raise Corrupted(f"{path.name} of generation {path.parent.parent.name} is damaged: found {found}")
         self._seen[mark] = entry.sha256
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def keep_latest(self, count: int) -> None:
+        """Forget all but the `count` files that were checked last: those of older generations do not come back."""
+        for mark in list(self._seen)[: max(0, len(self._seen) - count)]:
+            del self._seen[mark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,7 @@ def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> N
     """Raise `Corrupted`, naming the first file that is missing or not what the manifest says."""
     for name, entry in manifest.files.items():
         verified.check(folder / name, entry)
+    verified.keep_latest(len(manifest.files))
 
 
 def verify(root: Path, corpus: str, name: str) -> Manifest:
@@ -169,19 +179,19 @@ def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
 def rollback(root: Path, corpus: str, name: str) -> Generation:
     """Make an earlier generation current, after verifying it. Holds until new records are published."""
     layout = CorpusLayout(root, corpus)
-    manifest = verify(root, corpus, name)
-    replace_pointer(layout.current, f"generations/{name}")
+    pin = Pin(_folder(layout, name) / MANIFEST)
+    try:
+        manifest = verify(root, corpus, name)
+        replace_pointer(layout.current, f"generations/{name}")
+    finally:
+        pin.release()
     return describe_generation(name, manifest)
 
 
 def collect(layout: CorpusLayout, keep: int) -> list[str]:
     """Remove all but the newest `keep` generations, the current one, and those that readers have pinned."""
-    spared = {current_name(layout), *generation_names(layout)[:keep]}
-    removed = []
-    for name in generation_names(layout):
-        if name not in spared and _remove(layout.generations / name):
-            removed.append(name)
-    return removed
+    # One look at the folder: what is published from here on is in no list of what may go.
+    return [name for name in generation_names(layout)[keep:] if _remove(layout, name)]
 
 
 def sweep(layout: CorpusLayout) -> None:
@@ -234,9 +244,14 @@ def _info(folder: Path, is_current: bool) -> GenerationInfo:
     )
 
 
-def _remove(folder: Path) -> bool:
-    """Remove a generation unless it is pinned. The rename makes it vanish at once, even if killed here."""
+def _remove(layout: CorpusLayout, name: str) -> bool:
+    """Remove a generation unless it is current or pinned. The rename makes it vanish at once, even if killed here."""
+    folder = layout.generations / name
     pin = Pin.exclusive(folder / MANIFEST)
+    if current_name(layout) == name:  # asked under the lock that a rollback to it would need
+        if pin is not None:
+            pin.release()
+        return False
     if pin is None and (folder / MANIFEST).exists():
         return False
     trash = folder.with_name(_TRASH + folder.name)

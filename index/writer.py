@@ -275,4 +275,7 @@ class IndexWriter:
             view.close()
 
     def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
+        """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
+        if document.provenance.fetched_at < recorded.provenance.fetched_at:
+            return True
         return same_version(recorded, facts_of(document), self._settings.refresh_after_seconds)

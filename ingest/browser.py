@@ -55,7 +55,7 @@ class Browser:
         Raises:
             InvalidInput: not an http(s) address, or one that leads to a download.
             InvalidSetting: there is no Chromium; says how to get one.
-            PolicyRefused: rule `sandbox`: Chromium's sandbox is not on.
+            PolicyRefused: rule `sandbox`: Chromium's sandbox is not on; rule `access`: the site wants a password.
             BudgetExhausted: the HTML is larger than `max_bytes`.
             Overloaded: no page became free in time.
             TimedOut: the page took longer than `timeout_seconds`.

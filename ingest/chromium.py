@@ -41,6 +41,8 @@ SANDBOX_REMEDY = (
 )
 
 CHROMIUM_FLAGS = (
+    # WebRTC speaks UDP, past any proxy. Browsers read the first name, the bare shell and old ones the second.
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
     "--disable-background-networking",

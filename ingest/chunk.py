@@ -25,6 +25,7 @@ from ingest.code import Code, line_starts
 from ingest.extract import extract, extract_text
 from ingest.extracted import Extracted
 from ingest.language import natural_language
+from ingest.media import charset_of
 from ingest.passage import Passage, bounded, trimmed
 from ingest.prose import Prose
 from ingest.sections import sections_of
@@ -42,7 +43,8 @@ def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Token
     Raises InvalidInput for a medium that is not supported or a damaged body.
     """
     if document.data is not None:
-        extracted = extract(document.data, document.media_type, url=document.url or document.file_path)
+        charset, place = charset_of(document.media_type), document.url or document.file_path
+        extracted = extract(document.data, document.media_type, charset=charset, url=place)
     else:
         text, path = document.text or "", document.file_path
         extracted = extract_text(text, document.media_type, url=document.url, path=path)

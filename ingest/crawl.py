@@ -24,7 +24,7 @@ from contracts.errors import (
 from contracts.ingest import CrawlDirected
 from ingest.charset import decode
 from ingest.crawled import CrawledPage, RenderedPage, Renderer
-from ingest.fetch import Fetched, Fetcher, FetchLimits, NotModified
+from ingest.fetch import EGRESS_REMEDY, Fetched, Fetcher, FetchLimits, NotModified
 from ingest.media import HTML
 from ingest.page import PageFacts, header_directives, read_page
 from ingest.rate import HostRate
@@ -130,6 +130,8 @@ class Crawler:
         )
         headers = {name.lower(): value for name, value in rendered.headers.items()}
         fetched_at = self._clock()
+        if rule := headers.get("x-sluice-refused"):  # the browser was sent on to where nobody may go
+            raise PolicyRefused("egress", f"{rule}: {rendered.final_url}", EGRESS_REMEDY)
         judge_status(rendered.status, headers.get("retry-after"), url, fetched_at)
         final_url = self._where_it_ended(url, rendered.final_url)
         facts = self._judged_facts(rendered.html, final_url, headers.get("x-robots-tag"))

@@ -49,6 +49,8 @@ __all__ = ["EgressProxy", "EgressRules", "Refusal", "Resolver", "check_address",
 
 USER = "sluice"
 START_SECONDS = 10.0
+MAX_INTERIM_ANSWERS = 8
+"""Responses of the 1xx kind before the real one; sites send one at most. They count as no bytes of a body."""
 
 
 class EgressProxy:
@@ -155,11 +157,11 @@ class EgressProxy:
     async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve_request(reader, writer)
-        except (ConnectionError, TimeoutError):  # the client left, the site broke off, or both fell silent
+        except OSError:  # the client left, the site broke off or is cut off, or both fell silent
             break_off(writer)
         finally:
             writer.close()
-            with contextlib.suppress(ConnectionError, TimeoutError):
+            with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -235,7 +237,7 @@ class EgressProxy:
             client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             return None
         site[1].write(request_head(head, target))
-        while True:
+        for _ in range(MAX_INTERIM_ANSWERS + 1):
             answer_head = await _read_response_head(site[0])
             length = body_length(answer_head, head.method)
             if length is not None and length > self._settings.max_response_bytes:
@@ -243,6 +245,7 @@ class EgressProxy:
             client.write(response_head(answer_head))
             if answer_head.status >= 200:
                 return length
+        raise ConnectionError("the site announces an answer without end")  # part of it is on its way: break off
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
@@ -267,7 +270,7 @@ class EgressProxy:
                 return await connect(addresses, target.port, self._settings.connect_timeout_seconds)
         except TimeoutError as error:
             raise Failed(504, "connect timeout") from error
-        except socket.gaierror as error:
+        except (socket.gaierror, UnicodeError) as error:  # the latter: a label that no name server could hold
             raise Failed(502, "name not found") from error
         except OSError as error:
             raise Failed(502, f"connect: {error.strerror or type(error).__name__}") from error

@@ -106,6 +106,7 @@ _SPECIAL_IPV4 = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",
+        "168.63.129.16/32",  # Azure's platform: public by number, but answers from inside the host
         "169.254.0.0/16",  # link-local; cloud metadata
         "172.16.0.0/12",
         "192.0.0.0/24",

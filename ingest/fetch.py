@@ -1,9 +1,10 @@
 """One HTTP exchange through the egress proxy, bounded in bytes, redirects and time.
 
 `exchange` sends one request and follows nothing; `fetch` gets a page, redirect by redirect, and lets the
-caller judge every address before it is asked for. Promises: the deadline covers everything from name
-lookup to the last byte; neither the raw nor the decompressed body is ever held beyond its cap; cookies are
-neither kept nor sent; nothing of a URL is logged, since some providers want their key in it.
+caller judge every address before it is asked for. Promises: the time limit covers everything from name
+lookup to the last byte, of all requests together, and nothing of what the caller waits in between; neither
+the raw nor the decompressed body is ever held beyond its cap; cookies are neither kept nor sent; nothing of
+a URL is logged, since some providers want their key in it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import httpx
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
 from ingest.inflate import Inflater, UnknownEncoding
-from ingest.url import host_of, normalise_url
+from ingest.url import host_of, normalise_url, origin_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
 READ_BYTES = 65_536
+EGRESS_REMEDY = "an entry in egress.allow, or the egress lists"
 
 _PROXY_ANSWER = re.compile(r"(\d{3}) (Refused|Failed) (?:(\w+): )?(.*)")
 
@@ -92,12 +94,14 @@ class Fetcher:
             PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, and what `approach` raises.
             TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
         """
-        started, deadline = time.perf_counter(), time.monotonic() + limits.timeout_seconds
+        started, left_seconds = time.perf_counter(), limits.timeout_seconds
         headers = {"Accept": ACCEPT, "If-None-Match": etag or "", "If-Modified-Since": last_modified or ""}
         address = normalise_url(url)
         for _ in range(limits.max_redirects + 1):
-            approach(address)
-            answer = self.exchange(address, headers=headers, limits=limits, deadline=deadline)
+            approach(address)  # waiting for our own turn takes nothing of the site's time
+            asked = time.monotonic()
+            answer = self.exchange(address, headers=headers, limits=limits, timeout_seconds=left_seconds)
+            left_seconds -= time.monotonic() - asked
             target = answer.headers.get("location") if answer.status in REDIRECTS else None
             if target is None:
                 return _finished(answer, url, started)
@@ -112,16 +116,21 @@ class Fetcher:
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
-        deadline: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Fetched:
         """One request and its response; redirects are handed back as they are. Headers with no value are left out.
+
+        `timeout_seconds` is what is left of `limits.timeout_seconds`, where earlier requests used some of it.
 
         Raises:
             PolicyRefused: rules `egress`, `bytes`, `encoding`.
             TimedOut, Overloaded, Unavailable: as `fetch`.
         """
-        remaining = limits.timeout_seconds if deadline is None else deadline - time.monotonic()
-        sent = {"User-Agent": self._user_agent, "Accept-Encoding": "gzip, deflate", **(headers or {})}
+        remaining = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
+        # The client would name the host itself, but fails where its reading of Punycode is narrower than the web's.
+        authority = origin_of(url).partition("//")[2]
+        ours = {"Host": authority, "User-Agent": self._user_agent, "Accept-Encoding": "gzip, deflate"}
+        sent = {**ours, **(headers or {})}
         request = httpx.Request(
             method,
             url,
@@ -213,7 +222,7 @@ def _proxy_answer(line: str, host: str) -> SluiceError:
         return Unavailable(f"{host}: the egress proxy answers {line}")
     status, kind, rule, detail = match.groups()
     if kind == "Refused":
-        return PolicyRefused("egress", f"{rule}: {detail}", "an entry in egress.allow, or the egress lists")
+        return PolicyRefused("egress", f"{rule}: {detail}", EGRESS_REMEDY)
     if status == "504":
         return TimedOut(f"{host}: {detail}")
     if status == "503":

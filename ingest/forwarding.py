@@ -17,6 +17,8 @@ from ingest.egress_rules import Refusal
 
 MAX_HEAD_BYTES = 65_536
 """Of one request or response head; browsers and servers stay under 16 KiB."""
+MAX_LENGTH_DIGITS = 18
+"""Of a Content-Length: an exabyte."""
 
 _FIELD = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+) HTTP/1\.[01]")
@@ -188,8 +190,12 @@ def _refuse_two_lengths(head: Head) -> None:
     """Two readings of a body's length are how requests are smuggled (RFC 9112, 6.3)."""
     lengths = {value for name, value in head.fields if name.lower() == "content-length"}
     chunked = head.first("transfer-encoding") is not None
-    if len(lengths) > 1 or (lengths and chunked) or not all(length.isdecimal() for length in lengths):
+    if len(lengths) > 1 or (lengths and chunked) or not all(map(_is_length, lengths)):
         raise BadHead("the length of the body is ambiguous")
+
+
+def _is_length(value: str) -> bool:
+    return value.isdecimal() and len(value) <= MAX_LENGTH_DIGITS
 
 
 def _end_to_end(head: Head) -> list[tuple[str, str]]:

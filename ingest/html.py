@@ -37,6 +37,7 @@ _PARAGRAPH_CHARS = 200
 _TRAILING_SPACE = re.compile(r"[ \t]+$", re.MULTILINE)
 _PILCROW = re.compile(r"\s*[¶§🔗]+\s*")
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _BLANK_RUN = re.compile(r"\n{4,}")
 
 
@@ -46,6 +47,7 @@ def extract_html(page: str, url: str | None) -> Extracted:
     if root is None:
         return Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
     proxies = list(root.iter())  # held while the page is worked on: lxml would make them anew at each visit
+    _drop_forbidden(proxies)
     facts = PageFacts(root, url)
     title, published_at = facts.title(), facts.published_at()
     language, author, canonical = facts.language(), facts.author(), facts.canonical_url()
@@ -90,6 +92,15 @@ def _parse(page: str) -> HtmlElement | None:
         return document_fromstring(page.encode("utf-8", "replace"), parser=parser)
     except etree.ParserError:
         return None
+
+
+def _drop_forbidden(nodes: list[HtmlElement]) -> None:
+    """Take out the characters that XML forbids: lxml reads them, and refuses to write them back."""
+    for node in nodes:
+        if node.text and _FORBIDDEN.search(node.text):
+            node.text = _FORBIDDEN.sub("", node.text)
+        if node.tail and _FORBIDDEN.search(node.tail):
+            node.tail = _FORBIDDEN.sub("", node.tail)
 
 
 def _drop_permalinks(root: HtmlElement) -> None:

@@ -6,6 +6,7 @@ both where they carry a signature (a PDF sent as HTML is a PDF).
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
@@ -102,9 +103,18 @@ _SIGNATURES = (
 )
 
 
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]+)", re.IGNORECASE)
+
+
 def bare(media_type: str | None) -> str:
     """The type without parameters, in lower case: `Text/HTML; charset=x` is `text/html`."""
     return (media_type or "").partition(";")[0].strip().lower()
+
+
+def charset_of(media_type: str | None) -> str | None:
+    """The charset that a type declares: `text/html; charset=koi8-r` declares `koi8-r`."""
+    found = _CHARSET.search((media_type or "").partition(";")[2])
+    return found[1].lower() if found else None
 
 
 def code_language(media_type: str, path: str | None = None) -> str | None:

@@ -29,7 +29,10 @@ _ASKS_FOR_SCRIPTS = re.compile(
     r"(enabled|required|disabled)",
     re.IGNORECASE,
 )
-_REFRESH = re.compile(r"\s*(\d+)(?:\.\d*)?\s*[;,]?\s*(?:url\s*=\s*)?(?P<quote>['\"]?)(?P<url>.*?)(?P=quote)\s*", re.I)
+_REFRESH = re.compile(
+    r"\s*+\d++(?:\.\d*+)?\s*+[;,]?\s*+(?:url\s*+=\s*+)?(?P<quote>['\"]?)(?P<url>[^\n]*?)(?P=quote)", re.IGNORECASE
+)
+"""Possessive, since backtracking over a page's own white space is how a page would hang us; wants no space after it."""
 _UNSEEN = frozenset({"script", "style", "noscript", "template", "head", "svg"})
 
 
@@ -119,9 +122,7 @@ def _addresses(tree: HtmlElement, url: str) -> Iterator[str]:
 
 
 def _references(tree: HtmlElement) -> Iterator[str]:
-    for refresh in _refreshes(tree):
-        if refresh[1]:
-            yield refresh[1]
+    yield from _refreshes(tree)
     for anchor in tree.iter("a", "area"):
         reference = (anchor.get("href") or "").strip()
         relations = (anchor.get("rel") or "").lower().split()
@@ -138,20 +139,20 @@ def _base(tree: HtmlElement, url: str) -> str:
     return url
 
 
-def _refreshes(tree: HtmlElement) -> Iterator[tuple[int, str]]:
-    """Delay in seconds and target of each `<meta http-equiv=refresh>`."""
+def _refreshes(tree: HtmlElement) -> Iterator[str]:
+    """Where each `<meta http-equiv=refresh>` leads, now or later; those that only reload are none."""
     for meta in tree.iter("meta"):
         if (meta.get("http-equiv") or "").strip().lower() == "refresh":
-            match = _REFRESH.fullmatch(meta.get("content") or "")
-            if match:
-                yield int(match[1]), match["url"].strip()
+            match = _REFRESH.fullmatch((meta.get("content") or "").rstrip())
+            if match and (target := match["url"].strip()):
+                yield target
 
 
 def _browser_reason(tree: HtmlElement) -> str | None:
     text_characters = _visible_characters(tree)
     if text_characters >= SHELL_TEXT_CHARACTERS:
         return None
-    if any(target for _, target in _refreshes(tree)):
+    if any(_refreshes(tree)):
         return "it redirects by a meta refresh"
     scripts = sum(1 for script in tree.iter("script") if _is_program(script))
     notices = " ".join(" ".join(element.itertext()) for element in tree.iter("noscript"))

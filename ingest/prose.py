@@ -18,6 +18,8 @@ from ingest.sections import Section
 from ingest.splitters import Splitters
 from ingest.tokens import TokenSpans
 
+_DEEP = re.compile(r"^[ \t>]{64}", re.MULTILINE)
+"""Nesting beyond what a writer makes: the Markdown splitter's time grows with the square of the depth and worse."""
 _STRUCTURE = re.compile(r"^[ \t]*(?:```|~~~|\||>(?!>)|[-*+][ \t]|\d+[.)][ \t])", re.MULTILINE)
 """Code, tables, quotes and lists: what the Markdown splitter keeps together better than a cut by sentences."""
 
@@ -62,12 +64,17 @@ class Prose:
             yield Passage(start, end, group.path)
 
     def _parts(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
-        if self._form == "markdown" and _STRUCTURE.search(self._text, group.body, group.end):
+        if self._is_structured(group):
             return joined(self._structured_parts(group, capacity), capacity, self._spans)
         body = self._text[group.body : group.end]
         keep = group.body + len(body) - len(body.lstrip()) + 1
         overlap_tokens = self._splitters.overlap_tokens
         return cut_text(self._text, group.start, group.end, capacity, self._spans, overlap_tokens, keep)
+
+    def _is_structured(self, group: Section) -> bool:
+        if self._form != "markdown" or not _STRUCTURE.search(self._text, group.body, group.end):
+            return False
+        return _DEEP.search(self._text, group.body, group.end) is None
 
     def _structured_parts(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
         heading_tokens = self._spans.count(group.start, group.body)

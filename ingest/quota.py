@@ -29,6 +29,14 @@ class Quota(Protocol):
         """
         ...
 
+    def give_back(self, name: str, day: date) -> None:
+        """Uncount one call that was taken and not made.
+
+        Raises:
+            Unavailable: the counter cannot be reached.
+        """
+        ...
+
 
 class InMemoryQuota:
     """Counts in this process. Keeps one day only."""
@@ -48,6 +56,12 @@ class InMemoryQuota:
             self._taken[name] = self._taken.get(name, 0) + 1
             return True
 
+    def give_back(self, name: str, day: date) -> None:
+        """See `Quota`."""
+        with self._guard:
+            if day == self._day and self._taken.get(name, 0) > 0:
+                self._taken[name] -= 1
+
 
 class BrokerQuota:
     """Counts in the broker at `broker_url`."""
@@ -55,15 +69,25 @@ class BrokerQuota:
     def __init__(self, broker_url: str, *, key_prefix: str = "sluice") -> None:
         self._redis = redis.Redis.from_url(broker_url, socket_timeout=BROKER_TIMEOUT_SECONDS)
         self._take = self._redis.register_script(_TAKE)
+        self._give_back = self._redis.register_script(_GIVE_BACK)
         self._key_prefix = key_prefix
 
     def take(self, name: str, day: date, limit: int) -> bool:
         """See `Quota`."""
-        key = f"{self._key_prefix}:quota:{name}:{day.isoformat()}"
         try:
-            return bool(self._take(keys=[key], args=[limit, KEY_TTL_SECONDS]))
+            return bool(self._take(keys=[self._key(name, day)], args=[limit, KEY_TTL_SECONDS]))
         except redis.RedisError as error:
             raise Unavailable(f"the broker does not answer for the quota of {name}") from error
+
+    def give_back(self, name: str, day: date) -> None:
+        """See `Quota`."""
+        try:
+            self._give_back(keys=[self._key(name, day)])
+        except redis.RedisError as error:
+            raise Unavailable(f"the broker does not answer for the quota of {name}") from error
+
+    def _key(self, name: str, day: date) -> str:
+        return f"{self._key_prefix}:quota:{name}:{day.isoformat()}"
 
     def close(self) -> None:
         """Close the connections to the broker."""
@@ -75,4 +99,7 @@ if tonumber(redis.call('GET', KEYS[1]) or '0') >= tonumber(ARGV[1]) then return 
 redis.call('INCR', KEYS[1])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
+"""
+_GIVE_BACK = """
+if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end
 """

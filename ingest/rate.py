@@ -23,6 +23,7 @@ from limits.strategies import MovingWindowRateLimiter
 from contracts.errors import Overloaded, Unavailable
 
 SMALLEST_STEP_SECONDS = 0.001
+BROKER_TIMEOUT_SECONDS = 5.0
 
 
 class HostRate:
@@ -41,8 +42,7 @@ class HostRate:
         self._requests_per_second = requests_per_second
         self._max_wait_seconds = max_wait_seconds
         prefix = f"{key_prefix}:rate"
-        storage = RedisStorage(broker_url, key_prefix=prefix, wrap_exceptions=True) if broker_url else MemoryStorage()
-        self._windows = MovingWindowRateLimiter(storage)
+        self._windows = MovingWindowRateLimiter(_broker(broker_url, prefix) if broker_url else MemoryStorage())
         self._clock = clock
         self._sleep = sleep
 
@@ -70,6 +70,10 @@ class HostRate:
         if waited_seconds + pause_seconds > self._max_wait_seconds:
             raise Overloaded(f"the rate of {host} is used up", retry_after_seconds=pause_seconds)
         return pause_seconds
+
+
+def _broker(url: str, prefix: str) -> RedisStorage:
+    return RedisStorage(url, key_prefix=prefix, wrap_exceptions=True, socket_timeout=BROKER_TIMEOUT_SECONDS)
 
 
 def window_of(requests_per_second: float, interval_seconds: float = 0.0) -> RateLimitItem:

@@ -19,7 +19,7 @@ from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings, Request, Response
 from playwright.async_api import Error as PlaywrightError
 
-from contracts.errors import BudgetExhausted, InvalidInput, TimedOut, Unavailable
+from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
 
 QUIET_SECONDS = 0.15
 """How long the tree must be still. A framework's re-renders follow one another within a few frames (16 ms)."""
@@ -69,6 +69,7 @@ async def render_page(browser: PlaywrightBrowser, request: RenderRequest) -> Ren
 
     Raises:
         InvalidInput: the address leads to a download and not to a page.
+        PolicyRefused: rule `access`: the site wants a password.
         BudgetExhausted: the HTML is larger than `max_bytes`.
         TimedOut: the page took longer than `timeout_seconds`.
         Unavailable: the site or the way to it failed, or the browser did.
@@ -215,8 +216,10 @@ async def _evaluate(devtools: CDPSession, script: str) -> Any:
     return answer["result"].get("value")
 
 
-def _named(error: PlaywrightError, url: str) -> InvalidInput | Unavailable:
+def _named(error: PlaywrightError, url: str) -> SluiceError:
     reason = error.message.splitlines()[0].removeprefix("Page.goto: ")
+    if "ERR_INVALID_AUTH_CREDENTIALS" in reason:  # the browser shows no page that comes with a 401
+        return PolicyRefused("access", f"{url} asks for a password", "the site's owner")
     if "Download is starting" in reason:
         return InvalidInput("url", f"{url} is a download and not a page", "fetch it over HTTP, without rendering")
     return Unavailable(f"{url}: {reason}")

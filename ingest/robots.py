@@ -4,7 +4,7 @@
 |---|---|
 | 2xx | its rules hold, of its first 500 KiB |
 | 4xx except 429; more than five redirects | everything is allowed (RFC 9309, 2.3.1.3 and 2.3.1.2) |
-| 429, 5xx, no answer | nothing is allowed (2.3.1.4) |
+| 429, 5xx, no answer, a redirect to no web address | nothing is allowed (2.3.1.4) |
 
 An answer is kept for 24 hours per origin (2.4); "no answer" for five minutes, so that a site which comes
 back is not shut out for a day.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from protego import Protego
 
-from contracts.errors import Overloaded, PolicyRefused, TimedOut, Unavailable
+from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
 from ingest.fetch import Fetched, FetchLimits
 from ingest.url import origin_of
 
@@ -122,7 +122,7 @@ class RobotsCache:
             raise  # we are busy, the site said nothing
         except TimedOut:
             return self._closed("no answer in time")
-        except Unavailable as error:
+        except (Unavailable, InvalidInput) as error:  # the latter: it redirects to what is no address
             return self._closed(f"cannot be had ({error})")
         except PolicyRefused as error:
             if error.rule != "redirects":

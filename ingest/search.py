@@ -7,13 +7,15 @@ provider failed the search failed, and says so: an empty answer always means tha
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, Unavailable
 from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
 from ingest.providers.build import build_providers
-from ingest.providers.provider import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
+from ingest.providers.provider import LeftAlone, SearchAnswer, SearchFilters, SearchProvider, SearchQuery
 from ingest.quota import BrokerQuota, InMemoryQuota, Quota
 from ingest.settings import SearchSettings
 from ingest.url import host_of, normalise_url, within_domains
@@ -29,6 +31,10 @@ __all__ = [
     "build_providers",
     "search",
 ]
+
+
+class QuotaExhausted(Unavailable):
+    """The provider was not asked, as its calls of the day are used up or cannot be counted."""
 
 
 class SearchFailed(Unavailable):
@@ -65,25 +71,43 @@ def search(
     query = _query(directed, settings, started)
     reasons: list[tuple[str, str]] = []
     too_dear: list[str] = []
-    left_usd = directed.max_usd
+    paid_usd = 0.0
     for provider in providers:
+        left_usd = directed.max_usd - paid_usd
         if provider.cost_usd_per_call > left_usd:
             too_dear.append(provider.name)
             reasons.append((provider.name, f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left"))
             continue
         try:
-            if not quota.take(provider.name, query.today, settings.quota_per_day):
-                reasons.append((provider.name, f"its {settings.quota_per_day} calls of the day are used up"))
-                continue
-            left_usd -= provider.cost_usd_per_call  # even a failed call may be billed
-            answer = provider.search(query)
-        except (Unavailable, PolicyRefused) as error:
+            answer = _ask(provider, query, quota, settings.quota_per_day)
+        except (LeftAlone, QuotaExhausted) as error:
             reasons.append((provider.name, str(error)))
             continue
+        except (Unavailable, PolicyRefused) as error:
+            paid_usd += provider.cost_usd_per_call  # even a failed call may be billed
+            reasons.append((provider.name, str(error)))
+            continue
+        answer = replace(answer, cost_usd=answer.cost_usd + paid_usd)
         return _completed(directed, provider.name, answer, query, reasons, settings, started, clock())
     if len(too_dear) == len(providers):
         raise BudgetExhausted(f"{directed.max_usd:g} USD pay for no search by {', '.join(too_dear)}")
     raise SearchFailed(tuple(reasons))
+
+
+def _ask(provider: SearchProvider, query: SearchQuery, quota: Quota, calls_per_day: int) -> SearchAnswer:
+    """The provider's answer, counted against its day; what was not asked in the end is not counted."""
+    try:
+        taken = quota.take(provider.name, query.today, calls_per_day)
+    except Unavailable as error:
+        raise QuotaExhausted(str(error)) from error
+    if not taken:
+        raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
+    try:
+        return provider.search(query)
+    except LeftAlone:
+        with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
+            quota.give_back(provider.name, query.today)
+        raise
 
 
 def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) -> SearchQuery:

@@ -84,7 +84,7 @@ class CrawlSettings(Value):
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     max_bytes: Annotated[int, Field(ge=1)] = 50_000_000
     page_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """Everything that one page may take, redirects and rendering included."""
+    """Of fetching a page, redirects included; rendering it may take as long again. Waiting for a turn is extra."""
     max_page_bytes: Annotated[int, Field(ge=1)] = 10_000_000
     """Of one page, as sent and once decompressed; documentation pages are under one million."""
     max_redirects: Annotated[int, Field(ge=0, le=20)] = 5

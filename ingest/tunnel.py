@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
+import threading
 from collections.abc import Awaitable, Callable
 
 from ingest.forwarding import MAX_HEAD_BYTES
@@ -24,11 +26,36 @@ MAX_ADDRESSES = 3
 async def resolve(host: str, port: int) -> tuple[str, ...]:
     """Every address of `host` by the system's resolver, without repeats.
 
+    Each name has a thread of its own, which nobody waits for in the end: in a shared pool a few names whose
+    servers are silent would hold up every other one, and the end of the process.
+
     Raises:
         OSError: the name is not known, or the resolver does not answer.
+        UnicodeError: it cannot be a name.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[tuple[str, ...]] = loop.create_future()
+
+    def look_up() -> None:
+        found: tuple[str, ...] | Exception
+        try:
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
+        except (OSError, UnicodeError) as error:
+            found = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, found)
+
+    def settle(found: tuple[str, ...] | Exception) -> None:
+        if answer.done():
+            return  # whoever asked gave up
+        if isinstance(found, Exception):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+    threading.Thread(target=look_up, name="resolve", daemon=True).start()
+    return await answer
 
 
 async def connect(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Connection:

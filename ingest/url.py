@@ -110,7 +110,8 @@ def within_domains(host: str, domains: tuple[str, ...]) -> bool:
 
 
 def _bare(domain: str) -> str:
-    return domain.strip().lower().removeprefix("*.").strip(".")
+    name = domain.strip().lower().removeprefix("*.").strip(".")
+    return name if name.isascii() else ada_url.idna_to_ascii(name).decode()
 
 
 def _parse(text: str, base: str | None, field: str) -> ada_url.URL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -93,6 +94,24 @@ def test_the_gate_answers_from_the_corpus_and_names_the_veto_when_it_cannot(fill
     assert "empty_corpus" in {gap["reason"] for gap in empty["missing"]}
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [({"max_tokens": 1}, "max_tokens"), ({"filters": {"document_ids": ["none"]}}, "nothing_found")],
+)
+def test_an_answer_without_a_passage_says_why(filled: Instance, fields: dict[str, Any], reason: str) -> None:
+    run = filled.ask("How is a lease renewed?", corpus="docs", plan="retrieve", **fields)
+    assert run["answer"]["citations"] == []
+    assert [gap["reason"] for gap in run["answer"]["missing"]] == [reason]
+    assert run["missing"] == run["answer"]["missing"]
+
+
+def test_an_empty_document_among_others_is_a_named_gap(filled: Instance) -> None:
+    documents = [{"id": "hollow", "text": ""}, {"id": "whole", "text": "A badger digs."}]
+    accepted = filled.http.post("/v1/documents", json={"corpus": "docs", "documents": documents})
+    run = filled.wait(accepted.json()["run_id"])
+    assert [(gap["subject"], gap["reason"]) for gap in run["missing"]] == [("hollow", "no_text")]
+
+
 def test_an_idempotency_key_starts_one_run(filled: Instance) -> None:
     body = {"query": "leases", "corpus": "docs"}
     headers = {"Idempotency-Key": "once"}
@@ -176,6 +195,59 @@ def test_what_is_no_json_or_too_large_or_not_there_is_refused(filled: Instance) 
     assert filled.http.get("/v1/runs/run_nope", headers={"Host": "evil.example"}).status_code == 403
 
 
+@pytest.mark.parametrize("last_event_id", ["-1", "abc", "1.5", "9" * 30, "9" * 5_000])
+def test_a_stream_that_cannot_begin_is_refused_with_a_status(filled: Instance, last_event_id: str) -> None:
+    run = filled.ask("leases", corpus="docs")
+    events = f"/v1/runs/{run['run_id']}/events"
+    refused = filled.http.get(events, headers={"Last-Event-ID": last_event_id})
+    assert refused.status_code == 422
+    assert refused.json()["field"] == "Last-Event-ID"
+    assert filled.http.get("/v1/runs/run_nope/events").status_code == 404
+    assert filled.http.get(events, headers={"Last-Event-ID": "9" * 18}).text == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/query", b'{"query": "\xff"}', "body"),
+        ("/v1/query", b'{"query": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "body"),
+        (
+            "/v1/query",
+            b'{"query": "q", "filters": {"fetched_after": "0001-01-01T00:00:00+14:00"}}',
+            "filters.fetched_after",
+        ),
+        ("/v1/gate", b'{"query": "q", "limits": {"max_usd": Infinity}}', "limits.max_usd"),
+        ("/v1/documents", b'{"documents": [{"id": "a", "text": "t", "metadata": {"x": NaN}}]}', None),
+    ],
+)
+def test_what_json_or_the_calendar_cannot_hold_is_refused(
+    filled: Instance, path: str, body: bytes, field: str | None
+) -> None:
+    refused = filled.http.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422, refused.text[:500]
+    assert field is None or refused.json()["field"] == field
+
+
+def test_callers_who_leave_are_no_errors(filled: Instance) -> None:
+    body = json.dumps({"query": "leases", "corpus": "docs", "wait": True}).encode()
+    head = f"POST /v1/gate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", filled.port)) as connection:
+            connection.sendall(head.encode() + b"\r\n\r\n" + body)
+    run = filled.ask("leases", corpus="docs")
+    for _ in range(10):
+        with filled.http.stream("GET", f"/v1/runs/{run['run_id']}/events") as response:
+            next(response.iter_lines())
+    filled.http.get("/healthz")
+    assert "Traceback" not in (filled.folder / "logs" / "api.log").read_text()
+
+
+def test_a_second_interface_on_a_taken_port_says_so_and_ends(filled: Instance) -> None:
+    second = filled.sluice("api", timeout=30)
+    assert second.returncode == 2
+    assert "http_port" in second.stderr
+
+
 def test_openapi_names_every_route_with_its_errors(filled: Instance) -> None:
     paths = filled.http.get("/openapi.json").json()["paths"]
     assert set(paths) >= {
@@ -237,6 +309,10 @@ def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> Non
             filled.http.post("/v1/query", json={"query": "lease", "corpus": "other"}, headers=bearer).status_code == 403
         )
         assert filled.http.get("/v1/dead-letters", headers=bearer).status_code == 403
+        assert filled.http.get("/healthz").json()["checks"]["snapshot"]["facts"] == {}
+        assert filled.http.get("/v1/runs", params={"corpus": "other"}, headers=bearer).status_code == 403
+        latest = filled.http.get("/v1/runs", params={"limit": 2}, headers=bearer).json()
+        assert [run["corpus"] for run in latest] == ["docs", "docs"]
         assert filled.http.get("/v1/runs", headers={"Authorization": "Bearer slk_wrong"}).status_code == 401
         assert key["key"] not in filled.sluice("keys", "list", "--json").stdout
     finally:

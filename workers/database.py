@@ -40,7 +40,8 @@ class Turn:
     """A queue of writers across threads and processes, by a record lock on a file beside the database.
 
     It only decides who goes next; SQLite's own lock still decides who may write. The kernel gives the turn back
-    when its holder dies, and a child does not inherit it by fork.
+    when its holder dies, and a child does not inherit it by fork. A thread waits no longer for the others of its
+    process than SQLite would: behind a database that stays locked a queue must not grow.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +49,8 @@ class Turn:
         self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
     def __enter__(self) -> None:
-        self._thread_turn.acquire()
+        if not self._thread_turn.acquire(timeout=_BUSY_TIMEOUT_SECONDS):
+            raise Unavailable("the ledger's database does not answer: too many wait to write to it")
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         except BaseException:

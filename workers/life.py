@@ -5,10 +5,16 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
+
+
+def worker_name(stage: str, process_id: int) -> str:
+    """Under what name a worker claims: no other's, also where machines share a ledger and their process ids meet."""
+    return f"{stage}-{socket.gethostname()}-{process_id}"
 
 
 def tied_to_parent() -> Callable[[], None] | None:

@@ -208,10 +208,10 @@ class Parts:
 
     @part
     def search_usd_estimate(self) -> float:
-        """What one search may cost: the dearest provider that a fail-over could reach."""
+        """What one search may cost: every provider's price, as a fail-over may have to pay them all."""
         search = self.settings.search
         prices = [float(getattr(search, f"{name}_usd_per_call")) for name in search.providers]
-        return max(prices, default=0.0)
+        return sum(prices)
 
     @part
     def crawler(self) -> Crawler:
@@ -307,7 +307,9 @@ class Parts:
         Raises:
             NotFound: it never was.
         """
-        if corpus not in self._readers and corpus not in self.corpora():
+        from index.layout import CorpusLayout
+
+        if not CorpusLayout(self.index_root, corpus).journal.is_dir():
             raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(self.corpora()) or 'none yet'}")
         return self.reader(corpus)
 

@@ -36,7 +36,7 @@ from workers.answering import read
 from workers.app import HANDLE_TASK, POOLS, make_app, pool_size
 from workers.heartbeat import Heartbeat
 from workers.keys import PRESENCE_TTL_SECONDS
-from workers.life import die_with_parent
+from workers.life import die_with_parent, worker_name
 from workers.parts import Parts
 from workers.reads import bad_reply
 from workers.settings import Settings
@@ -75,7 +75,8 @@ class WorkerProcess:
                 instance=self.settings.instance,
             )
             self._parts = Parts(self.settings)
-            self._heartbeat = Heartbeat(self._parts.ledger, self.settings.delivery.lease_seconds)
+            delivery = self.settings.delivery
+            self._heartbeat = Heartbeat(self._parts.ledger, delivery.lease_seconds, delivery.event_timeout_seconds)
             self._owner = os.getpid()
 
     @property
@@ -136,7 +137,7 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
     """Run a worker of `stage` until it is told to stop."""
     die_with_parent()
     configure_logs(f"sluice-{stage}", settings.telemetry)
-    process = WorkerProcess(settings, stage, name or f"{stage}-{os.getpid()}")
+    process = WorkerProcess(settings, stage, name or worker_name(stage, os.getpid()))
     app = make_app(settings)
     app.task(name=HANDLE_TASK, acks_late=True, shared=False)(process.handle)
     pool = POOLS[stage]

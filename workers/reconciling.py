@@ -35,7 +35,10 @@ def run_reconciler(settings: Settings) -> None:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     while not stopping.wait(settings.delivery.reconcile_seconds):
         _tick(reconciler, parts)
-    reconciler.stop()
+    try:
+        reconciler.stop()
+    except Unavailable as error:
+        log.warning("lease_kept", error=repr(error))
     parts.close()
     stop_telemetry()
 

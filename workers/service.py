@@ -12,7 +12,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from pydantic_core import PydanticSerializationError
+
 from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted, SubmittedDocument
+from contracts.base import Value
 from contracts.budget import Ceilings
 from contracts.document import Document, DocumentBatch, Provenance, document_id_for
 from contracts.errors import InvalidInput, NotFound, PolicyRefused
@@ -68,7 +71,7 @@ class Service:
             [Next(body)],
             owner=owner,
             idempotency_key=idempotency_key,
-            fingerprint=request.model_dump_json(exclude={"wait"}),
+            fingerprint=_encoded("request", request.model_copy(update={"wait": False})),
             query=request.query,
             deadline_at=body.deadline_at,
             limits=request.limits,
@@ -83,24 +86,24 @@ class Service:
             InvalidInput: a document that cannot be read, by its index.
             PolicyRefused: a URL is to be crawled while crawling is off.
         """
-        contents = [(i, d) for i, d in enumerate(request.documents) if d.text or d.html or d.data]
+        contents = [(i, d) for i, d in enumerate(request.documents) if _has_content(d)]
         urls = [
             _usable_url(f"documents.{i}.url", d.url)
             for i, d in enumerate(request.documents)
-            if d.url and not (d.text or d.html or d.data)
+            if d.url and not _has_content(d)
         ]
+        if not urls and not any(d.text or d.html or d.data for _, d in contents):
+            raise InvalidInput("documents", "every document is empty", "give text, html or data that is not empty")
         now = datetime.now(UTC)
         documents = [_document(index, submitted, now) for index, submitted in contents]
         events = [*self.submissions(documents), *self._crawls(urls, request.limits)]
-        if not events:
-            raise InvalidInput("documents", "every document is empty", "give text, html or data that is not empty")
         return self._accept(
             "documents",
             request.corpus,
             events,
             owner=owner,
             idempotency_key=idempotency_key,
-            fingerprint=request.model_dump_json(),
+            fingerprint=_encoded("documents", request),
             limits=request.limits,
         )
 
@@ -209,8 +212,16 @@ class Service:
         return list(crawl_directives(urls, reach.max_pages, reach))
 
     def _submission(self, batch: Sequence[Document]) -> Next:
-        raw = DocumentBatch(documents=tuple(batch)).model_dump_json().encode()
-        return Next(DocumentsSubmitted(documents=self._parts.blobs.put(raw), document_count=len(batch)))
+        raw = _encoded("documents", DocumentBatch(documents=tuple(batch)))
+        return Next(DocumentsSubmitted(documents=self._parts.blobs.put(raw.encode()), document_count=len(batch)))
+
+
+def _encoded(field: str, value: Value) -> str:
+    """The JSON of what was handed in; half a surrogate pair, which Python's own JSON lets in, has none."""
+    try:
+        return value.model_dump_json()
+    except PydanticSerializationError as error:
+        raise InvalidInput(field, f"holds what is not Unicode: {error}", "send valid UTF-8") from error
 
 
 def _usable_url(field: str, url: str) -> str:
@@ -222,6 +233,11 @@ def _usable_url(field: str, url: str) -> str:
 
 def _usable_seed(index: int, url: str) -> str:
     return _usable_url(f"seeds.{index}", url)
+
+
+def _has_content(submitted: SubmittedDocument) -> bool:
+    """Whether content was handed in, be it empty: then it is the document, and its URL is not crawled."""
+    return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
 
 
 def _document(index: int, submitted: SubmittedDocument, now: datetime) -> Document:

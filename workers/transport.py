@@ -18,7 +18,7 @@ from typing import cast
 import redis
 import structlog
 from celery import Celery
-from kombu.exceptions import OperationalError
+from kombu.exceptions import KombuError
 
 from contracts.base import Value
 from contracts.errors import Unavailable
@@ -41,10 +41,14 @@ log = structlog.get_logger(__name__)
 
 LONGEST_BLOCK_SECONDS = 4.0
 """Below the socket's own time limit, so that an empty wait is not taken for a dead broker."""
+PUBLISHERS = 10
+"""Threads of a process that publish at once: as many as kombu keeps connections, for which it waits without limit."""
+PUBLISHER_WAIT_SECONDS = 5.0
+"""How long the next one waits for its turn, when all are busy with a broker that does not answer."""
 SHORT_BLOCK_SECONDS = 1.0
 """How long a thread that serves waits at a time, and so how long it may take to notice that it should stop."""
 
-BROKER_ERRORS = (OperationalError, redis.RedisError, ConnectionError, TimeoutError, OSError)
+BROKER_ERRORS = (KombuError, redis.RedisError, ConnectionError, TimeoutError, OSError)
 
 
 class ReadRequest(Value):
@@ -62,6 +66,7 @@ class Transport:
     def __init__(self, settings: Settings, app: Celery | None = None) -> None:
         self._instance = settings.instance
         self._app = app or make_app(settings)
+        self._publishers = threading.BoundedSemaphore(PUBLISHERS)
         self._redis = redis.Redis.from_url(
             settings.broker_location, socket_timeout=5, socket_connect_timeout=2, health_check_interval=10
         )
@@ -76,13 +81,21 @@ class Transport:
         self.publish(events)
 
     def publish(self, events: Iterable[Event]) -> int:
-        """Put the events that have a queue on it. Returns how many went; the reconciler sends the rest later."""
+        """Put the events that have a queue on it; how many the broker took. The reconciler sends the rest later.
+
+        A broker that has lost its bindings takes messages and drops them: only `queued_event_ids` knows.
+        """
         sent = 0
         directed = [event for event in events if event.queue]
         if not directed:
             return sent
+        if not self._publishers.acquire(timeout=PUBLISHER_WAIT_SECONDS):
+            log.warning(
+                "publish_failed", sent=sent, unsent=len(directed), error="the broker keeps every publisher busy"
+            )
+            return sent
         try:
-            with self._app.producer_pool.acquire(block=True, timeout=5) as producer:
+            with self._app.producer_pool.acquire(block=True) as producer:
                 for event in directed:
                     self._app.send_task(
                         HANDLE_TASK,
@@ -96,6 +109,8 @@ class Transport:
                     sent += 1
         except BROKER_ERRORS as error:
             log.warning("publish_failed", sent=sent, unsent=len(directed) - sent, error=repr(error))
+        finally:
+            self._publishers.release()
         return sent
 
     def announce(self, events: Sequence[Event]) -> None:

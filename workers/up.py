@@ -1,7 +1,8 @@
 """`sluice up`: every process of one instance on one machine, kept alive.
 
 A process that dies is started again, after a pause that doubles with every quick death. The claims
-of a dead worker are handed back at once, so its events need not wait for their leases to run out.
+of a dead worker are handed back at once, so its events need not wait for their leases to run out. So
+are those of a worker that could not finish its work in time when everything stops; that is no death.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from workers.api_keys import ApiKeys, check_exposure
 from workers.app import POOLS, pool_size
 from workers.broker import broker_command, prepare_broker
 from workers.ledger import Ledger
-from workers.life import tied_to_parent
+from workers.life import tied_to_parent, worker_name
 from workers.settings import Settings, environment_of
 from workers.transport import BROKER_ERRORS, Transport
 
@@ -110,15 +112,15 @@ class Supervisor:
             prepare_broker(self.settings)
             self._start(self._add("broker", broker_command(self.settings)))
         deadline = time.monotonic() + BROKER_START_SECONDS
-        transport = Transport(self.settings)
-        while not self._stopping.wait(0.05):
-            try:
-                transport.ping()
-                transport.declare()
-                break
-            except BROKER_ERRORS as error:
-                if time.monotonic() > deadline:
-                    raise Unavailable(f"the broker does not answer: {error}") from error
+        with closing(Transport(self.settings)) as transport:
+            while not self._stopping.wait(0.05):
+                try:
+                    transport.ping()
+                    transport.declare()
+                    break
+                except BROKER_ERRORS as error:
+                    if time.monotonic() > deadline:
+                        raise Unavailable(f"the broker does not answer: {error}") from error
 
     def _start_everything(self) -> None:
         for stage in QUEUES:
@@ -145,7 +147,8 @@ class Supervisor:
             stdout=output,
             stderr=output,
             stdin=subprocess.DEVNULL,
-            preexec_fn=tied_to_parent() if child.name == "broker" else None,
+            preexec_fn=tied_to_parent(),
+            process_group=0,  # so that Ctrl-C reaches the supervisor alone, which stops the others in order
         )
         if output is not None:
             os.close(output)
@@ -181,14 +184,14 @@ class Supervisor:
         log.warning("process_died", name=child.name, pid=process.pid, status=process.returncode)
         forget_process(process.pid)
         if child.is_worker:
-            self._hand_back(f"{child.name.rsplit('-', 1)[0]}-{process.pid}")
+            self._hand_back(child, process.pid)
 
-    def _hand_back(self, worker: str) -> None:
+    def _hand_back(self, child: Child, process_id: int, *, died: bool = True) -> None:
+        worker = worker_name(child.name.rsplit("-", 1)[0], process_id)
         try:
-            ledger = Ledger(self.settings.ledger_location)
-            released = ledger.release(worker, max_deliveries=self.settings.delivery.max_deliveries)
-            ledger.close()
-            Transport(self.settings).publish(released)
+            with Ledger(self.settings.ledger_location) as ledger, closing(Transport(self.settings)) as transport:
+                released = ledger.release(worker, max_deliveries=self.settings.delivery.max_deliveries, died=died)
+                transport.publish(released)
         except (Unavailable, *BROKER_ERRORS) as error:
             log.warning("hand_back_failed", worker=worker, error=repr(error))
         else:
@@ -203,13 +206,15 @@ class Supervisor:
                     os.kill(child.pid, signal.SIGTERM)
             deadline = time.monotonic() + STOP_SECONDS
             for child in group:
-                _await_end(child, deadline)
+                killed = _await_end(child, deadline)
+                if killed and child.is_worker:
+                    self._hand_back(child, killed, died=False)
         (self.settings.data_dir / "processes.json").unlink(missing_ok=True)
 
     def _kill_everything(self) -> None:
         for child in self.children:
             if child.pid:
-                os.kill(child.pid, signal.SIGKILL)
+                os.killpg(child.pid, signal.SIGKILL)
 
     def _write_process_table(self) -> None:
         table = {child.name: child.pid for child in self.children if child.pid}
@@ -239,12 +244,15 @@ def _sluice(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "workers.cli", *arguments]
 
 
-def _await_end(child: Child, deadline: float) -> None:
+def _await_end(child: Child, deadline: float) -> int | None:
+    """Wait for the child's end; the id of its process where that, with all it had forked, had to be killed."""
     if child.process is None:
-        return
+        return None
     try:
         child.process.wait(timeout=max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         log.warning("process_killed", name=child.name, pid=child.process.pid)
-        child.process.kill()
+        os.killpg(child.process.pid, signal.SIGKILL)
         child.process.wait()
+        return child.process.pid
+    return None

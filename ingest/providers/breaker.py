@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pybreaker
 
 from contracts.errors import Unavailable
-from ingest.providers.provider import SearchAnswer, SearchProvider, SearchQuery
+from ingest.providers.provider import LeftAlone, SearchAnswer, SearchProvider, SearchQuery
 
 
 class Breaking:
@@ -40,7 +40,7 @@ class Breaking:
         return str(self._breaker.current_state) == pybreaker.STATE_OPEN
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Raises Unavailable without asking while the provider is left alone."""
+        """See `SearchProvider`. Raises LeftAlone without asking while the provider is left alone."""
         self._refuse_while_open()
         try:
             answer = self._provider.search(query)
@@ -57,7 +57,7 @@ class Breaking:
         try:
             self._breaker.call(lambda: None)
         except pybreaker.CircuitBreakerError as error:
-            raise Unavailable(f"{self.name} failed several times in a row and is left alone for a while") from error
+            raise LeftAlone(f"{self.name} failed several times in a row and is left alone for a while") from error
 
     def _record(self, outcome: Callable[..., None], *arguments: Unavailable) -> None:
         """Tell the breaker how a call ended. It locks while it calls, so no search is run inside it."""

@@ -101,6 +101,10 @@ class SearchAnswer:
     cost_usd: float
 
 
+class LeftAlone(Unavailable):
+    """The provider was not asked, as it kept failing: this costs neither money nor quota."""
+
+
 class SearchProvider(Protocol):
     """A web search."""
 
@@ -139,7 +143,7 @@ def read_json(answer: Fetched, provider: str, now: datetime) -> Any:
         raise Unavailable(f"{provider} answers {answer.status}")
     try:
         body = json.loads(answer.body)
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no text, or brackets without end
         kind = answer.media_type or "something"
         raise Unavailable(f"{provider} answers with {kind} that is not JSON") from error
     if not isinstance(body, dict):

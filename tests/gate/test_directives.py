@@ -70,6 +70,13 @@ def test_a_full_loop_never_gives_out_more_pages_than_the_run_has(searches: int, 
         assert given_out > 0
 
 
+def test_a_day_with_few_pages_left_gives_out_those_and_no_more() -> None:
+    plan = decided(Plan.FULL_LOOP, searches=("q",), seeds=("http://example.com/",))
+    few = plan.model_copy(update={"budget": plan.budget.model_copy(update={"day_pages_left": 3})})
+    given_out = [one.reserve.pages for one in directives(GateRequested(query="q"), few, REACH) if one.reserve]
+    assert sum(given_out) == 3
+
+
 def test_shares_add_up() -> None:
     assert shares(8, 3) == [3, 3, 2]
     assert shares(0, 2) == [0, 0]

@@ -130,3 +130,21 @@ def test_bytes_that_are_no_record_are_refused() -> None:
         decode_record(Kind.UPSERT, b"\x01\x00")
     with pytest.raises(Corrupted):
         decode_record(9, b"")
+
+
+def test_a_segment_that_cannot_be_begun_leaves_the_old_one_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path, segment_bytes=1)
+    journal.append([(Kind.REMOVAL, b"a")])
+
+    def refuse(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("index.journal.fsync_path", refuse)
+        with pytest.raises(Unavailable):
+            journal.append([(Kind.REMOVAL, b"b")])
+    assert journal.append([(Kind.REMOVAL, b"b")]) == 2
+    journal.close()
+    assert [frame.payload for frame in read_journal(tmp_path)] == [b"a", b"b"]

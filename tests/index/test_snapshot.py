@@ -10,8 +10,19 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import Corrupted, InvalidInput, NotFound
+from index.layout import CorpusLayout
+from index.manifest import load_manifest
 from index.settings import IndexSettings
-from index.snapshot import list_generations, rollback, verify
+from index.snapshot import (
+    VerifiedFiles,
+    collect,
+    current_name,
+    generation_names,
+    list_generations,
+    rollback,
+    verify,
+    verify_files,
+)
 from index.writer import IndexWriter
 
 
@@ -67,3 +78,35 @@ def test_no_more_than_the_wanted_generations_are_kept(tmp_path: Path, make) -> N
     assert [info.is_current for info in infos] == [True, False]
     assert infos[0].size_bytes > 0
     assert not list((tmp_path / "c/generations").glob(".*"))
+
+
+def test_a_generation_published_while_others_are_collected_stays(tmp_path: Path, make, monkeypatch) -> None:
+    layout = CorpusLayout(tmp_path, "default")
+    with IndexWriter(tmp_path, "default", IndexSettings(keep_generations=9)) as writer:
+        for number in range(3):
+            writer.append(*make.batch([make.document(f"d{number}", "some text")]))
+            writer.publish()
+        looks = []
+
+        def look(at: CorpusLayout) -> list[str]:
+            looks.append(generation_names(at))
+            if len(looks) == 1:
+                writer.append(*make.batch([make.document("late", "some text")]))
+                writer.publish()
+            return looks[0] if len(looks) == 1 else generation_names(at)
+
+        monkeypatch.setattr("index.snapshot.generation_names", look)
+        collect(layout, keep=1)
+        monkeypatch.undo()
+        assert current_name(layout) in generation_names(layout)
+
+
+def test_the_memory_of_verified_files_does_not_grow_with_generations(tmp_path: Path, make) -> None:
+    layout, verified = CorpusLayout(tmp_path, "default"), VerifiedFiles()
+    with IndexWriter(tmp_path, "default", IndexSettings()) as writer:
+        for number in range(5):
+            writer.append(*make.batch([make.document(f"d{number}", "some text")]))
+            folder = layout.generations / writer.publish().name
+            manifest = load_manifest(folder)
+            verify_files(folder, manifest, verified)
+            assert len(verified) <= len(manifest.files)

@@ -249,3 +249,12 @@ def test_a_journal_that_lost_what_a_generation_covers_is_not_continued(tmp_path:
     segment.write_bytes(b"")
     with pytest.raises(Corrupted, match="backup"):
         IndexWriter(tmp_path, "c", SETTINGS)
+
+
+def test_an_older_fetch_that_comes_late_does_not_bring_its_version_back(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "default", IndexSettings()) as writer:
+        older = make.document("a", "old text", age=timedelta(minutes=5))
+        writer.append(*make.batch([older]))
+        covered = writer.append(*make.batch([make.document("a", "new text")]))
+        assert writer.append(*make.batch([older])) == covered
+        assert writer.journal_offset == covered

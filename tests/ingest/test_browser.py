@@ -6,6 +6,7 @@ import base64
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -41,6 +42,19 @@ PAGES = {
 }
 
 
+WEBRTC = """<p>calling</p><script>
+const call = new RTCPeerConnection({ iceServers: [{ urls: "STUN" }] });
+call.createDataChannel("x");
+call.onicegatheringstatechange = () => {
+  if (call.iceGatheringState === "complete") document.body.append("gathering " + "ended");
+};
+call.createOffer().then(offer => call.setLocalDescription(offer));
+const ticking = setInterval(() => document.body.append("."), 50);
+setTimeout(() => clearInterval(ticking), 1500);
+</script>"""
+"""Asks a STUN server for its own address; ticks so that it is given the time."""
+
+
 class Site(BaseHTTPRequestHandler):
     """A small site; `/facts` is slow, `/file` is a download."""
 
@@ -53,6 +67,11 @@ class Site(BaseHTTPRequestHandler):
         elif self.path == "/old":
             self.send_response(302)
             self.send_header("Location", "/plain")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif self.path == "/locked":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="members"')
             self.send_header("Content-Length", "0")
             self.end_headers()
         elif self.path in PAGES:
@@ -92,7 +111,7 @@ class Proxy(BaseHTTPRequestHandler):
         body = response.read()
         self.send_response(response.status)
         for name, value in response.getheaders():
-            if name.lower() in {"content-type", "content-length", "location"}:
+            if name.lower() in {"content-type", "content-length", "location", "www-authenticate"}:
                 self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -171,6 +190,17 @@ def test_the_browser_asks_for_nothing_but_the_page(world: World) -> None:
     assert {urlsplit(url).netloc for url in world.asked} == {urlsplit(world.origin).netloc}
 
 
+def test_webrtc_sends_nothing_past_the_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        stun = f"stun:127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setitem(PAGES, "/stun", WEBRTC.replace("STUN", stun))
+        assert "gathering ended" in world.render("/stun").html
+        listener.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            listener.recv(1_000)
+
+
 def test_renderers_are_confined_and_nothing_of_the_browser_runs_as_root(world: World) -> None:
     world.browser.assert_sandboxed()
     members = family(_chromium_under_test(world.browser))
@@ -228,6 +258,11 @@ def test_a_page_that_breaks_the_built_ins_is_read_all_the_same(world: World) -> 
 
 def test_a_missing_page_keeps_its_status(world: World) -> None:
     assert world.render("/nowhere").status == 404
+
+
+def test_a_page_behind_a_password_is_refused_as_one(world: World) -> None:
+    with pytest.raises(PolicyRefused, match="password"):
+        world.render("/locked")
 
 
 def test_html_beyond_the_limit_is_refused(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -206,3 +207,26 @@ def test_real_abstracts_are_chunked_within_the_limits_and_in_time() -> None:
     for document in found:
         assert all(count_tokens(text, tokenizer()) <= DEFAULTS.window_tokens for text in document.embedding_texts())
     assert milliseconds < 6  # 0.8 on an idle core; the margin is for a busy one
+
+
+def test_the_charset_that_the_server_declared_is_used() -> None:
+    russian = "<p>Добрый день, это русский текст.</p>"
+    data = base64.b64encode(russian.encode("windows-1251"))
+    document = Document.model_validate(
+        {"id": "d", "media_type": "text/html; charset=windows-1251", "data": data, "provenance": SOURCE}
+    )
+    assert chunk_document(document, DEFAULTS, tokenizer()).chunks[0].text == "Добрый день, это русский текст."
+
+
+def test_control_characters_in_a_page_are_dropped_and_not_its_end() -> None:
+    page = "<h1>Title</h1><div class='heading'>a\x01b&#2;c</div><dl><dt id='x'>t\x0bt</dt><dd>d</dd></dl>\x1ftail"
+    (chunk,) = chunked(page, "text/html").chunks
+    assert "abc" in chunk.text
+    assert "tail" in chunk.text
+
+
+def test_hostile_nesting_is_split_in_time() -> None:
+    nested = "".join(f"{' ' * depth}- x\n" for depth in range(600))
+    started = process_time()
+    assert len(chunked(nested).chunks) > 1
+    assert process_time() - started < 2

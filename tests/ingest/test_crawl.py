@@ -58,7 +58,8 @@ class ShowingBrowser:
         self.asked.append({"url": url, **options})
         if "download" in self.answer:
             raise InvalidInput("url", "leads to a download")
-        return Shown(self.html, self.answer.get("final_url", url), headers=self.answer.get("headers", {}))
+        answer = {name: value for name, value in self.answer.items() if name in {"status", "headers"}}
+        return Shown(self.html, self.answer.get("final_url", url), **answer)
 
 
 MakeCrawler = Callable[..., Crawler]
@@ -125,6 +126,14 @@ def test_without_a_browser_the_shell_is_kept_with_what_it_lacks(site: Any, make_
     assert page.render_reason
     with pytest.raises(PolicyRefused, match="render"):
         make_crawler(None).crawl(CrawlDirected(url=site.url("/app"), render="always"))
+
+
+def test_a_browser_that_was_sent_inside_is_a_matter_of_egress(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/", SHELL)
+    browser = ShowingBrowser("refused", status=403, headers={"X-Sluice-Refused": "address"})
+    with pytest.raises(PolicyRefused, match="address") as caught:
+        make_crawler(browser=browser).crawl(CrawlDirected(url=site.url()))
+    assert caught.value.rule == "egress"
 
 
 def test_a_download_is_left_to_http(site: Any, make_crawler: MakeCrawler) -> None:

@@ -120,6 +120,10 @@ class TestRules:
             assert refusal.rule == "domain"
         assert rules.check_host("notbad.example", 80) is None
 
+    def test_domains_may_be_listed_as_they_are_read(self) -> None:
+        rules = EgressRules(EgressSettings(deny_domains=("Bücher.example",)))
+        assert rules.check_host("www.xn--bcher-kva.example", 443) is not None
+
     def test_a_list_of_allowed_domains_closes_all_others(self) -> None:
         rules = EgressRules(EgressSettings(allow_domains=("python.org",)))
         assert rules.check_host("docs.python.org", 443) is None
@@ -391,6 +395,50 @@ class TestLimits:
             held.sendall(f"CONNECT {site.address} HTTP/1.1\r\nProxy-Authorization: Basic {secret}\r\n\r\n".encode())
             assert b" 200 " in held.recv(1_000)
             assert b" 503 " in ask(proxy, f"CONNECT {site.address} HTTP/1.1\r\n{{auth}}\r\n")
+
+    def test_announcements_without_end_are_cut(self, site: Any, proxy: EgressProxy) -> None:
+        def announcing(handler: Any) -> None:
+            while True:
+                handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: <" + b"x" * 30_000 + b">\r\n\r\n")
+
+        site.call("/", announcing)
+        with contextlib.suppress(ConnectionResetError):
+            assert len(ask(proxy, f"GET {site.url()} HTTP/1.1\r\n{{auth}}\r\n")) < 1_000_000
+
+    def test_a_length_beyond_all_measure_is_no_http(self, site: Any, proxy: EgressProxy) -> None:
+        site.call(
+            "/", lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\n" % (b"9" * 5_000))
+        )
+        assert b" 502 Failed" in ask(proxy, f"GET {site.url()} HTTP/1.1\r\n{{auth}}\r\n")
+
+    def test_a_name_that_no_name_server_could_hold_is_not_found(self, proxy: EgressProxy) -> None:
+        assert b" 502 Failed name not found" in ask(proxy, f"CONNECT {'a' * 70}.example:443 HTTP/1.1\r\n{{auth}}\r\n")
+
+    def test_silent_name_servers_hold_up_neither_other_names_nor_the_end(
+        self, site: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answered, real = threading.Event(), socket.getaddrinfo
+
+        def getaddrinfo(host: str, *arguments: Any, **options: Any) -> Any:
+            if host == "slow.example":
+                answered.wait(20)
+            return real("127.0.0.1" if host == "quick.example" else host, *arguments, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        quick = f"quick.example:{site.port}"
+        started = time.monotonic()
+        with EgressProxy(EgressSettings(allow=(quick,), connect_timeout_seconds=1.0)) as proxy:
+            slow = [
+                threading.Thread(target=ask, args=(proxy, "CONNECT slow.example:443 HTTP/1.1\r\n{auth}\r\n"))
+                for _ in range(40)
+            ]
+            for thread in slow:
+                thread.start()
+            assert b" 404 " in ask(proxy, f"GET http://{quick}/ HTTP/1.1\r\n{{auth}}\r\n")
+            for thread in slow:
+                thread.join()
+        answered.set()
+        assert time.monotonic() - started < 10
 
 
 class TestLife:

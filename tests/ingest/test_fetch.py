@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import ssl
+import threading
 import time
 from typing import Any
 
@@ -180,3 +181,33 @@ def test_addresses_are_not_logged(site: Any, fetcher: Fetcher, caplog: pytest.Lo
     with caplog.at_level(logging.DEBUG):
         fetcher.exchange(site.url("/?api_key=hunter2"), limits=LIMITS)
     assert "hunter2" not in caplog.text
+
+
+def test_waiting_for_a_turn_takes_nothing_of_the_sites_time(site: Any, fetcher: Fetcher) -> None:
+    site.html("/", "<p>here")
+    limits = FetchLimits(timeout_seconds=0.5)
+    answer = fetcher.fetch(site.url(), limits=limits, approach=lambda url: threading.Event().wait(0.7) and None)
+    assert isinstance(answer, Fetched)
+    assert answer.status == 200
+
+
+def test_redirects_share_one_time_limit(site: Any, fetcher: Fetcher) -> None:
+    def slow(handler: Any) -> None:
+        threading.Event().wait(0.3)
+        handler.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n")
+
+    site.call("/", slow)
+    site.call("/again", slow)
+    with pytest.raises(TimedOut):
+        fetcher.fetch(site.url(), limits=FetchLimits(timeout_seconds=0.8))
+    assert len(site.asked) < 5
+
+
+@pytest.mark.parametrize("host", ["xn--n3h.example", "xn--i-7iq.ws"])
+def test_names_that_libraries_frown_upon_are_asked_for_like_others(site: Any, host: str) -> None:
+    async def ours(name: str, port: int) -> tuple[str, ...]:
+        return ("127.0.0.1",)
+
+    with EgressProxy(EgressSettings(allow=(f"{host}:{site.port}",)), resolver=ours) as proxy:
+        page = fetch(Fetcher(proxy.url, user_agent="TestBot"), f"http://{host}:{site.port}/")
+    assert (page.status, site.asked[0].headers["host"]) == (404, f"{host}:{site.port}")

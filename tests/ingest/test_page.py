@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ingest.page import header_directives, needs_browser, read_page
@@ -89,3 +91,20 @@ def test_the_header_speaks_to_all_robots_or_to_one(header: str | None, directive
 def test_the_declared_encoding_of_a_text_does_not_confuse_the_parser() -> None:
     facts = read_page("<?xml version='1.0' encoding='utf-16'?><html><a href='/é'>x</a></html>", URL, "SluiceBot")
     assert facts.links == ("https://docs.example.com/%C3%A9",)
+
+
+@pytest.mark.parametrize("content", ["0" + " " * 50_000 + "x\ny", "9" * 50_000 + ";url=/next"])
+def test_a_refresh_that_is_made_to_hang_us_does_not(content: str) -> None:
+    started = time.monotonic()
+    read_page(f"<meta http-equiv=refresh content='{content}'>", URL, "SluiceBot")
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "content", ["0; url=/next", " 5 ,URL = '/next' ", '0.5;url="/next"', "3;/next", "1 /next", "0;url=/next\n "]
+)
+def test_a_refresh_is_a_link(content: str) -> None:
+    escaped = content.replace('"', "&quot;")
+    assert read_page(f'<meta http-equiv=refresh content="{escaped}">', URL, "SluiceBot").links == (
+        "https://docs.example.com/next",
+    )

@@ -96,3 +96,13 @@ def test_a_broker_that_is_gone_is_named() -> None:
         rate.wait_turn("example.com")
     with pytest.raises(Unavailable, match=r"example\.com"):
         rate.wait_turn("example.com")
+
+
+def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.rate.BROKER_TIMEOUT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        rate = HostRate(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        started = time.monotonic()
+        with pytest.raises(Unavailable):
+            rate.wait_turn("example.com")
+    assert time.monotonic() - started < 15

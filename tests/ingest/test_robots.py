@@ -89,6 +89,13 @@ def test_redirects_are_followed_and_too_many_count_as_a_missing_file(site: Any, 
     assert not allowed(robots, site.url("/"))  # still cached
 
 
+def test_a_redirect_to_no_web_address_allows_nothing(site: Any, robots: RobotsCache) -> None:
+    site.put("/robots.txt", b"", 302, Location="ftp://example.com/robots.txt")
+    with pytest.raises(PolicyRefused) as caught:
+        robots.check(site.url("/page"))
+    assert caught.value.rule == "robots_unreachable"
+
+
 def test_an_endless_redirect_allows_everything(site: Any, robots: RobotsCache) -> None:
     site.put("/robots.txt", status=301, Location="/robots.txt")
     assert allowed(robots, site.url("/"))

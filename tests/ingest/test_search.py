@@ -115,6 +115,10 @@ TAVILY = {
 }
 
 
+class Verbatim(str):
+    """JSON, or what should be, as it is sent."""
+
+
 def clock() -> datetime:
     return NOW
 
@@ -129,7 +133,8 @@ def asked(site: Any) -> dict[str, str]:
 
 
 def put_json(site: Any, path: str, body: object, status: int = 200) -> None:
-    site.put(path, json.dumps(body), status, Content_Type="application/json")
+    text = body if isinstance(body, Verbatim) else json.dumps(body)
+    site.put(path, text, status, Content_Type="application/json")
 
 
 PATHS = {"searxng": "/search", "brave": "/res/v1/web/search", "serpapi": "/search.json", "tavily": "/search"}
@@ -172,6 +177,7 @@ class TestEveryHttpProvider:
             (432, {"detail": {"error": "plan limit"}}, Unavailable),
             (500, {}, Unavailable),
             (200, ["a", "list"], Unavailable),
+            (200, Verbatim("[" * 200_000), Unavailable),
         ],
     )
     def test_its_failures_are_failures(
@@ -425,6 +431,20 @@ class TestFailOver:
             run(SearchDirected(query="q", max_usd=0.01), first, second)
         assert second.calls == 0
 
+    def test_what_failed_calls_cost_is_part_of_the_price(self) -> None:
+        first, second = Scripted("one", Unavailable("down"), 0.004), Scripted("two", [], 0.005)
+        assert run(SearchDirected(query="q", max_usd=0.01), first, second).cost_usd == pytest.approx(0.009)
+
+    def test_a_provider_that_is_left_alone_costs_neither_money_nor_quota(self) -> None:
+        quota, spare = InMemoryQuota(), Scripted("two", [], 0.008)
+        guarded: Any = Breaking(Scripted("one", Unavailable("down"), 0.008), failures=1, reset_seconds=60)
+        with pytest.raises(Unavailable):
+            guarded.search(question())
+        for _ in range(3):
+            completed = run(SearchDirected(query="q", max_usd=0.01), guarded, spare, quota=quota, quota_per_day=3)
+            assert (completed.provider, completed.cost_usd) == ("two", 0.008)
+        assert quota.take("one", NOW.date(), 1)
+
     def test_a_used_up_quota_passes_to_the_next(self) -> None:
         quota, first, second = InMemoryQuota(), Scripted("one", []), Scripted("two", [])
         names = [run(SearchDirected(query="q"), first, second, quota=quota, quota_per_day=2).provider for _ in range(4)]
@@ -513,6 +533,9 @@ def test_a_quota_counts_per_provider_and_day(quota: Quota) -> None:
     assert quota.take("two", today, 2)
     assert quota.take("one", tomorrow, 2)
     assert not quota.take("three", tomorrow, 0)
+    quota.give_back("one", tomorrow)
+    quota.give_back("one", tomorrow)
+    assert [quota.take("one", tomorrow, 1) for _ in range(2)] == [True, False]
 
 
 class TestBuild:

@@ -18,9 +18,10 @@ from workers.api_keys import ApiKeys, is_loopback
 from workers.keys_table import KeyRecord
 from workers.settings import Settings
 
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "testserver"})
-
 _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys create`")
+
+
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,8 @@ class Caller:
 OWN_MACHINE = Caller("local", "operator", None)
 
 
-async def caller_of(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
-) -> Caller:
-    """The caller of a request.
+def caller_of(request: Request, credentials: Credentials = None) -> Caller:
+    """The caller of a request. It may read the ledger, so it is no coroutine: a slow ledger must not stop the others.
 
     Raises:
         HTTPException: 401 when a key is needed and none, or an unknown one, is given.
@@ -65,8 +64,8 @@ async def caller_of(
     """
     settings: Settings = request.app.state.settings
     keys: ApiKeys = request.app.state.api_keys
-    if is_loopback(settings.http_host) and (request.url.hostname or "") not in LOCAL_NAMES:
-        raise Forbidden(f"Host {request.url.hostname!r} is not this machine")
+    if is_loopback(settings.http_host) and not is_loopback(_host_of(request)):
+        raise Forbidden("the Host header does not name this machine")
     if credentials:
         key = keys.find(credentials.credentials)
         if key is None:
@@ -77,6 +76,15 @@ async def caller_of(
     return OWN_MACHINE
 
 
+def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
+    """The caller, where it is one that may see every corpus; None for everybody else, who is not refused."""
+    try:
+        caller = caller_of(request, credentials)
+    except (HTTPException, Forbidden):
+        return None
+    return caller if caller.corpora is None else None
+
+
 async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
     """The caller, who has to be an operator."""
     caller.may_operate()
@@ -85,10 +93,18 @@ async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
 
 AnyCaller = Annotated[Caller, Depends(caller_of)]
 Operator = Annotated[Caller, Depends(operator_of)]
+WholeCaller = Annotated[Caller | None, Depends(whole_caller_of)]
 
 
 def _caller(key: KeyRecord) -> Caller:
     return Caller(key.id, key.role, frozenset(key.corpora) or None)
+
+
+def _host_of(request: Request) -> str:
+    try:
+        return request.url.hostname or ""
+    except ValueError:  # the header is no host at all
+        return ""
 
 
 def _unauthorized(message: str) -> HTTPException:

@@ -22,6 +22,7 @@ from workers.life import die_with_parent
 from workers.parts import Parts
 from workers.service import Service
 from workers.settings import Settings
+from workers.up import require_free_port
 
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 
@@ -54,6 +55,7 @@ def make_api(settings: Settings) -> FastAPI:
         version=version("sluice"),
         description=DESCRIPTION,
         lifespan=lifespan,
+        redirect_slashes=False,
         max_body_size=settings.max_request_bytes,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
@@ -68,9 +70,10 @@ def serve(settings: Settings) -> None:
     """Serve until told to stop.
 
     Raises:
-        InvalidSetting: the interface could be reached from outside without a key.
+        InvalidSetting: the interface could be reached from outside without a key, or its port is taken.
     """
     die_with_parent()
+    require_free_port(settings.http_host, settings.http_port)
     with Ledger(settings.ledger_location) as ledger:
         check_exposure(settings, ApiKeys(ledger))
     uvicorn.run(
@@ -95,17 +98,24 @@ class Measured:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, measured = time.perf_counter(), False
+
+        def measure(status: int) -> None:
+            nonlocal measured
+            if measured:
+                return
+            measured = True
+            labels = (getattr(scope.get("route"), "path", "unmatched"), scope["method"], str(status))
+            metrics.HTTP_REQUESTS.labels(*labels).inc()
+            metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(time.perf_counter() - started)
 
         async def observed(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                measure(message["status"])
             await send(message)
 
         try:
             await self._app(scope, receive, observed)
-        finally:
-            labels = (getattr(scope.get("route"), "path", "unmatched"), scope["method"], str(status))
-            metrics.HTTP_REQUESTS.labels(*labels).inc()
-            metrics.HTTP_REQUEST_SECONDS.labels(*labels).observe(time.perf_counter() - started)
+        except Exception:
+            measure(500)
+            raise

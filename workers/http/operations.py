@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request, Response
 
-from contracts.api import Health
+from contracts.api import Health, Problem
 from otel.metrics import CONTENT_TYPE, render_metrics
 from workers.health import check_health
-from workers.http.access import Operator
-from workers.http.problems import problem_responses
+from workers.http.access import Operator, WholeCaller
+from workers.http.problems import MEANINGS, problem_responses_of_stream
 
 router = APIRouter(tags=["operations"])
 
+HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
+    500: {"model": Problem, "description": MEANINGS[500]},
+    503: {"model": Health, "description": "A part is not well"},
+}
 
-@router.get("/healthz", responses={503: {"model": Health, "description": "A part is not well"}}, summary="Is it well?")
-def healthz(request: Request, response: Response) -> Health:
-    """Broker, ledger, embedder and snapshots, each with what was measured."""
+
+@router.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
+def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
+    """Broker, ledger, workers, embedder and snapshots; what was measured is for whoever may see every corpus."""
     health = check_health(request.app.state.parts)
     response.status_code = 200 if health.ok else 503
-    return health
+    return health if caller else health.without_facts()
 
 
 @router.get(
-    "/metrics", responses=problem_responses(), response_class=Response, summary="Prometheus metrics of all processes"
+    "/metrics",
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problem_responses_of_stream()},
+    response_class=Response,
+    summary="Prometheus metrics of all processes",
 )
 def metrics(_caller: Operator) -> Response:
     """Prometheus text format 0.0.4."""

@@ -38,14 +38,28 @@ MEANINGS = {
     413: "The request is larger than max_request_bytes",
     422: "A field is wrong: the problem names it",
     429: "A ceiling is reached: come back after Retry-After",
+    500: "A defect, or damaged data: the log has its trace",
     503: "A part that is needed does not answer",
     504: "It took longer than its limit",
 }
 
+ALWAYS = (401, 403, 422, 500)
+UNREADABLE_BODY = 400
+"""FastAPI's own status for bytes that are no UTF-8, or nested too deep; ours for every body that is no JSON is 422."""
+
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route, for its OpenAPI description."""
-    return {status: {"model": Problem, "description": MEANINGS[status]} for status in sorted({401, 403, *statuses})}
+    """The error responses of a route, for its OpenAPI description. Any route may meet `ALWAYS`."""
+    return {status: {"model": Problem, "description": MEANINGS[status]} for status in sorted({*ALWAYS, *statuses})}
+
+
+def problem_responses_of_stream(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error responses of a route whose good response is no JSON: its problems are JSON all the same."""
+    schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+    return {
+        status: {"description": told["description"], "content": {"application/json": {"schema": schema}}}
+        for status, told in problem_responses(*statuses).items()
+    }
 
 
 def install(app: FastAPI) -> None:
@@ -89,6 +103,8 @@ async def _from_validation(_request: Request, error: Exception) -> JSONResponse:
 
 async def _from_http(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+    if error.status_code == UNREADABLE_BODY:
+        return problem(422, Problem(code="invalid_input", message="not readable as JSON", field="body"))
     code = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 401: "unauthorized"}.get(error.status_code)
     body = Problem(code=code or "error", message=str(error.detail))
     return problem(error.status_code, body, dict(error.headers or {}))
@@ -96,7 +112,9 @@ async def _from_http(_request: Request, error: Exception) -> JSONResponse:
 
 async def _from_outage(_request: Request, error: Exception) -> JSONResponse:
     log.error("part_unavailable", error=repr(error))
-    return problem(503, Problem(code="unavailable", message="the broker does not answer"), {"Retry-After": "1"})
+    return problem(
+        503, Problem(code="unavailable", message="the broker or the disk does not answer"), {"Retry-After": "1"}
+    )
 
 
 async def _from_bug(_request: Request, error: Exception) -> JSONResponse:

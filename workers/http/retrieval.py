@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1", tags=["retrieval"])
 @router.post(
     "/query",
     response_model=Retrieval,
-    responses=problem_responses(404, 413, 422, 503, 504),
+    responses=problem_responses(404, 409, 413, 503, 504),
     summary="Search the corpus as it is",
 )
 def query(request: Request, body: Query, caller: AnyCaller) -> Response:

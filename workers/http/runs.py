@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
-from fastapi.responses import JSONResponse
-from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
 from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
 from contracts.errors import InvalidInput, NotFound
 from workers.http.access import AnyCaller, Caller
-from workers.http.problems import problem_responses
+from workers.http.problems import problem_responses, problem_responses_of_stream
 from workers.http.tracing import request_span
 from workers.http.waiting import Announcements, news_or_patience
 from workers.ledger import Ledger, RunSummary
@@ -27,11 +27,22 @@ ENDED = ("finished", "failed", "cancelled")
 GRACE_SECONDS = 5.0
 """How long past its deadline a waiting request is still held: the time an answer takes."""
 EVENTS_AT_ONCE = 200
+SIGN_OF_LIFE_SECONDS = 15.0
+"""A silent stream sends a comment this often: proxies and clients give up on silence, at 30 seconds or more."""
+UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_POSITION = re.compile(r"[0-9]{1,18}")
+"""A position in the ledger: what fits 64 bits."""
 
 IdempotencyKey = Annotated[
     str | None,
     Header(alias="Idempotency-Key", max_length=200, description="The same key and body never start a second run"),
 ]
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events (WHATWG HTML, section 9.2)."""
+
+    media_type = "text/event-stream"
 
 
 @router.post(
@@ -40,7 +51,7 @@ IdempotencyKey = Annotated[
     response_model=RunAccepted,
     responses={
         200: {"model": RunView, "description": "With `wait`: the run, finished"},
-        **problem_responses(409, 413, 422, 429, 503),
+        **problem_responses(409, 413, 429, 503),
     },
     summary="Ask: the gate decides how far to go",
 )
@@ -60,7 +71,7 @@ async def ask(
     return JSONResponse(accepted.model_dump(mode="json"), status_code=202)
 
 
-@router.get("/runs", responses=problem_responses(422, 503), summary="Recent runs, newest first")
+@router.get("/runs", responses=problem_responses(503), summary="Recent runs, newest first")
 def recent(
     request: Request,
     caller: AnyCaller,
@@ -70,8 +81,11 @@ def recent(
 ) -> list[RunSummary]:
     """Runs of the corpora that the caller may touch, in short."""
     ledger: Ledger = request.app.state.ledger
-    found = ledger.runs(limit=limit, corpus=corpus, status=status)
-    return [run for run in found if caller.corpora is None or run.corpus in caller.corpora]
+    if corpus is not None:
+        caller.may_touch(corpus)
+    wanted = [corpus] if corpus is not None or caller.corpora is None else sorted(caller.corpora)
+    found = [run for one in wanted for run in ledger.runs(limit=limit, corpus=one, status=status)]
+    return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
 
 
 @router.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
@@ -89,39 +103,39 @@ def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     return ledger.run(run_id)
 
 
-@router.get(
-    "/runs/{run_id}/events",
-    response_class=EventSourceResponse,
-    responses=problem_responses(404, 422, 503),
-    summary="The run's events, as they happen",
-)
-async def events(
+def position_behind(
     request: Request,
     run_id: str,
     caller: AnyCaller,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
-) -> AsyncIterator[ServerSentEvent]:
+) -> int:
+    """Where a stream of the run's events begins. Refuses before the stream does, so with a status.
+
+    Raises:
+        NotFound: there is no such run, or it is not the caller's to see.
+        InvalidInput: `Last-Event-ID` is no id that a stream has given.
+    """
+    _visible(request, run_id, caller)
+    return _sequence(last_event_id)
+
+
+@router.get(
+    "/runs/{run_id}/events",
+    response_class=EventStream,
+    responses={
+        200: {"content": {EventStream.media_type: {"schema": {"type": "string"}}}, "description": "The stream"},
+        **problem_responses_of_stream(404, 503),
+    },
+    summary="The run's events, as they happen",
+)
+async def events(request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)]) -> Response:
     """Server-sent events in order, from the beginning or from behind `Last-Event-ID`; ends with `RunFinished`."""
-    ledger: Ledger = request.app.state.ledger
-    announcements: Announcements = request.app.state.announcements
-    seen = _sequence(last_event_id)
-    await run_in_threadpool(_visible, request, run_id, caller)
-    with announcements.of(run_id) as news:
-        while True:
-            found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
-            for sequence, event in found:
-                seen = sequence
-                yield ServerSentEvent(data=event, event=event.kind, id=str(sequence))
-                if event.kind == "RunFinished":
-                    return
-            if not found and await run_in_threadpool(_ended, ledger, run_id):
-                return
-            if len(found) < EVENTS_AT_ONCE:
-                await news_or_patience(news)
+    state = request.app.state
+    return EventStream(_told(state.ledger, state.announcements, run_id, seen), headers=UNBUFFERED)
 
 
 @router.post(
-    "/feedback", status_code=202, responses=problem_responses(404, 422, 503), summary="What became of an answer"
+    "/feedback", status_code=202, responses=problem_responses(404, 413, 503), summary="What became of an answer"
 )
 def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
     """Record which chunks were used and how it went."""
@@ -129,6 +143,26 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
     service: Service = request.app.state.service
     service.give_feedback(body)
     return {"run_id": body.run_id, "status": "recorded"}
+
+
+async def _told(ledger: Ledger, announcements: Announcements, run_id: str, seen: int) -> AsyncIterator[bytes]:
+    told_at = time.monotonic()
+    with announcements.of(run_id) as news:
+        while True:
+            found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
+            for seen, event in found:
+                yield format_sse_event(data_str=event.model_dump_json(), event=event.kind, id=str(seen))
+                if event.kind == "RunFinished":
+                    return
+            if not found and await run_in_threadpool(_ended, ledger, run_id):
+                return
+            if found:
+                told_at = time.monotonic()
+            elif time.monotonic() - told_at > SIGN_OF_LIFE_SECONDS:
+                yield KEEPALIVE_COMMENT
+                told_at = time.monotonic()
+            if len(found) < EVENTS_AT_ONCE:
+                await news_or_patience(news)
 
 
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
@@ -140,7 +174,7 @@ async def _finished(request: Request, run_id: str, seconds: float) -> RunView | 
             if await run_in_threadpool(_ended, ledger, run_id):
                 return await run_in_threadpool(ledger.run, run_id)
             if await request.is_disconnected():
-                raise asyncio.CancelledError
+                return None
             await news_or_patience(news)
     return None
 
@@ -159,6 +193,6 @@ def _visible(request: Request, run_id: str, caller: Caller) -> RunView:
 def _sequence(last_event_id: str | None) -> int:
     if not last_event_id:
         return 0
-    if not last_event_id.isdecimal():
-        raise InvalidInput("Last-Event-ID", "not a number", "send back the id of the last event received")
+    if not _POSITION.fullmatch(last_event_id):
+        raise InvalidInput("Last-Event-ID", "no id of an event", "send back the id of the last event received")
     return int(last_event_id)

@@ -1,0 +1,34 @@
+"""A database that stays locked is said to be unavailable, to all that wait for it and in the same time."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import Unavailable
+from workers import database
+from workers.ledger import Ledger
+
+
+def test_writers_behind_a_foreign_lock_give_up_together_and_not_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_BUSY_TIMEOUT_SECONDS", 0.5)
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        other = sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+
+        def fails(_number: int) -> float:
+            started = time.monotonic()
+            with pytest.raises(Unavailable):
+                ledger.lease("any", "me", 1.0)
+            return time.monotonic() - started
+
+        with ThreadPoolExecutor(12) as writers:
+            assert max(writers.map(fails, range(12))) < 3
+        other.close()
+        assert ledger.lease("any", "me", 1.0)
