@@ -107,9 +107,8 @@ class Instance:
 
     def events(self, run_id: str) -> list[dict[str, Any]]:
         """Every event of a finished run, in order, from its stream."""
-        with self.http.stream("GET", f"/v1/runs/{run_id}/events") as response:
-            lines = [line for line in response.iter_lines() if line.startswith("data:")]
-        return [json.loads(line.removeprefix("data:")) for line in lines]
+        streamed = self.http.get(f"/v1/runs/{run_id}/events").text.split("\n")
+        return [json.loads(line.removeprefix("data:")) for line in streamed if line.startswith("data:")]
 
     def wait(self, run_id: str, timeout_seconds: float = 90) -> dict[str, Any]:
         """The run once it has ended."""

@@ -10,9 +10,9 @@ from contracts.base import CorpusName, Moment, Value
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap
-from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName, QueryText
+from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
 from contracts.index import Answer
-from contracts.retrieval import Filters
+from contracts.retrieval import Filters, QueryText
 
 
 class GateRequest(Value):

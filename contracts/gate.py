@@ -9,10 +9,8 @@ from pydantic import Field
 
 from contracts.base import Moment, Value
 from contracts.event import Body, Queue
-from contracts.retrieval import Filters
+from contracts.retrieval import Filters, QueryText
 
-MAX_QUERY_CHARACTERS = 8_000
-QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
 

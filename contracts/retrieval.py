@@ -10,6 +10,10 @@ from pydantic import Field
 from contracts.base import CorpusName, Moment, Value
 from contracts.document import Provenance, Scalar
 
+MAX_QUERY_CHARACTERS = 8_000
+QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+"""A question: not blank, not endless, and without the NUL that PostgreSQL's text cannot hold."""
+
 
 class Strategy(StrEnum):
     """Which arms find candidates."""
@@ -35,7 +39,7 @@ class Filters(Value):
 class Query(Value):
     """One search. `minimum_journal_offset` asks for a generation that covers it (read your writes)."""
 
-    query: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
+    query: QueryText
     corpus: CorpusName = "default"
     top_k: Annotated[int, Field(ge=1, le=200)] = 8
     strategy: Strategy = Strategy.HYBRID

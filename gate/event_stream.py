@@ -13,7 +13,6 @@ from contracts.event import Event, decode
 from contracts.index import RunFinished
 from gate.problem import error_of
 
-
 _LINE_END = re.compile("\r\n|\n|\r")
 
 
@@ -29,7 +28,8 @@ class Stream:
     """The events of one run, up to and with its `RunFinished`.
 
     Each connection names the last id received in `Last-Event-ID`. When a connection ends early and has
-    brought something, another is opened; when it has brought nothing, the stream gives up.
+    brought something, another is opened; when it has brought nothing, the stream gives up. A stream that is resumed
+    behind the last event of a finished run is empty.
 
     Iterating raises:
         Unavailable: the server went away, or ended the stream with nothing new and the run unfinished.
@@ -42,7 +42,7 @@ class Stream:
         self._last_id = after
 
     def __iter__(self) -> Iterator[Event]:
-        finished = False
+        finished, may_be_over = False, self._last_id is not None
         while not finished:
             brought = False
             try:
@@ -55,8 +55,11 @@ class Stream:
             except httpx.TransportError as error:
                 if not brought:
                     raise Unavailable(f"{self._path}: {error}") from error
+            if not brought and may_be_over:
+                return
             if not brought:
                 raise Unavailable(f"{self._path}: the stream ended before the run was finished")
+            may_be_over = False
 
     def _connection(self) -> Iterator[Event]:
         headers = {"Accept": "text/event-stream"}

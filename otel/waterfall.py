@@ -21,6 +21,9 @@ from otel.spans import RUN_ID, StoredSpan
 
 BAR_CELLS = 40
 
+SHOWN_CHARACTERS = 200
+"""Of an error beside its span: a row stays a row; `--json` has the whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -131,7 +134,7 @@ def _title(bar: Bar, guide: str) -> Text:
     if bar.span.links:
         title.append(f"  links to {', '.join(link.span_id[:8] for link in bar.span.links)}", style="magenta")
     if failed and bar.span.status_message:
-        title.append(f"  {bar.span.status_message}", style="red")
+        title.append("  " + " ".join(bar.span.status_message.split())[:SHOWN_CHARACTERS], style="red")
     return title
 
 

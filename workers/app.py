@@ -42,8 +42,16 @@ POOLS: dict[Queue, Pool] = {
 }
 
 
-def make_app(settings: Settings) -> Celery:
-    """A Celery app bound to the broker of `settings`. Opens no connection."""
+PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0.05, "interval_step": 0.2}
+SOCKET_TIMEOUT_SECONDS = 10.0
+
+
+def make_app(settings: Settings, publish_patience_seconds: float | None = None) -> Celery:
+    """A Celery app bound to the broker of `settings`. Opens no connection.
+
+    `publish_patience_seconds` is for a process that publishes and consumes nothing: one try, no longer than that.
+    """
+    socket_timeout_seconds = publish_patience_seconds or SOCKET_TIMEOUT_SECONDS
     app = Celery("sluice", set_as_current=False)
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
@@ -58,8 +66,8 @@ def make_app(settings: Settings) -> Celery:
             "unacked_restore_throttle": 1,
             "unacked_mutex_expire": 30,
             "priority_steps": [0],
-            "socket_timeout": 10,
-            "socket_connect_timeout": 5,
+            "socket_timeout": socket_timeout_seconds,
+            "socket_connect_timeout": min(5.0, socket_timeout_seconds),
             "health_check_interval": 10,
         },
         task_queues=[KombuQueue(stage, exchange, routing_key=f"{stage}.#", durable=True) for stage in QUEUES],
@@ -71,8 +79,8 @@ def make_app(settings: Settings) -> Celery:
         task_store_errors_even_if_ignored=False,
         task_serializer="json",
         accept_content=["json"],
-        task_publish_retry=True,
-        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.05, "interval_step": 0.2},
+        task_publish_retry=publish_patience_seconds is None,
+        task_publish_retry_policy=PUBLISH_RETRIES,
         worker_prefetch_multiplier=1,
         worker_enable_remote_control=False,
         worker_send_task_events=False,

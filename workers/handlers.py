@@ -141,7 +141,8 @@ def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
     embedded = event.body_as(ChunksEmbedded)
     batch = parts.chunk_batch(embedded.chunks_blob)
     vectors = vectors_from_bytes(parts.blobs.get(embedded.vectors_blob), embedded.dimension)
-    offset = parts.writer(event.corpus).append(batch, vectors, embedded.model_fingerprint)
+    with parts.writing(event.corpus) as writer:
+        offset = writer.append(batch, vectors, embedded.model_fingerprint)
     ids = tuple(document.document_id for document in batch.documents)
     return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)),))
 
@@ -149,14 +150,15 @@ def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
 def on_documents_removed(event: Event, parts: Parts) -> Outcome:
     """Append tombstones to the journal. A second removal of the same ids changes nothing."""
     ids = event.body_as(DocumentsRemoved).document_ids
-    offset = parts.writer(event.corpus).remove(ids)
+    with parts.writing(event.corpus) as writer:
+        offset = writer.remove(ids)
     return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
 
 
 def on_document_indexed(event: Event, parts: Parts) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is."""
-    with metrics.INDEX_PUBLISH_SECONDS.time():
-        generation = parts.writer(event.corpus).publish()
+    with metrics.INDEX_PUBLISH_SECONDS.time(), parts.writing(event.corpus) as writer:
+        generation = writer.publish()
     published = SnapshotPublished(
         generation=generation.name,
         journal_offset=generation.journal_offset,

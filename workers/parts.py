@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,7 +15,7 @@ import structlog
 
 from contracts.base import BlobRef
 from contracts.document import ChunkBatch
-from contracts.errors import InvalidInput, NotFound
+from contracts.errors import Fenced, InvalidInput, NotFound
 from contracts.event import Event
 from contracts.gate import BudgetState, PolicyState
 from gate.directives import Reach
@@ -27,7 +27,7 @@ from workers.settings import Settings
 from workers.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tokenizers import Tokenizer
@@ -69,8 +69,10 @@ class part(Generic[Built]):  # noqa: N801 - used as a decorator
 class Parts:
     """Everything that handlers work with. Safe across the threads of one process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
+        """`publish_patience_seconds` limits publishing for whoever has somebody waiting; the ledger has the event."""
         self.settings = settings
+        self._publish_patience_seconds = publish_patience_seconds
         self.lock = threading.RLock()
         self._readers: dict[str, IndexReader] = {}
         self._writers: dict[str, IndexWriter] = {}
@@ -94,7 +96,7 @@ class Parts:
     @part
     def transport(self) -> Transport:
         """The broker."""
-        transport = Transport(self.settings)
+        transport = Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds)
         self._closing.callback(transport.close)
         return transport
 
@@ -313,23 +315,37 @@ class Parts:
             raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(self.corpora()) or 'none yet'}")
         return self.reader(corpus)
 
-    def writer(self, corpus: str) -> IndexWriter:
-        """The one writer of a corpus.
+    @contextmanager
+    def writing(self, corpus: str) -> Iterator[IndexWriter]:
+        """The one writer of a corpus; given up when another process has taken the corpus over.
 
         Raises:
             Unavailable: another process writes to it.
+            Fenced: another took it over meanwhile; the next try begins with a new writer.
         """
+        writer = self._writer(corpus)
+        try:
+            yield writer
+        except Fenced:
+            with self.lock:
+                self._writers.pop(corpus, None)
+            writer.close()
+            raise
+
+    def _writer(self, corpus: str) -> IndexWriter:
         from index.writer import IndexWriter
 
         with self.lock:
             if corpus not in self._writers:
-                writer = IndexWriter(self.index_root, corpus, self.settings.index, on_fallback=_count_fallback)
-                self._closing.callback(writer.close)
-                self._writers[corpus] = writer
+                settings = self.settings.index
+                self._writers[corpus] = IndexWriter(self.index_root, corpus, settings, on_fallback=_count_fallback)
             return self._writers[corpus]
 
     def close(self) -> None:
         """Close what was opened, the latest first."""
+        with self.lock:
+            for writer in self._writers.values():
+                self._closing.callback(writer.close)
         self._closing.close()
 
 

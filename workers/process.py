@@ -23,6 +23,7 @@ from celery.signals import (
     worker_ready,
     worker_shutdown,
 )
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from contracts.errors import SluiceError
@@ -47,6 +48,7 @@ log = structlog.get_logger(__name__)
 
 CHUNK_LIMIT_SECONDS = 120
 RECONNECT_SECONDS = 1.0
+STANDBY_SECONDS = 0.5
 
 
 @dataclass
@@ -145,6 +147,7 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
     limits = {"task_time_limit": CHUNK_LIMIT_SECONDS} if pool.kind == "prefork" else {}
     app.conf.update(limits)
     _connect_signals(process, prefork=pool.kind == "prefork")
+    turn = _await_turn(settings) if stage == "index" else None
     # Celery warns of root for the sake of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app.Worker(
@@ -158,6 +161,20 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
         loglevel="WARNING",
         quiet=True,
     ).start()
+    if turn:
+        turn.release()
+
+
+def _await_turn(settings: Settings) -> FileLock:
+    """Stand by until no other process of this data directory indexes; the lock to hold for as long as this one does."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    turn = FileLock(settings.data_dir / "index-worker.lock", poll_interval=STANDBY_SECONDS)
+    try:
+        turn.acquire(timeout=0)
+    except Timeout:
+        log.info("standing_by", stage="index")
+        turn.acquire()
+    return turn
 
 
 def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:

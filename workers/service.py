@@ -35,6 +35,8 @@ RunKind = Literal["gate", "documents", "crawl", "deletion"]
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
+CHARACTERS_PER_EVENT = 400_000
+"""Text that travels together, unless one document is longer: some ten seconds of embedding on two cores."""
 
 
 class Service:
@@ -117,11 +119,14 @@ class Service:
     def submissions(self, documents: Iterable[Document]) -> Iterable[Next]:
         """Store documents as blobs, a batch at a time, and yield the events that refer to them."""
         batch: list[Document] = []
+        characters = 0
         for document in documents:
-            batch.append(document)
-            if len(batch) == DOCUMENTS_PER_EVENT:
+            length = len(document.text or "") + len(document.data or b"")
+            if batch and (len(batch) == DOCUMENTS_PER_EVENT or characters + length > CHARACTERS_PER_EVENT):
                 yield self._submission(batch)
-                batch = []
+                batch, characters = [], 0
+            batch.append(document)
+            characters += length
         if batch:
             yield self._submission(batch)
 
@@ -241,7 +246,8 @@ def _has_content(submitted: SubmittedDocument) -> bool:
 
 
 def _document(index: int, submitted: SubmittedDocument, now: datetime) -> Document:
-    source = submitted.url or submitted.file_path
+    url = _usable_url(f"documents.{index}.url", submitted.url) if submitted.url else None
+    source = url or submitted.file_path
     data = None
     if submitted.data is not None:
         try:
@@ -252,7 +258,7 @@ def _document(index: int, submitted: SubmittedDocument, now: datetime) -> Docume
     media_type = submitted.media_type or _media_type(submitted, text or "")
     return Document(
         id=submitted.id or document_id_for(source or ""),
-        url=submitted.url,
+        url=url,
         file_path=submitted.file_path,
         title=submitted.title,
         media_type=media_type,

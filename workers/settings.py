@@ -7,6 +7,7 @@ overridden by `SLUICE_*` variables: `SLUICE_HTTP_PORT=8801`, `SLUICE_CRAWL__ENAB
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -160,6 +162,16 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as error:
         key, problem = first_problem(error)
         raise InvalidSetting(key, problem, f"set {key} in {CONFIG_FILE} or {_variable(key)}") from error
+    except SettingsError as error:
+        raise InvalidSetting(_variables_in(str(error)), str(error), "lists are written as JSON") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSetting(config or CONFIG_FILE, f"no TOML: {error}", "mend it, or write a new one") from error
+
+
+def _variables_in(problem: str) -> str:
+    """The variables that are set of the field that pydantic's message quotes: it names no more than the section."""
+    prefixes = tuple(_variable(word) for word in problem.split('"')[1::2])
+    return ", ".join(sorted(name for name in os.environ if name.upper().startswith(prefixes))) or "SLUICE_*"
 
 
 def _variable(key: str) -> str:

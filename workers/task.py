@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import structlog
 from opentelemetry.trace import Span
+from pydantic import ValidationError
 
 from contracts.errors import (
     BudgetExhausted,
@@ -148,7 +149,7 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
             pass
         case PolicyRefused() | BudgetExhausted():
             return DeadLetter("policy", error)
-        case InvalidInput():
+        case InvalidInput() | ValidationError():
             return DeadLetter("malformed", error)
         case SluiceError(transient=False):
             return DeadLetter("discarded", error)

@@ -63,9 +63,12 @@ class ReadRequest(Value):
 class Transport:
     """The broker as the rest of Sluice sees it. Safe across threads; make one per process."""
 
-    def __init__(self, settings: Settings, app: Celery | None = None) -> None:
+    def __init__(
+        self, settings: Settings, app: Celery | None = None, *, publish_patience_seconds: float | None = None
+    ) -> None:
+        """With `publish_patience_seconds` a publish is tried once, and no longer than that."""
         self._instance = settings.instance
-        self._app = app or make_app(settings)
+        self._app = app or make_app(settings, publish_patience_seconds)
         self._publishers = threading.BoundedSemaphore(PUBLISHERS)
         self._redis = redis.Redis.from_url(
             settings.broker_location, socket_timeout=5, socket_connect_timeout=2, health_check_interval=10

@@ -207,7 +207,14 @@ def test_transient_errors_and_bugs_are_tried_again_after_a_pause() -> None:
         outcome = task.outcome_of(error, 1, 3, delivery)
         assert isinstance(outcome, Retry)
         assert 0.1 <= outcome.after_seconds <= 2.0
-    assert task.outcome_of(Overloaded("full", 7.0), 0, 3, delivery) == Retry(7.0, "full")
+
+
+def test_waiting_for_a_turn_is_no_failure_and_no_wait_is_longer_than_the_longest_pause() -> None:
+    delivery = DeliverySettings(retry_max_seconds=60.0)
+    assert task.outcome_of(Overloaded("full", 7.0), 5, 3, delivery) == Retry(7.0, "full")
+    assert task.outcome_of(Overloaded("tomorrow", 86_400.0), 0, 3, delivery) == Retry(60.0, "tomorrow")
+    last = task.outcome_of(Overloaded("full", 7.0), task.PATIENT_ATTEMPTS - 1, 3, delivery)
+    assert isinstance(last, DeadLetter)
 
 
 def _wake(parts: Parts) -> None:

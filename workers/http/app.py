@@ -24,6 +24,8 @@ from workers.service import Service
 from workers.settings import Settings
 from workers.up import require_free_port
 
+PUBLISH_PATIENCE_SECONDS = 2.0
+"""How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 
 
@@ -33,7 +35,7 @@ def make_api(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
-        parts = Parts(settings)
+        parts = Parts(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
         announcements = Announcements(settings)
         app.state.settings = settings
         app.state.parts = parts
