@@ -153,7 +153,6 @@ def test_the_python_client_speaks_to_it(filled: Instance) -> None:
         ("/v1/gate", {}, 422, "query"),
         ("/v1/gate", {"query": "   "}, 422, "query"),
         ("/v1/gate", {"query": "q" * 10_000_000}, 422, "query"),
-        ("/v1/gate", {"query": "null \x00 byte"}, 422, "query"),
         ("/v1/documents", {"documents": [{"url": "javascript:alert(1)", "text": "t"}]}, 422, "documents.0.url"),
         ("/v1/gate", {"query": "q", "corpus": "../../etc"}, 422, "corpus"),
         ("/v1/gate", {"query": "q", "profile": "nope"}, 422, "profile"),
