@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ RUN_ID = "sluice.run_id"
 EVENT_ID = "sluice.event_id"
 _BUSY_TIMEOUT_SECONDS = 5.0
 """How long a batch waits for another process's batch; a batch takes about a millisecond."""
+
+_LOOK_AGAIN_SECONDS = 0.01
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spans (
@@ -157,7 +160,7 @@ class SpanStore:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
             connection.execute("PRAGMA synchronous = OFF")
             connection.executescript(_SCHEMA)
             self._connection = connection
@@ -190,6 +193,19 @@ class SpanStore:
                 if any((link.trace_id, link.span_id) in found for link in span.links)
             }
         return sorted(found.values(), key=lambda span: (span.started_ns, span.span_id))
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch a new file to WAL. SQLite refuses at once, without its usual wait, while another process does the same."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _row(span: StoredSpan) -> tuple[Any, ...]:

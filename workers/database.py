@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -32,6 +34,7 @@ _BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
+_LOOK_AGAIN_SECONDS = 0.01
 _WAL_PAGES = 4_000
 """Pages (4 KiB) in the WAL before a commit checkpoints it: 16 MB, few fsyncs of the main file."""
 
@@ -189,8 +192,22 @@ def _open(url: URL) -> Engine:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_WAL_PAGES}"):
+    _use_wal(connection)
+    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={_WAL_PAGES}"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch a new file to WAL. SQLite refuses at once, without its usual wait, while another process does the same."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:
