@@ -5,7 +5,8 @@
         print(run.answer.context)
 
 Every call that starts something carries an `Idempotency-Key`, the caller's or a fresh one, and sends the
-same one when it tries again, so a call that was interrupted never runs twice. Errors come back as the
+same one when it tries again, so a question, documents or feedback that were interrupted count once. A deletion
+that took effect before its answer was lost is `NotFound` at the second try. Errors come back as the
 classes of `contracts.errors`. A client may be shared by threads.
 """
 

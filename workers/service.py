@@ -145,8 +145,8 @@ class Service:
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
         return self._accept("deletion", corpus, [Next(DocumentsRemoved(document_ids=(document_id,)))], owner=owner)
 
-    def give_feedback(self, request: FeedbackRequest) -> None:
-        """Record what became of an answer.
+    def give_feedback(self, request: FeedbackRequest, *, idempotency_key: str | None = None) -> None:
+        """Record what became of an answer; the same key of the same run is recorded once.
 
         Raises:
             NotFound: no such run.
@@ -155,9 +155,10 @@ class Service:
         run = ledger.run(request.run_id)
         body = FeedbackGiven.model_validate(request.model_dump(exclude={"run_id"}))
         event = Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent)
-        ledger.add_event(event)
-        self._parts.transport.publish([event])
-        self._parts.transport.announce([event])
+        dedupe_key = f"feedback:{idempotency_key}" if idempotency_key else None
+        if ledger.add_event(event, dedupe_key=dedupe_key):
+            self._parts.transport.publish([event])
+            self._parts.transport.announce([event])
 
     def _accept(
         self,

@@ -137,11 +137,13 @@ async def events(request: Request, run_id: str, seen: Annotated[int, Depends(pos
 @router.post(
     "/feedback", status_code=202, responses=problem_responses(404, 413, 503), summary="What became of an answer"
 )
-def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
+def feedback(
+    request: Request, body: FeedbackRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
+) -> dict[str, str]:
     """Record which chunks were used and how it went."""
     _visible(request, body.run_id, caller)
     service: Service = request.app.state.service
-    service.give_feedback(body)
+    service.give_feedback(body, idempotency_key=idempotency_key)
     return {"run_id": body.run_id, "status": "recorded"}
 
 
