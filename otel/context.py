@@ -7,7 +7,6 @@ and the event on the span and in every log line written inside it, and records w
 
 from __future__ import annotations
 
-import secrets
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,25 +82,6 @@ def current_traceparent() -> str | None:
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return carrier.get("traceparent")
-
-
-def root_traceparent(name: str, *, run_id: str | None = None) -> str:
-    """The traceparent of a new trace, for a run that begins with no span around it.
-
-    A root span of that name is recorded at once, so that the spans that follow have a parent to hang on.
-    """
-    token = current_context.attach(current_context.Context())
-    try:
-        with span(name, run_id=run_id):
-            return current_traceparent() or f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
-    finally:
-        current_context.detach(token)
-
-
-def trace_id_of(traceparent: str | None) -> str | None:
-    """The trace id (32 hex digits) in a traceparent; None when there is none."""
-    found = trace.get_current_span(_context_of(traceparent)).get_span_context() if traceparent else None
-    return f"{found.trace_id:032x}" if found and found.is_valid else None
 
 
 def _context_of(traceparent: str) -> current_context.Context:

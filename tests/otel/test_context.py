@@ -8,7 +8,7 @@ import re
 import pytest
 from structlog.contextvars import get_contextvars
 
-from otel.context import current_traceparent, mark_failed, root_traceparent, span, trace_id_of
+from otel.context import current_traceparent, mark_failed, span
 from otel.spans import SpanStore
 from otel.start import flush
 
@@ -21,7 +21,7 @@ def test_a_traceparent_makes_the_round_trip_from_one_span_into_the_next(store: S
     assert carried
     assert TRACEPARENT.fullmatch(carried)
     with span("search", traceparent=carried, run_id="run_1"):
-        assert trace_id_of(current_traceparent()) == trace_id_of(carried)
+        assert str(current_traceparent()).split("-")[1] == carried.split("-")[1]
     flush()
     first, second = store.of_run("run_1")
     assert (second.trace_id, second.parent_id) == (first.trace_id, first.span_id)
@@ -34,26 +34,15 @@ def test_outside_any_span_there_is_no_traceparent() -> None:
 
 def test_a_malformed_traceparent_begins_a_new_trace_and_fails_nothing(store: SpanStore) -> None:
     with span("gate", traceparent="00-nonsense", run_id="run_1"):
-        assert trace_id_of(current_traceparent())
+        assert TRACEPARENT.fullmatch(str(current_traceparent()))
     flush()
     assert store.of_run("run_1")[0].parent_id is None
-    assert trace_id_of("00-nonsense") is None
 
 
 def test_before_telemetry_starts_ids_still_pass_through() -> None:
-    carried = root_traceparent("run")
-    assert TRACEPARENT.fullmatch(carried)
+    carried = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with span("gate", traceparent=carried):
         assert current_traceparent() == carried
-
-
-def test_a_root_traceparent_names_a_recorded_span_even_inside_another_span(store: SpanStore) -> None:
-    with span("outer", run_id="run_0"):
-        carried = root_traceparent("run", run_id="run_1")
-    flush()
-    [root] = store.of_run("run_1")
-    assert root.parent_id is None
-    assert carried.startswith(f"00-{root.trace_id}-{root.span_id}-")
 
 
 def test_an_exception_is_recorded_with_its_secrets_masked_and_goes_on(store: SpanStore) -> None:
