@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 
+from contracts.api import ENDED
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODELS = Path(os.environ.get("SLUICE_TEST_MODELS", REPOSITORY / ".cache" / "models"))
 START_SECONDS = 120.0
@@ -115,7 +117,7 @@ class Instance:
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             run: dict[str, Any] = self.http.get(f"/v1/runs/{run_id}").json()
-            if run["status"] in ("finished", "failed", "cancelled"):
+            if run["status"] in ENDED:
                 return run
             time.sleep(0.05)
         raise AssertionError(f"run {run_id} did not end: {run}")

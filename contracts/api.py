@@ -88,6 +88,8 @@ def _as_text(raw: object) -> object:
 
 
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
+ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
+"""The states that a run does not leave."""
 
 
 class RunAccepted(Value):

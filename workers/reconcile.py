@@ -65,7 +65,7 @@ class Reconciler:
     def __init__(
         self,
         ledger: Ledger,
-        publish: Callable[[Sequence[Event]], None],
+        publish: Callable[[Sequence[Event]], object],
         queued_event_ids: Callable[[Queue], set[str]],
         settings: DeliverySettings,
         clock: Callable[[], float] = time.time,

@@ -28,9 +28,7 @@ def run_reconciler(settings: Settings) -> None:
         signal.signal(number, lambda *_: stopping.set())
     start_telemetry("sluice-reconciler", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
     parts = Parts(settings)
-    reconciler = Reconciler(
-        parts.ledger, parts.transport.publish_all, parts.transport.queued_event_ids, settings.delivery
-    )
+    reconciler = Reconciler(parts.ledger, parts.transport.publish, parts.transport.queued_event_ids, settings.delivery)
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     while not stopping.wait(settings.delivery.reconcile_seconds):

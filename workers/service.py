@@ -61,7 +61,7 @@ class Service:
             limits=request.limits,
             deadline_at=datetime.now(UTC) + timedelta(seconds=seconds),
             plan=request.plan,
-            seeds=tuple(_usable_seed(index, url) for index, url in enumerate(request.seeds)),
+            seeds=tuple(_usable_url(f"seeds.{index}", url) for index, url in enumerate(request.seeds)),
             top_k=request.top_k,
             max_tokens=request.max_tokens,
             filters=request.filters,
@@ -235,10 +235,6 @@ def _usable_url(field: str, url: str) -> str:
         return normalise_url(url)
     except InvalidInput as error:
         raise InvalidInput(field, error.problem, error.remedy) from error
-
-
-def _usable_seed(index: int, url: str) -> str:
-    return _usable_url(f"seeds.{index}", url)
 
 
 def _has_content(submitted: SubmittedDocument) -> bool:

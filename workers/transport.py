@@ -79,10 +79,6 @@ class Transport:
         """The Celery app that messages are sent with."""
         return self._app
 
-    def publish_all(self, events: Sequence[Event]) -> None:
-        """As `publish`, for a caller that does not look at the count."""
-        self.publish(events)
-
     def publish(self, events: Iterable[Event]) -> int:
         """Put the events that have a queue on it; how many the broker took. The reconciler sends the rest later.
 

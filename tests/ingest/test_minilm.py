@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from contracts.errors import Conflict, Corrupted, InvalidSetting
-from ingest import minilm
+from ingest import minilm, packaged
 from ingest.minilm import (
     FINGERPRINT,
     MAX_TOKENS,
@@ -23,8 +23,8 @@ from ingest.minilm import (
     batches_by_length,
     ensure_model,
     load_tokenizer,
-    packaged_file,
 )
+from ingest.packaged import packaged_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = (
@@ -156,7 +156,7 @@ def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path, mon
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "PACKAGE", "a-package-nobody-has")
+    monkeypatch.setattr(packaged, "PACKAGE", "a-package-nobody-has")
     with pytest.raises(InvalidSetting, match="a-package-nobody-has"):
         ensure_model(tmp_path)
 

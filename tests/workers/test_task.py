@@ -111,7 +111,7 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
     transport = worker.parts.transport
     assert transport.queued_event_ids("crawl") == set()
     prompt = DeliverySettings(republish_after_seconds=0.01)
-    reconciler = Reconciler(worker.parts.ledger, transport.publish_all, transport.queued_event_ids, prompt)
+    reconciler = Reconciler(worker.parts.ledger, transport.publish, transport.queued_event_ids, prompt)
     assert [reconciler.tick().lost, reconciler.tick().lost] == [1, 0]
     assert len(transport.queued_event_ids("crawl")) == 1
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import redis
 from kombu.exceptions import OperationalError
 
-from contracts.api import RunView
+from contracts.api import ENDED, RunView
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
 from contracts.event import Event
 from otel.settings import TelemetrySettings
@@ -20,7 +20,6 @@ from workers.parts import Parts
 from workers.settings import load_settings
 from workers.transport import BROKER_ERRORS
 
-ENDED = ("finished", "failed", "cancelled")
 PATIENCE_SECONDS = 0.5
 """How long to trust that no announcement means no news."""
 

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
-from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
+from contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
 from contracts.errors import InvalidInput, NotFound
 from workers.http.access import AnyCaller, Caller
 from workers.http.problems import problem_responses, problem_responses_of_stream
@@ -23,7 +23,6 @@ from workers.service import Service
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
-ENDED = ("finished", "failed", "cancelled")
 GRACE_SECONDS = 5.0
 """How long past its deadline a waiting request is still held: the time an answer takes."""
 EVENTS_AT_ONCE = 200
