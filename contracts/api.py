@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from contracts.base import CorpusName, Moment, Value
 from contracts.budget import Spend
 from contracts.document import Scalar
-from contracts.event import Gap
+from contracts.event import Gap, Queue
 from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
 from contracts.index import Answer
 from contracts.retrieval import Filters, QueryText
@@ -83,10 +83,6 @@ class FeedbackRequest(Value):
     note: Annotated[str, Field(max_length=4_000)] = ""
 
 
-def _as_text(raw: object) -> object:
-    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
-
-
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
 ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 """The states that a run does not leave."""
@@ -123,41 +119,18 @@ class RunView(Value):
     generation: str | None = None
 
 
-class DeadLetterView(Value):
-    """An event that could not be handled, as an operator sees it. `payload` is shown as text."""
+class StageView(Value):
+    """One stage: how many events wait in it, and whether it rests. `paused_by` None with a reason: its breaker."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
-
-    id: str
-    event_id: str | None
-    run_id: str | None
-    stage: str
-    kind: str | None
-    reason: str
-    exception_type: str
-    message: str
-    stack: str
-    fingerprint: str
-    attempts: int
-    deliveries: int
-    first_seen: Moment
-    last_seen: Moment
-    worker: str | None
-    traceparent: str | None
-    payload: Annotated[str, BeforeValidator(_as_text)]
-    sha256: str
-    replay_count: int
-    status: str
-    operator: str | None
-    note: str | None
-
-
-class Replayed(Value):
-    """A dead letter was put back to work."""
-
-    dead_letter_id: str
-    event_id: str
-    run_id: str
+    stage: Queue
+    ready: int
+    claimed: int
+    waiting: int
+    oldest_ready_seconds: float
+    paused_because: str | None = None
+    paused_by: str | None = None
+    paused_since: Moment | None = None
+    probe_at: Moment | None = None
 
 
 class Problem(Value):

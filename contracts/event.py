@@ -13,10 +13,13 @@ readable: its class stays registered and its golden file in `tests/golden/` stay
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, SerializeAsAny, ValidationError
+from pydantic import Field, SerializeAsAny, ValidationError, create_model
+from pydantic_core import from_json
 
 from contracts.base import CorpusName, Moment, Value
 from contracts.errors import MalformedEvent, first_problem
@@ -71,8 +74,9 @@ class Event(Value):
         cause: Event | None = None,
         traceparent: str | None = None,
         occurred_at: datetime | None = None,
+        baggage: Mapping[str, str] | None = None,
     ) -> Event:
-        """A new event around `body`. Without a `traceparent` of its own it continues its cause's."""
+        """A new event around `body`. Without a `traceparent` or `baggage` of its own it carries on its cause's."""
         return cls(
             id=new_event_id(),
             kind=body.kind,
@@ -82,7 +86,7 @@ class Event(Value):
             corpus=corpus,
             occurred_at=occurred_at or datetime.now(UTC),
             traceparent=traceparent or (cause.traceparent if cause else None),
-            baggage=cause.baggage if cause else {},
+            baggage=dict(baggage or (cause.baggage if cause else {})),
             body=body,
         )
 
@@ -130,21 +134,24 @@ def decode(raw: bytes | str | dict[str, Any]) -> Event:
         MalformedEvent: not JSON, not an object, of an unknown kind or version, or with a field that
             does not fit. The error's `field` is the dotted path of the first offence.
     """
-    envelope = raw if isinstance(raw, dict) else _parse(raw)
-    body_class = _body_class(envelope)
+    text = json.dumps(raw) if isinstance(raw, dict) else raw
+    body_class = _body_class(raw if isinstance(raw, dict) else _parse(raw))
     try:
-        body = body_class.model_validate_json(json.dumps(envelope.get("body")))
-    except ValidationError as error:
-        raise MalformedEvent(*first_problem(error, ["body"])) from error
-    try:
-        return Event.model_validate({**envelope, "body": body})
+        envelope = _envelope_of(body_class).model_validate_json(text)
     except ValidationError as error:
         raise MalformedEvent(*first_problem(error)) from error
+    return Event.model_construct(**dict(envelope))
+
+
+@cache
+def _envelope_of(body_class: type[Body]) -> type[Event]:
+    """The event with its body's class known, so that both are read in one pass."""
+    return create_model(f"{body_class.__name__}Event", __base__=Event, body=(body_class, ...))
 
 
 def _parse(raw: bytes | str) -> dict[str, Any]:
     try:
-        envelope = json.loads(raw)
+        envelope = from_json(raw)
     except ValueError as error:
         raise MalformedEvent("event", "not JSON", "send one JSON object") from error
     if not isinstance(envelope, dict):

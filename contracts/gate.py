@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from contracts.base import Moment, Value
+from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
 from contracts.retrieval import Filters, QueryText
 
@@ -31,12 +32,17 @@ class Message(Value):
 
 
 class Limits(Value):
-    """Ceilings of one run. None takes the configured default; a request may lower it, never raise it."""
+    """Ceilings of one run. None takes the configured default; a request may lower it, never raise it.
+
+    `max_tokens` are those that are embedded, `max_milliseconds` those that searching and fetching pages take.
+    """
 
     max_pages: Annotated[int, Field(ge=0)] | None = None
     max_depth: Annotated[int, Field(ge=0, le=5)] | None = None
     max_bytes: Annotated[int, Field(ge=0)] | None = None
     max_usd: Annotated[float, Field(ge=0)] | None = None
+    max_tokens: LaterCount = None
+    max_milliseconds: LaterAmount = None
 
 
 class GateRequested(Body):
@@ -127,14 +133,40 @@ class PolicyState(Value):
 
 
 class BudgetState(Value):
-    """What was left when the decision was made: USD of the run and the day, pages of the run and the day."""
+    """What the run and its UTC day had left when the decision was made, and what a search takes of it at most.
 
-    run_usd_left: float
-    day_usd_left: float
-    run_pages_left: int
-    day_pages_left: int
+    None: no ceiling.
+    """
+
+    run_usd_left: Annotated[float, Field(ge=0)] | None = None
+    day_usd_left: Annotated[float, Field(ge=0)] | None = None
+    run_pages_left: Annotated[int, Field(ge=0)] | None = None
+    day_pages_left: Annotated[int, Field(ge=0)] | None = None
     search_usd_estimate: float = 0.0
     """What one search may cost, with every fail-over."""
+    run_bytes_left: LaterCount = None
+    day_bytes_left: LaterCount = None
+    run_tokens_left: LaterCount = None
+    day_tokens_left: LaterCount = None
+    run_milliseconds_left: LaterAmount = None
+    day_milliseconds_left: LaterAmount = None
+    search_milliseconds_estimate: Annotated[float, Field(ge=0, exclude_if=lambda value: not value)] = 0.0
+    """How long one search may take, with every fail-over."""
+
+    @classmethod
+    def of(cls, left: Ceilings, *, search_usd: float, search_milliseconds: float) -> BudgetState:
+        """The state for what is left, and for what one search takes at most."""
+        amounts = {f"{whose}_{unit}_left": amount for whose, ceiling in left for unit, amount in ceiling}
+        return cls(search_usd_estimate=search_usd, search_milliseconds_estimate=search_milliseconds, **amounts)
+
+    @property
+    def left(self) -> Ceilings:
+        """What may still be reserved."""
+        run, day = ({unit: getattr(self, f"{whose}_{unit}_left") for unit in Ceiling.model_fields} for whose in _WHOSE)
+        return Ceilings(run=Ceiling(**run), day=Ceiling(**day))
+
+
+_WHOSE = ("run", "day")
 
 
 class GateDecided(Body):

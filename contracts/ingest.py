@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from contracts.base import BlobRef, Moment, Value
+from contracts.budget import Allowance, LaterAmount
 from contracts.event import Body, Queue
 
 Render = Literal["auto", "always", "never"]
@@ -25,6 +26,13 @@ class SearchDirected(Body):
     crawl_depth: Annotated[int, Field(ge=0, le=5)] = 0
     byte_allowance: Annotated[int, Field(ge=0)] | None = None
     max_usd: Annotated[float, Field(ge=0)] = 0.0
+    millisecond_allowance: LaterAmount = None
+    """Of the pages that are crawled, not of the search itself."""
+
+    @property
+    def allowance(self) -> Allowance:
+        """What the pages that are found may use."""
+        return Allowance(pages=self.crawl_pages, bytes=self.byte_allowance, milliseconds=self.millisecond_allowance)
 
 
 class SearchResult(Value):
@@ -66,6 +74,21 @@ class CrawlDirected(Body):
     render: Render = "auto"
     search_query: str | None = None
     provider: str | None = None
+    millisecond_allowance: LaterAmount = None
+
+    @property
+    def allowance(self) -> Allowance:
+        """What this page and all that its links lead to may use."""
+        return Allowance(pages=self.page_allowance, bytes=self.byte_allowance, milliseconds=self.millisecond_allowance)
+
+    def with_allowance(self, share: Allowance) -> CrawlDirected:
+        """The same with another allowance."""
+        allowances = {
+            "page_allowance": share.pages,
+            "byte_allowance": share.bytes,
+            "millisecond_allowance": share.milliseconds,
+        }
+        return self.model_copy(update=allowances)
 
 
 class PageCrawled(Body):

@@ -6,6 +6,7 @@ A handler returns one of these; `workers/task.py` is the only place that acts on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from contracts.budget import Spend
 from contracts.event import Body, Gap
@@ -49,11 +50,14 @@ class Discard:
     why: str
 
 
+DeadLetterReason = Literal["exhausted", "poison", "malformed", "unroutable", "policy", "timeout", "discarded"]
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """Park the event for an operator: trying again cannot help."""
 
-    reason: str
+    reason: DeadLetterReason
     error: BaseException | None = field(default=None, compare=False)
 
 

@@ -1,44 +1,146 @@
-"""What can no longer be paid for from what the run and the day have left."""
+"""What may be spent: the ceilings of a run, what they deny the gate, and what of a piece of work they leave room for.
+
+Everything here is arithmetic on what is left. That no two workers overspend together is the ledger's promise: it
+holds each reservation to the ceilings again, in the transaction that makes it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from contracts.budget import Ceiling, Ceilings, Spend
+from contracts.event import Gap
 from contracts.gate import BudgetState, Limits
+from gate.settings import BudgetSettings
 from gate.veto import Denial
 
-USD_DECIMALS = 6
+Item = TypeVar("Item")
+Number = TypeVar("Number", int, float)
+
+LEAST_TOKENS = 256
+"""What the local model reads at once. With less left nothing that is found could be embedded."""
+A_PAGE = Spend(pages=1, bytes=1, milliseconds=1.0)
+NOTHING = Spend()
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting(Generic[Item]):
+    """The items that can be paid for together, their cost, and a gap for each other one."""
+
+    items: tuple[Item, ...]
+    cost: Spend
+    gaps: tuple[Gap, ...]
+
+
+def ceilings_of_run(
+    budget: BudgetSettings, limits: Limits, *, max_pages: int, max_bytes: int, named_pages: int = 0
+) -> Ceilings:
+    """What a run and its day may use: the settings, lowered by the request's limits.
+
+    `max_pages` and `max_bytes` are what a run plans by itself. Whoever names `named_pages` pages one by one gets
+    those, and bytes in proportion.
+    """
+    pages = max(max_pages, named_pages)
+    run = Ceiling(
+        pages=_lowest(budget.run_pages, limits.max_pages, pages),
+        bytes=_lowest(budget.run_bytes, limits.max_bytes, max_bytes * pages // max(max_pages, 1)),
+        tokens=_lowest(budget.run_tokens, limits.max_tokens),
+        milliseconds=_lowest(budget.run_milliseconds, limits.max_milliseconds),
+        usd=_lowest(budget.run_usd, limits.max_usd),
+    )
+    day = Ceiling(**{unit: getattr(budget, f"day_{unit}") for unit in Ceiling.model_fields})
+    return Ceilings(run=run, day=day)
 
 
 def budget_denials(budget: BudgetState, limits: Limits) -> tuple[Denial, ...]:
-    """What the budget denies: crawling without a page left, searching when one call costs more than is left."""
-    denials: list[Denial] = []
-    if budget.run_pages_left < 1:
-        denials.append(Denial("run_pages", "crawl", "the run has no page left", _run_pages_lift(limits)))
-    if budget.day_pages_left < 1:
-        lift = "budget.day_pages in sluice.toml, or the next UTC day"
-        denials.append(Denial("day_pages", "crawl", "the day has no page left", lift))
-    if affordable_searches(budget.run_usd_left, budget) < 1:
-        denials.append(
-            Denial("run_usd", "search", _too_dear("run", budget.run_usd_left, budget), _run_usd_lift(limits))
-        )
-    if affordable_searches(budget.day_usd_left, budget) < 1:
-        lift = "budget.day_usd in sluice.toml, or the next UTC day"
-        denials.append(Denial("day_usd", "search", _too_dear("day", budget.day_usd_left, budget), lift))
-    return tuple(denials)
+    """What the budget denies: searching without room for one search, crawling without room for a page besides.
+
+    Both need room for embedding what they find.
+    """
+    search = _searches(budget, 1)
+    crawl = A_PAGE + search if affordable_searches(budget) else A_PAGE
+    return (*_denials("crawl", crawl, budget, limits), *_denials("search", search, budget, limits))
 
 
-def affordable_searches(usd_left: float, budget: BudgetState, most: int = 1) -> int:
-    """How many search calls `usd_left` pays for, up to `most`. A free provider is always affordable."""
-    price = budget.search_usd_estimate
-    return sum(round(price * calls, USD_DECIMALS) <= usd_left for calls in range(1, most + 1)) if price > 0 else most
+def affordable_searches(budget: BudgetState, most: int = 1, *, besides: Spend = NOTHING) -> int:
+    """How many searches there is room for, up to `most`, besides something else. A free one is always affordable."""
+    left = budget.left
+    return sum(not left.missing_for(_searches(budget, calls) + besides) for calls in range(1, most + 1))
 
 
-def _too_dear(whose: str, usd_left: float, budget: BudgetState) -> str:
-    return f"one search costs {budget.search_usd_estimate:.4f} USD and the {whose} has {usd_left:.4f} USD left"
+def within(
+    left: Ceilings, wanted: Iterable[tuple[Item, Spend]], *, stage: str, subject: Callable[[Item], str]
+) -> Fitting[Item]:
+    """As many of the items as there is room for, in order. `subject` names one that is left out, in its gap."""
+    items: list[Item] = []
+    gaps: list[Gap] = []
+    cost = Spend()
+    for item, price in wanted:
+        missing = left.missing_for(cost + price)
+        if missing:
+            gaps.append(_no_room(stage, subject(item), missing, left, cost, price))
+        else:
+            items.append(item)
+            cost += price
+    return Fitting(tuple(items), cost, tuple(gaps))
 
 
-def _run_pages_lift(limits: Limits) -> str:
-    return "limits.max_pages of the request" if limits.max_pages is not None else "crawl.max_pages in sluice.toml"
+def lifted_by(ceiling: str) -> str:
+    """What lifts a ceiling, by its name: `run_tokens`, `day_usd`."""
+    whose, _, unit = ceiling.partition("_")
+    return _day_lift(unit) if whose == "day" else f"limits.max_{unit} of the request, or {_run_setting(unit)}"
 
 
-def _run_usd_lift(limits: Limits) -> str:
-    return "limits.max_usd of the request" if limits.max_usd is not None else "budget.run_usd in sluice.toml"
+def _denials(
+    capability: Literal["search", "crawl"], needed: Spend, budget: BudgetState, limits: Limits
+) -> Iterable[Denial]:
+    for whose, ceiling in budget.left:
+        for unit in ceiling.missing_for(needed + Spend(tokens=LEAST_TOKENS)):
+            least = LEAST_TOKENS if unit == "tokens" else getattr(needed, unit)
+            why = _why(capability, whose, unit, least, getattr(ceiling, unit))
+            lift = _day_lift(unit) if whose == "day" else _run_lift(unit, limits)
+            yield Denial(f"{whose}_{unit}", capability, why, lift)
+
+
+def _searches(budget: BudgetState, calls: int) -> Spend:
+    return Spend(usd=budget.search_usd_estimate * calls, milliseconds=budget.search_milliseconds_estimate * calls)
+
+
+def _why(capability: str, whose: str, unit: str, needed: float, left: float) -> str:
+    if unit == "pages":
+        return f"the {whose} has no page left"
+    if unit == "usd":
+        return f"one search costs {needed:.4f} USD and the {whose} has {left:.4f} USD left"
+    return f"a {capability} takes {needed:,.0f} {unit} at least and the {whose} has {left:,.0f} left"
+
+
+def _no_room(stage: str, subject: str, missing: tuple[str, ...], left: Ceilings, taken: Spend, price: Spend) -> Gap:
+    whose, _, unit = missing[0].partition("_")
+    free = max(0, getattr(getattr(left, whose), unit) - getattr(taken, unit))
+    return Gap(
+        stage=stage,
+        subject=subject,
+        reason="budget_exhausted",
+        detail=f"{missing[0]}: {free:g} left, {getattr(price, unit):g} needed",
+        lifted_by=lifted_by(missing[0]),
+    )
+
+
+def _day_lift(unit: str) -> str:
+    return f"budget.day_{unit} in sluice.toml, or the next UTC day"
+
+
+def _run_lift(unit: str, limits: Limits) -> str:
+    lowered = getattr(limits, f"max_{unit}") is not None
+    return f"limits.max_{unit} of the request" if lowered else _run_setting(unit)
+
+
+def _run_setting(unit: str) -> str:
+    planned = f"crawl.max_{unit} or " if unit in ("pages", "bytes") else ""
+    return f"{planned}budget.run_{unit} in sluice.toml"
+
+
+def _lowest(*most: Number | None) -> Number | None:
+    return min((one for one in most if one is not None), default=None)

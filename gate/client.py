@@ -108,6 +108,10 @@ class SluiceClient:
         """Everything about a run."""
         return _parsed(RunView, self._send("GET", f"/v1/runs/{quote(run_id, safe='')}"))
 
+    def cancel(self, run_id: str) -> RunView:
+        """Stop what is still open of a run."""
+        return _parsed(RunView, self._send("DELETE", f"/v1/runs/{quote(run_id, safe='')}"))
+
     def events(self, run_id: str, after: str | None = None) -> Iterator[Event]:
         """The run's events from the one after id `after` (or the first) until it is finished, as they happen.
 

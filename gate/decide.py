@@ -27,7 +27,7 @@ from contracts.gate import (
     Plan,
     PolicyState,
 )
-from gate.budget import affordable_searches, budget_denials
+from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.policy import policy_denials
 from gate.profile import Profile
 from gate.seeds import crawl_seeds, search_seeds
@@ -69,7 +69,7 @@ def decide(
         threshold_full_loop=profile.thresholds.full_loop,
         contributions=(*contributions, *_unweighted(policy, budget)),
         vetoes=(*refusals, *vetoes),
-        search_seeds=_search_seeds(request, signals, profile, budget, decided_at) if searching else (),
+        search_seeds=_search_seeds(request, signals, profile, plan, budget, decided_at) if searching else (),
         crawl_seeds=seeds if plan is Plan.FULL_LOOP else (),
         intent=signals.kind.intent,
         profile=profile.name,
@@ -122,10 +122,16 @@ def _unweighted(policy: PolicyState, budget: BudgetState) -> tuple[Contribution,
     """Policy and budget, shown among the features with weight 0: they veto and never weigh."""
     allowed = (policy.search_allowed + policy.crawl_allowed) / 2
     told = f"search {_switch(policy.search_allowed)}, crawl {_switch(policy.crawl_allowed)}"
-    usd, pages = min(budget.run_usd_left, budget.day_usd_left), min(budget.run_pages_left, budget.day_pages_left)
-    payable = ((affordable_searches(usd, budget) > 0) + (pages > 0)) / 2
-    left = f"{usd:.4f} USD and {pages} pages left, a search costs {budget.search_usd_estimate:.4f} USD"
+    payable = ((affordable_searches(budget) > 0) + (not budget.left.missing_for(A_PAGE))) / 2
+    left = f"{_left(budget)}, a search costs {budget.search_usd_estimate:.4f} USD"
     return _contribution("policy", allowed, 0.0, told), _contribution("budget_left", payable, 0.0, left)
+
+
+def _left(budget: BudgetState) -> str:
+    """The lower of what the run and the day have left, in each unit under a ceiling."""
+    least = ((unit, budget.left.least(unit)) for unit in ("usd", "pages", "bytes", "tokens", "milliseconds"))
+    told = [f"{left:.4f} USD" if unit == "usd" else f"{left:.0f} {unit}" for unit, left in least if left is not None]
+    return f"{' and '.join(told)} left" if told else "no ceiling"
 
 
 def _contribution(feature: str, value: float, weight: float, raw: str) -> Contribution:
@@ -137,14 +143,19 @@ def _product(value: float, weight: float) -> float:
 
 
 def _search_seeds(
-    request: GateRequested, signals: Signals, profile: Profile, budget: BudgetState, decided_at: datetime
+    request: GateRequested,
+    signals: Signals,
+    profile: Profile,
+    plan: Plan,
+    budget: BudgetState,
+    decided_at: datetime,
 ) -> tuple[str, ...]:
-    """As many of the profile's queries as the budget pays for."""
+    """As many of the profile's queries as the budget pays for, with a page besides where pages are crawled."""
     queries = search_seeds(
         request.query, profile.search, time_sensitive=signals.kind.time_sensitive, year=decided_at.year
     )
-    usd_left = min(budget.run_usd_left, budget.day_usd_left)
-    return queries[: affordable_searches(usd_left, budget, most=len(queries))]
+    besides = A_PAGE if plan is Plan.FULL_LOOP else NOTHING
+    return queries[: affordable_searches(budget, len(queries), besides=besides)]
 
 
 def _switch(allowed: bool) -> str:

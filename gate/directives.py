@@ -1,7 +1,7 @@
-"""From a decision to the directives that carry it out, with every page and dollar assigned beforehand.
+"""From a decision to the directives that carry it out: every page, byte, millisecond and dollar assigned beforehand.
 
 Allowances are divided here and on the way down, never counted up: however the work is spread over
-workers, the pages of a run cannot exceed what was given out.
+workers, what a run uses cannot exceed what was given out.
 """
 
 from __future__ import annotations
@@ -11,20 +11,28 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from contracts.base import Value
-from contracts.budget import Spend
+from contracts.budget import Allowance, Ceilings, Spend, shares
 from contracts.gate import GateDecided, GateRequested, Limits, Plan
-from contracts.ingest import CrawlDirected, Render, SearchDirected
+from contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
 from contracts.outcome import Next
+from gate.budget import NOTHING
 
 
 class Reach(Value):
-    """How far a run may go: pages in all, links deep, bytes in all, results and USD per search; and how to render."""
+    """How far a run may go by the settings: pages in all, links deep, bytes in all; and how to render.
+
+    Of one page: the most bytes and milliseconds that it may take. Of one search: its results, and what it may take
+    with every fail-over.
+    """
 
     max_pages: int
     max_depth: int
     max_bytes: int
+    page_bytes: int
+    page_milliseconds: float
     search_top_k: int
     search_usd: float
+    search_milliseconds: float
     locale: str
     render: Render = "auto"
     search_filters: dict[str, str] = Field(default_factory=dict)
@@ -42,49 +50,82 @@ def lowered(reach: Reach, limits: Limits) -> Reach:
 
 
 def directives(request: GateRequested, decided: GateDecided, reach: Reach) -> tuple[Next, ...]:
-    """The searches and crawls that `decided` orders: none for `skip` and `retrieve`."""
-    reach = lowered(reach, request.limits)
+    """The searches and crawls that `decided` orders: none for `skip` and `retrieve`.
+
+    Together they reserve no more than the budget had left when it was decided.
+    """
+    reach, left = lowered(reach, request.limits), decided.budget.left
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
         return ()
-    budget = decided.budget
-    pages_left = min(reach.max_pages, budget.run_pages_left, budget.day_pages_left)
-    pages = pages_left if decided.plan is Plan.FULL_LOOP else 0
-    seeds = decided.crawl_seeds[:pages]
-    for_seeds = pages if not decided.search_seeds else (len(seeds) + pages) // 2 if seeds else 0
-    searches = _searches(decided.search_seeds, pages - for_seeds, reach)
-    return (*crawl_directives(seeds, for_seeds, reach), *searches)
+    queries = decided.search_seeds
+    searching = Spend(milliseconds=reach.search_milliseconds * len(queries))
+    pages = reach.max_pages if decided.plan is Plan.FULL_LOOP else 0
+    allowance = allowance_of(pages, reach, left, before=searching)
+    seeds = decided.crawl_seeds[: allowance.pages]
+    of_seeds, of_results = allowance.shared(_seeds_and_results(allowance.pages, len(seeds), len(queries)))
+    return (*crawl_directives(seeds, of_seeds, reach), *_searches(queries, of_results, reach, left))
 
 
-def crawl_directives(seeds: Sequence[str], pages: int, reach: Reach) -> tuple[Next, ...]:
-    """One directive per seed; `pages` are shared out evenly, the first seeds taking what is left over."""
-    seeds = seeds[:pages]
-    return tuple(
-        Next(
-            CrawlDirected(
-                url=url,
-                max_depth=reach.max_depth,
-                page_allowance=allowance,
-                byte_allowance=reach.max_bytes * allowance // pages,
-                render=reach.render,
-            ),
-            dedupe_key=crawl_key(url),
-            reserve=Spend(pages=allowance),
-        )
-        for url, allowance in zip(seeds, shares(pages, len(seeds)), strict=True)
+def allowance_of(pages: int, reach: Reach, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
+    """What crawling `pages` pages may take of what is left after `before`: fewer pages where they do not all fit."""
+    milliseconds = left.least("milliseconds")
+    wanted = Allowance(
+        pages=int(_lowest(pages, left.least("pages"))),
+        bytes=int(_lowest(reach.max_bytes, left.least("bytes"))),
+        milliseconds=None if milliseconds is None else max(0.0, milliseconds - before.milliseconds),
+    )
+    fitting = wanted.pages_that_fit()
+    return Allowance(
+        pages=fitting,
+        bytes=int(_lowest(wanted.bytes, reach.page_bytes * fitting)),
+        milliseconds=None if milliseconds is None else _lowest(wanted.milliseconds, reach.page_milliseconds * fitting),
     )
 
 
-def crawl_key(url: str) -> str:
-    """The key by which a run crawls a URL once."""
-    return f"crawl:{url}"
+def crawl_directives(seeds: Sequence[str], allowance: Allowance, reach: Reach) -> tuple[Next, ...]:
+    """One directive per seed, as many as there are pages; the first seeds take what does not divide evenly."""
+    pages = [CrawlDirected(url=url, max_depth=reach.max_depth, render=reach.render) for url in seeds[: allowance.pages]]
+    return _shared_out(pages, allowance)
 
 
-def shares(total: int, parts: int) -> list[int]:
-    """`total` split into `parts` whole shares that differ by one at most, larger first."""
-    return [total // parts + (1 if index < total % parts else 0) for index in range(parts)]
+def crawls_of_results(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
+    """Crawl directives for the best results: breadth first, links only with the pages that are left over."""
+    pages = [
+        CrawlDirected(
+            url=result.url,
+            max_depth=directed.crawl_depth,
+            render=render,
+            search_query=directed.query,
+            provider=completed.provider,
+        )
+        for result in completed.results[: directed.crawl_pages]
+    ]
+    return _shared_out(pages, directed.allowance)
 
 
-def _searches(queries: Sequence[str], pages: int, reach: Reach) -> tuple[Next, ...]:
+def crawl_of(directed: CrawlDirected) -> Next:
+    """The directive with the key by which a run crawls a URL once. Its allowance is reserved."""
+    return Next(directed, f"crawl:{directed.url}", directed.allowance.reserve)
+
+
+def _seeds_and_results(pages: int, seeds: int, queries: int) -> tuple[int, int]:
+    """How many of the pages go to the seeds and their links, and how many to what is found."""
+    for_seeds = pages if not queries else (seeds + pages) // 2 if seeds else 0
+    return for_seeds, pages - for_seeds
+
+
+def _shared_out(pages: Sequence[CrawlDirected], allowance: Allowance) -> tuple[Next, ...]:
+    if not pages:
+        return ()
+    found = allowance.shared(shares(allowance.pages, len(pages)))
+    return tuple(crawl_of(page.with_allowance(share)) for page, share in zip(pages, found, strict=True))
+
+
+def _searches(queries: Sequence[str], finding: Allowance, reach: Reach, ceilings: Ceilings) -> tuple[Next, ...]:
+    if not queries:
+        return ()
+    itself = ceilings.capped(Spend(usd=reach.search_usd, milliseconds=reach.search_milliseconds)) or Spend()
+    allowances = finding.shared(shares(finding.pages, len(queries)))
     return tuple(
         Next(
             SearchDirected(
@@ -92,17 +133,22 @@ def _searches(queries: Sequence[str], pages: int, reach: Reach) -> tuple[Next, .
                 locale=reach.locale,
                 top_k=reach.search_top_k,
                 filters=reach.search_filters,
-                crawl_pages=allowance,
+                crawl_pages=share.pages,
                 crawl_depth=reach.max_depth,
-                byte_allowance=reach.max_bytes * allowance // max(reach.max_pages, 1),
+                byte_allowance=share.bytes,
                 max_usd=reach.search_usd,
+                millisecond_allowance=share.milliseconds,
             ),
             dedupe_key=f"search:{query}",
-            reserve=Spend(pages=allowance, usd=reach.search_usd),
+            reserve=itself + share.reserve,
         )
-        for query, allowance in zip(queries, shares(pages, len(queries)), strict=True)
+        for query, share in zip(queries, allowances, strict=True)
     )
 
 
 def _lower(ceiling: int, wanted: int | None) -> int:
     return ceiling if wanted is None else min(ceiling, wanted)
+
+
+def _lowest(*most: float | None) -> float:
+    return min(one for one in most if one is not None)

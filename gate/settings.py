@@ -5,9 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from contracts.base import Value
+
+
+def _none_is_no_ceiling(value: object) -> object:
+    return None if value == "none" else value
+
+
+Count = Annotated[int | None, Field(ge=0), BeforeValidator(_none_is_no_ceiling)]
+Amount = Annotated[float | None, Field(ge=0), BeforeValidator(_none_is_no_ceiling)]
 
 
 class GateSettings(Value):
@@ -20,11 +28,30 @@ class GateSettings(Value):
 
 
 class BudgetSettings(Value):
-    """Ceilings of spending: what a run and a UTC day may use."""
+    """Ceilings: what a run and a UTC day may use of each unit. "none" is no ceiling.
 
-    run_usd: Annotated[float, Field(ge=0)] = 0.10
+    What work may take at most is reserved before it begins, so a ceiling holds however many work at once. Tokens are
+    those that are embedded; milliseconds are those that searching and fetching pages take.
+    """
+
+    run_pages: Count = None
+    """Pages one run may crawl; by default as many as crawl.max_pages plans, or as a request names one by one."""
+    run_bytes: Count = None
+    """Bytes of pages one run may bring in; by default as many as crawl.max_bytes plans."""
+    run_tokens: Count = None
+    """Tokens one run may embed; no ceiling by default: the local model costs time alone, an endpoint USD."""
+    run_milliseconds: Amount = None
+    """Milliseconds that the searches and pages of one run may take together; no ceiling by default, as its deadline
+    bounds how long anybody waits."""
+    run_usd: Amount = 0.10
     """USD one run may spend: some twenty calls of a paid search interface, far above the three that a run makes."""
-    day_usd: Annotated[float, Field(ge=0)] = 5.0
-    """USD all runs of a UTC day may spend together: a mistake costs a coffee and not a salary."""
-    day_pages: Annotated[int, Field(ge=0)] = 5_000
+    day_pages: Count = 5_000
     """Pages all runs of a UTC day may crawl together: about 600 full loops of eight pages."""
+    day_bytes: Count = None
+    """Bytes of pages all runs of a UTC day may bring in; no ceiling by default, as day_pages bounds them."""
+    day_tokens: Count = None
+    """Tokens all runs of a UTC day may embed; no ceiling by default, as for run_tokens."""
+    day_milliseconds: Amount = None
+    """Milliseconds that the searches and pages of all runs of a UTC day may take together; no ceiling by default."""
+    day_usd: Amount = 5.0
+    """USD all runs of a UTC day may spend together: a mistake costs a coffee and not a salary."""

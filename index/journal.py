@@ -74,9 +74,11 @@ class Journal:
             self._file.write(b"".join(frames))
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
+        except BaseException as error:  # an interruption too: what is half written must not stay
             self._cut(size_before)
-            raise Unavailable(f"the journal cannot be written: {error}") from error
+            if isinstance(error, OSError):
+                raise Unavailable(f"the journal cannot be written: {error}") from error
+            raise
         self.last_offset += len(entries)
         return self.last_offset
 

@@ -180,9 +180,9 @@ class IndexWriter:
 
     def _record(self, records: Sequence[Record]) -> int:
         """Journal first, then the view. Returns the last offset."""
-        first = self._journal.last_offset + 1
-        last = self._journal.append([encode_record(record) for record in records])
         with self._view_or_nothing() as view:
+            first = self._journal.last_offset + 1
+            last = self._journal.append([encode_record(record) for record in records])
             for offset, record in enumerate(records, start=first):
                 view.apply(offset, record)
         return last

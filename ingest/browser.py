@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from playwright.async_api import Playwright, async_playwright
 from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
 from ingest.rendering import Rendered, RenderRequest, render_page
 from ingest.settings import CrawlSettings
+from ingest.wanted import LOOK_SECONDS, Wanted, always
 from ingest.warm_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
 
 __all__ = ["Browser", "Rendered"]
@@ -32,10 +33,14 @@ T = TypeVar("T")
 
 
 class Browser:
-    """Renders pages for any number of threads. Close it when done; a closed one cannot be used again."""
+    """Renders pages for any number of threads. Close it when done; a closed one cannot be used again.
 
-    def __init__(self, settings: CrawlSettings) -> None:
+    `wanted` is called now and then while a page is waited for; what it raises ends the page.
+    """
+
+    def __init__(self, settings: CrawlSettings, *, wanted: Wanted = always) -> None:
         self._settings = settings
+        self._wanted = wanted
         self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -93,12 +98,15 @@ class Browser:
     # The thread and its loop.
 
     def _await(self, work: Coroutine[Any, Any, T], patience_seconds: float) -> T:
-        future = self._submit(work)
+        future, deadline = self._submit(work), time.monotonic() + patience_seconds
         try:
-            return future.result(patience_seconds)
-        except FutureTimeoutError as error:
-            future.cancel()
-            raise TimedOut(f"the browser did not answer within {patience_seconds:g} s") from error
+            while not _is_done(future, LOOK_SECONDS):
+                self._wanted()
+                if time.monotonic() > deadline:
+                    raise TimedOut(f"the browser did not answer within {patience_seconds:g} s")
+            return future.result()
+        finally:
+            future.cancel()  # nothing, when it is done
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         with self._guard:
@@ -195,3 +203,8 @@ class Browser:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+
+
+def _is_done(future: Future[T], patience_seconds: float) -> bool:
+    done, _ = wait([future], timeout=patience_seconds)
+    return bool(done)

@@ -1,11 +1,11 @@
 """Fetch one page politely: HTTP first, the browser when the page needs it.
 
-Life of a page: normalise its address → ask robots.txt → wait for the host's turn → fetch → judge status,
-media type and robots directives → render where there is evidence for it (or the directive says so) → read
-its links. Every address on the way, redirects included, is judged by robots.txt and waits its turn.
+Life of a page: normalise its address → is its host left alone? → ask robots.txt → wait for the host's turn → fetch
+→ judge status, media type and robots directives → render where there is evidence for it (or the directive says so)
+→ read its links. Every address on the way, redirects included, is judged by robots.txt and waits its turn.
 
 `directions_from` turns links into further directives whose allowances never add up to more than was given,
-so a page cap holds without a counter that workers would have to share.
+so a ceiling on pages, bytes or time holds without a counter that workers would have to share.
 """
 
 from __future__ import annotations
@@ -15,23 +15,30 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from contracts.budget import Spend, shares
 from contracts.errors import (
     BudgetExhausted,
     InvalidInput,
+    Overloaded,
     PolicyRefused,
+    TimedOut,
     Unavailable,
 )
 from contracts.ingest import CrawlDirected
+from ingest.breaker import HostBreakers, LeftAlone
 from ingest.charset import decode
 from ingest.crawled import CrawledPage, RenderedPage, Renderer
 from ingest.fetch import EGRESS_REMEDY, Fetched, Fetcher, FetchLimits, NotModified
 from ingest.media import HTML
+from ingest.meter import Meter
 from ingest.page import PageFacts, header_directives, read_page
 from ingest.rate import HostRate
 from ingest.robots import RobotsCache, RobotsFetch, product_token
 from ingest.settings import CrawlSettings
 from ingest.url import host_of, normalise_url
 from ingest.verdict import judge_media_type, judge_status
+from ingest.visit import Visit
+from ingest.wanted import Wanted, always
 
 __all__ = ["CrawledPage", "Crawler", "RenderedPage", "Renderer", "directions_from", "robots_fetch"]
 
@@ -39,7 +46,10 @@ _HTML_TYPES = frozenset({HTML, "application/xhtml+xml"})
 
 
 class Crawler:
-    """Crawls one page at a time for each of any number of threads. `clock` gives times with their zone."""
+    """Crawls one page at a time for each of any number of threads. `clock` gives times with their zone.
+
+    `wanted` is called before anything is asked of a site; what it raises ends the crawl.
+    """
 
     def __init__(
         self,
@@ -49,54 +59,54 @@ class Crawler:
         fetcher: Fetcher,
         robots: RobotsCache,
         rate: HostRate,
+        breakers: HostBreakers,
         browser: Renderer | None,
         clock: Callable[[], datetime],
+        wanted: Wanted = always,
     ) -> None:
         self._settings = settings
         self._proxy_url = proxy_url
         self._fetcher = fetcher
         self._robots = robots
         self._rate = rate
+        self._breakers = breakers
         self._browser = browser
         self._clock = clock
+        self._wanted = wanted
         self._token = product_token(settings.user_agent)
 
-    def crawl(self, directed: CrawlDirected) -> CrawledPage:
-        """The page that `directed` names.
+    def crawl(self, directed: CrawlDirected, meter: Meter | None = None) -> CrawledPage:
+        """The page that `directed` names. `meter` counts what it takes of the allowance, also where it fails.
 
         Raises:
             InvalidInput: its address cannot be used.
             PolicyRefused: rules `crawl` (switched off), `robots`, `egress`, `redirects`, `bytes`, `encoding`,
                 `media_type`, `noindex`, `access` (the site wants to know us), `render` (no browser to be had).
             NotFound: the site has no such page.
-            BudgetExhausted: nothing of the byte allowance is left, or the page is larger than that.
+            BudgetExhausted: nothing of the allowance is left, or the page is larger or slower than that.
+            HostUnavailable: the host kept failing and is left alone for a while.
             Overloaded: the site or its rate says later. TimedOut, Unavailable: the site failed.
         """
         if not self._settings.enabled:
             raise PolicyRefused("crawl", "crawling is switched off", "crawl.enabled = true")
-        url = normalise_url(directed.url)
+        meter = meter or Meter(directed.allowance)
+        page = self._page(normalise_url(directed.url), directed, meter)
+        meter.pages = 1
+        return page
+
+    def _page(self, url: str, directed: CrawlDirected, meter: Meter) -> CrawledPage:
         if directed.render == "always":
             with contextlib.suppress(InvalidInput):  # a download, which HTTP alone can read
-                return self._render(url, directed, "the directive asks for it")
-        page, facts = self._fetch(url, directed)
+                return self._render(url, directed, meter, "the directive asks for it")
+        page, facts = self._fetch(url, directed, meter)
         if directed.render == "never" or facts.browser_reason is None:
             return page
-        if self._browser is None:
+        if self._browser is None or meter.is_used_up:
             return replace(page, render_reason=facts.browser_reason)
-        return self._render(page.final_url, directed, facts.browser_reason)
+        return self._render(page.final_url, directed, meter, facts.browser_reason)
 
-    def _fetch(self, url: str, directed: CrawlDirected) -> tuple[CrawledPage, PageFacts]:
-        limits = FetchLimits(
-            timeout_seconds=self._settings.page_timeout_seconds,
-            max_bytes=self._byte_limit(directed),
-            max_redirects=self._settings.max_redirects,
-        )
-        try:
-            answer = self._fetcher.fetch(url, limits=limits, approach=self._approach)
-        except PolicyRefused as error:
-            raise self._over_allowance(error, directed) from error
-        if isinstance(answer, NotModified):
-            raise Unavailable(f"{url} answers 304 to a request without conditions")
+    def _fetch(self, url: str, directed: CrawlDirected, meter: Meter) -> tuple[CrawledPage, PageFacts]:
+        answer = self._answer(url, meter)
         judge_status(answer.status, answer.headers.get("retry-after"), url, self._clock())
         media_type = judge_media_type(answer)
         facts = self._facts(answer, media_type)
@@ -116,18 +126,39 @@ class Crawler:
         )
         return page, facts
 
-    def _render(self, url: str, directed: CrawlDirected, reason: str) -> CrawledPage:
+    def _answer(self, url: str, meter: Meter) -> Fetched:
+        """What the site answers, whatever it is, within what is left of the allowance."""
+        limits = FetchLimits(
+            timeout_seconds=meter.seconds_left(self._settings.page_timeout_seconds),
+            max_bytes=meter.bytes_left(self._settings.max_page_bytes),
+            max_redirects=self._settings.max_redirects,
+        )
+        visit, started = self._visit(), self._clock()
+        try:
+            answer = self._fetcher.fetch(url, limits=limits, approach=visit.approach)
+        except (Overloaded, LeftAlone):
+            raise  # we are busy, or asked nobody
+        except TimedOut as error:
+            self._require_patience(error, url, limits.timeout_seconds)
+            visit.ended(failed=True)
+            raise
+        except Unavailable:
+            visit.ended(failed=True)
+            raise
+        except PolicyRefused as error:
+            raise self._too_large(error, url, limits.max_bytes, meter) from error
+        finally:
+            meter.took(self._seconds_since(started) - visit.waited_seconds, at_most=limits.timeout_seconds)
+        if isinstance(answer, NotModified):
+            raise Unavailable(f"{url} answers 304 to a request without conditions")
+        meter.bytes += len(answer.body)
+        visit.ended(failed=answer.status >= 500)
+        return answer
+
+    def _render(self, url: str, directed: CrawlDirected, meter: Meter, reason: str) -> CrawledPage:
         if self._browser is None:
             raise PolicyRefused("render", f"{url} needs a browser: {reason}", "a Chromium; see `sluice doctor`")
-        self._approach(url)
-        started = self._clock()
-        rendered = self._browser.render(
-            url,
-            proxy_url=self._proxy_url,
-            user_agent=self._settings.user_agent,
-            timeout_seconds=self._settings.page_timeout_seconds,
-            max_bytes=self._byte_limit(directed),
-        )
+        before_ms, rendered = meter.milliseconds, self._rendered(self._browser, url, meter)
         headers = {name.lower(): value for name, value in rendered.headers.items()}
         fetched_at = self._clock()
         if rule := headers.get("x-sluice-refused"):  # the browser was sent on to where nobody may go
@@ -143,7 +174,7 @@ class Crawler:
             media_type=HTML,
             charset="utf-8",
             fetched_at=fetched_at,
-            elapsed_ms=(fetched_at - started).total_seconds() * 1_000,
+            elapsed_ms=meter.milliseconds - before_ms,
             directed=directed,
             rendered=True,
             render_reason=reason,
@@ -152,8 +183,39 @@ class Crawler:
             links=facts.links,
         )
 
+    def _rendered(self, browser: Renderer, url: str, meter: Meter) -> RenderedPage:
+        """The page in the browser, within what is left. A browser's own trouble says nothing about the host."""
+        most_seconds = meter.seconds_left(self._settings.page_timeout_seconds)
+        most_bytes = meter.bytes_left(self._settings.max_page_bytes)
+        visit = self._visit()
+        visit.approach(url)
+        started = self._clock()
+        try:
+            rendered = browser.render(
+                url,
+                proxy_url=self._proxy_url,
+                user_agent=self._settings.user_agent,
+                timeout_seconds=most_seconds,
+                max_bytes=most_bytes,
+            )
+        except BudgetExhausted:
+            meter.bytes += most_bytes
+            raise
+        except TimedOut as error:
+            self._require_patience(error, url, most_seconds)
+            raise
+        finally:
+            meter.took(self._seconds_since(started), at_most=most_seconds)
+        meter.bytes += len(rendered.html.encode("utf-8", "replace"))
+        visit.ended(failed=rendered.status >= 500)
+        return rendered
+
+    def _visit(self) -> Visit:
+        return Visit(self._breakers, self._approach, self._clock)
+
     def _approach(self, url: str) -> None:
         """Robots first, then the host's turn: what is disallowed costs nobody a turn."""
+        self._wanted()
         self._robots.check(url)
         self._rate.wait_turn(host_of(url), interval_seconds=self._robots.crawl_delay_seconds(url))
 
@@ -164,18 +226,25 @@ class Crawler:
             self._robots.check(ended)
         return ended
 
-    def _byte_limit(self, directed: CrawlDirected) -> int:
-        allowance = directed.byte_allowance
-        if allowance == 0:
-            raise BudgetExhausted(f"no bytes are left for {directed.url}")
-        return min(self._settings.max_page_bytes, allowance or self._settings.max_page_bytes)
-
-    def _over_allowance(self, error: PolicyRefused, directed: CrawlDirected) -> PolicyRefused | BudgetExhausted:
+    def _too_large(
+        self, error: PolicyRefused, url: str, max_bytes: int, meter: Meter
+    ) -> PolicyRefused | BudgetExhausted:
         """A page too large for what its run has left is a matter of budget, not of policy."""
-        allowance = directed.byte_allowance
-        if error.rule == "bytes" and allowance is not None and allowance < self._settings.max_page_bytes:
-            return BudgetExhausted(f"{directed.url} is larger than the {allowance} bytes that are left")
+        if error.rule != "bytes":
+            return error
+        meter.bytes += max_bytes
+        if max_bytes < self._settings.max_page_bytes:
+            return BudgetExhausted(f"{url} is larger than the {max_bytes} bytes that are left")
         return error
+
+    def _require_patience(self, error: TimedOut, url: str, limit_seconds: float) -> None:
+        """A page too slow for what its run has left is a matter of budget, and its site is not at fault."""
+        if limit_seconds < self._settings.page_timeout_seconds:
+            limit_ms = limit_seconds * 1_000
+            raise BudgetExhausted(f"{url} takes longer than the {limit_ms:g} milliseconds that are left") from error
+
+    def _seconds_since(self, started: datetime) -> float:
+        return (self._clock() - started).total_seconds()
 
     def _facts(self, answer: Fetched, media_type: str) -> PageFacts:
         text = decode(answer.body, answer.charset) if media_type in _HTML_TYPES else ""
@@ -206,32 +275,20 @@ def robots_fetch(fetcher: Fetcher, rate: HostRate) -> RobotsFetch:
     return fetch
 
 
-def directions_from(
-    links: tuple[str, ...], directed: CrawlDirected, *, spent_bytes: int = 0
-) -> tuple[CrawlDirected, ...]:
+def directions_from(links: tuple[str, ...], directed: CrawlDirected, spent: Spend) -> tuple[CrawlDirected, ...]:
     """Directives for the pages behind `links`, one level deeper, in order.
 
-    The page behind `directed` has used one page of its allowance and `spent_bytes`; what is left is divided,
-    the first links getting what does not divide evenly. Where the children may lead nowhere further each
-    gets one page.
+    What the page behind `directed` has `spent` is taken from its allowance; what is left is divided, the first links
+    getting what does not divide evenly. Where the children may lead nowhere further each gets one page.
     """
-    pages_left = directed.page_allowance - 1
-    count = min(len(links), pages_left)
+    left = directed.allowance.less(spent)
+    fitting = left.pages_that_fit()
+    count = min(len(links), fitting)
     if count <= 0 or directed.depth >= directed.max_depth:
         return ()
-    if directed.byte_allowance is not None and directed.byte_allowance - spent_bytes < count:
-        return ()
     is_last = directed.depth + 1 >= directed.max_depth
-    share, rest = (1, 0) if is_last else divmod(pages_left, count)
-    byte_share = None if directed.byte_allowance is None else (directed.byte_allowance - spent_bytes) // count
+    pages = [1] * count if is_last else shares(fitting, count)
     return tuple(
-        directed.model_copy(
-            update={
-                "url": link,
-                "depth": directed.depth + 1,
-                "page_allowance": share + (1 if position < rest else 0),
-                "byte_allowance": byte_share,
-            }
-        )
-        for position, link in enumerate(links[:count])
+        directed.model_copy(update={"url": link, "depth": directed.depth + 1}).with_allowance(share)
+        for link, share in zip(links, left.shared(pages), strict=False)
     )

@@ -21,6 +21,7 @@ from ingest.embedding_cache import CachedEmbedder, EmbeddingCache
 from ingest.minilm import MiniLM
 from ingest.openai_embed import OpenAIEmbedder
 from ingest.settings import EmbedSettings
+from ingest.wanted import Wanted, always
 
 __all__ = ["Embedded", "Embedder", "FallbackEmbedder", "make_embedder", "require_fingerprint", "unit_rows"]
 
@@ -30,17 +31,20 @@ def make_embedder(
     model_dir: Path,
     cache_path: Path | None,
     http_client: httpx2.Client | None = None,
+    wanted: Wanted = always,
 ) -> Embedder:
     """The configured embedder.
 
     `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`,
     or with no cache entries, nothing is cached. `http_client` carries requests to an endpoint (and
-    with them the rules of egress); by default they go direct, or through `openai_proxy_url`.
+    with them the rules of egress); by default they go direct, or through `openai_proxy_url`. `wanted` is called
+    between the steps of an embedding; what it raises ends it.
     """
-    local = MiniLM(settings.model_dir or model_dir, settings.threads, settings.batch_size, settings.batch_tokens)
+    folder = settings.model_dir or model_dir
+    local = MiniLM(folder, settings.threads, settings.batch_size, settings.batch_tokens, wanted=wanted)
     embedder: Embedder = local
     if settings.provider == "openai":
-        embedder = OpenAIEmbedder(settings, http_client)
+        embedder = OpenAIEmbedder(settings, http_client, wanted=wanted)
         if settings.fallback == "local":
             embedder = FallbackEmbedder(embedder, local)
     if cache_path is not None and settings.cache_entries:

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.budget import Spend
 from contracts.errors import Conflict, Unavailable
 
 Vectors = NDArray[np.float32]
@@ -33,6 +34,11 @@ class Embedded:
     tokens: int = 0
     cost_usd: float = 0.0
     cache_hits: int = 0
+
+    @property
+    def spend(self) -> Spend:
+        """As the ledger books it."""
+        return Spend(tokens=self.tokens, usd=self.cost_usd)
 
 
 class Embedder(Protocol):

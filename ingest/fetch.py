@@ -13,7 +13,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -21,6 +21,7 @@ import httpx
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
 from ingest.inflate import Inflater, UnknownEncoding
 from ingest.url import host_of, normalise_url, origin_of
+from ingest.wanted import LOOK_SECONDS, Wanted, always
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
@@ -70,11 +71,20 @@ class Fetcher:
     """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
 
     Connections are not reused: the proxy counts bytes per connection, and hosts are asked too seldom
-    for the handshake to matter.
+    for the handshake to matter. `wanted` is called now and then while a site is waited for; what it raises ends the
+    exchange.
     """
 
-    def __init__(self, proxy_url: str, *, user_agent: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        proxy_url: str,
+        *,
+        user_agent: str,
+        tls: ssl.SSLContext | None = None,
+        wanted: Wanted = always,
+    ) -> None:
         self._proxy_url = proxy_url
+        self._wanted = wanted
         self._user_agent = user_agent
         self._tls = tls or httpx.create_ssl_context()
 
@@ -140,7 +150,7 @@ class Fetcher:
         )
         host = host_of(url)
         try:
-            return asyncio.run(self._exchange(request, limits, remaining))
+            return asyncio.run(self._while_wanted(self._exchange(request, limits, remaining)))
         except (TimeoutError, httpx.TimeoutException) as error:
             raise TimedOut(f"{host} did not answer within {limits.timeout_seconds:g} s") from error
         except httpx.ProxyError as error:
@@ -149,6 +159,17 @@ class Fetcher:
             raise Unavailable(f"{host}: {type(error).__name__}: {error}") from error
         except UnknownEncoding as error:
             raise PolicyRefused("encoding", f"{host} answers in {error}") from error
+
+    async def _while_wanted(self, exchange: Coroutine[None, None, Fetched]) -> Fetched:
+        task = asyncio.create_task(exchange)
+        try:
+            while not task.done():
+                self._wanted()
+                await asyncio.wait({task}, timeout=LOOK_SECONDS)
+            return task.result()
+        finally:
+            task.cancel()  # nothing, when it is done
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _exchange(self, request: httpx.Request, limits: FetchLimits, timeout_seconds: float) -> Fetched:
         started = time.perf_counter()

@@ -28,6 +28,7 @@ from tokenizers import Encoding, Tokenizer
 from contracts.errors import Corrupted
 from ingest.embedder import Embedded, Vectors, require_fingerprint
 from ingest.packaged import PACKAGE, packaged_file
+from ingest.wanted import Wanted, always
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -47,9 +48,21 @@ class MiniLM:
     fingerprint = FINGERPRINT
     dimension = DIMENSION
 
-    def __init__(self, model_dir: Path, threads: int = 0, batch_size: int = 32, batch_tokens: int = 768) -> None:
-        """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` with padding."""
+    def __init__(
+        self,
+        model_dir: Path,
+        threads: int = 0,
+        batch_size: int = 32,
+        batch_tokens: int = 768,
+        *,
+        wanted: Wanted = always,
+    ) -> None:
+        """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` with padding.
+
+        `wanted` is called before each forward pass; what it raises ends the embedding.
+        """
         self._model_dir = model_dir
+        self._wanted = wanted
         self._threads = threads
         self._batch_size = batch_size
         self._batch_tokens = batch_tokens
@@ -64,6 +77,7 @@ class MiniLM:
         lengths = [len(encoding) for encoding in encodings]
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         for batch in batches_by_length(lengths, self._batch_size, self._batch_tokens):
+            self._wanted()
             vectors[batch] = _forward(session, [encodings[position] for position in batch])
         return Embedded(vectors, self.fingerprint, tokens=sum(lengths))
 

@@ -21,23 +21,27 @@ from pydantic import BaseModel, ValidationError
 from contracts.errors import InvalidInput, InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable, first_problem
 from ingest.embedder import Embedded, Vectors, require_fingerprint, unit_rows
 from ingest.settings import EmbedSettings
+from ingest.tokens import estimated_tokens
+from ingest.wanted import Wanted, always
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-BYTES_PER_TOKEN = 3
-"""UTF-8 bytes, to pack by: English has about 4.4 per token, code 3 to 4, Chinese 3 to 4. Too low is the safe side."""
 
 
 class OpenAIEmbedder:
     """The endpoint of the settings. Connects at the first text; threads may share it.
 
-    `http_client` carries every request (and the rules of egress with it); its owner closes it.
+    `http_client` carries every request (and the rules of egress with it); its owner closes it. `wanted` is called
+    before each request; what it raises ends the embedding.
     """
 
-    def __init__(self, settings: EmbedSettings, http_client: httpx2.Client | None = None) -> None:
+    def __init__(
+        self, settings: EmbedSettings, http_client: httpx2.Client | None = None, *, wanted: Wanted = always
+    ) -> None:
         self.dimension = settings.openai_dimension
         self.fingerprint = settings.openai_fingerprint or endpoint_fingerprint(settings)
         self._settings = settings
         self._http_client = http_client
+        self._wanted = wanted
         self._connecting = threading.Lock()
         self._client: openai.OpenAI | None = None
 
@@ -51,6 +55,7 @@ class OpenAIEmbedder:
         vectors: Vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = 0
         for batch in batches_within(texts, self._settings.openai_batch_texts, self._settings.openai_batch_tokens):
+            self._wanted()
             some = texts[batch.start : batch.stop]
             answer = self._request(some)
             vectors[batch.start : batch.stop] = self._vectors_of(answer, len(some))
@@ -150,11 +155,6 @@ def batches_within(texts: Sequence[str], max_texts: int, max_tokens: int) -> Ite
         tokens += estimate
     if start < len(texts):
         yield range(start, len(texts))
-
-
-def estimated_tokens(text: str) -> int:
-    """Tokens of `text`, rather too many than too few; at least 1."""
-    return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
 
 
 def _message(error: openai.APIStatusError) -> str:

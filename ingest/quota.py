@@ -12,10 +12,12 @@ from typing import Protocol
 
 import redis
 
-from contracts.errors import Unavailable
+from contracts.errors import Overloaded, Unavailable
 
 KEY_TTL_SECONDS = 2 * 86_400
 BROKER_TIMEOUT_SECONDS = 5.0
+BROKER_RETRY_SECONDS = 5.0
+"""When a search comes back whose quota could not be counted."""
 
 
 class Quota(Protocol):
@@ -25,7 +27,7 @@ class Quota(Protocol):
         """Count one call; False, and nothing counted, where `limit` calls were made already.
 
         Raises:
-            Unavailable: the counter cannot be reached.
+            Overloaded: the counter cannot be reached; says when to come back.
         """
         ...
 
@@ -77,7 +79,8 @@ class BrokerQuota:
         try:
             return bool(self._take(keys=[self._key(name, day)], args=[limit, KEY_TTL_SECONDS]))
         except redis.RedisError as error:
-            raise Unavailable(f"the broker does not answer for the quota of {name}") from error
+            why = f"the broker does not answer for the quota of {name}"
+            raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
 
     def give_back(self, name: str, day: date) -> None:
         """See `Quota`."""

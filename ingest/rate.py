@@ -20,10 +20,13 @@ from limits.errors import StorageError
 from limits.storage import MemoryStorage, RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from contracts.errors import Overloaded, Unavailable
+from contracts.errors import Overloaded
+from ingest.wanted import LOOK_SECONDS, Wanted, always
 
 SMALLEST_STEP_SECONDS = 0.001
 BROKER_TIMEOUT_SECONDS = 5.0
+BROKER_RETRY_SECONDS = 5.0
+"""When a page comes back whose rate could not be counted: a broker that was restarted is there again by then."""
 
 
 class HostRate:
@@ -38,13 +41,16 @@ class HostRate:
         key_prefix: str = "sluice",
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
+        wanted: Wanted = always,
     ) -> None:
+        """`wanted` is called now and then while a turn is waited for; what it raises ends the waiting."""
         self._requests_per_second = requests_per_second
         self._max_wait_seconds = max_wait_seconds
         prefix = f"{key_prefix}:rate"
         self._windows = MovingWindowRateLimiter(_broker(broker_url, prefix) if broker_url else MemoryStorage())
         self._clock = clock
         self._sleep = sleep
+        self._wanted = wanted
 
     def wait_turn(self, host: str, *, interval_seconds: float = 0.0) -> float:
         """Wait until `host` may be asked once more; returns the seconds waited.
@@ -52,16 +58,17 @@ class HostRate:
         `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down.
 
         Raises:
-            Overloaded: the turn comes later than `max_wait_seconds`; says when.
-            Unavailable: the broker does not answer.
+            Overloaded: the turn comes later than `max_wait_seconds`, or the broker does not answer, which is no
+                fault of the host; says when to come back.
         """
         window = window_of(self._requests_per_second, interval_seconds)
         started = self._clock()
         try:
             while not self._windows.hit(window, "host", host):
-                self._sleep(self._until_next(window, host, self._clock() - started))
+                self._pause(self._until_next(window, host, self._clock() - started))
         except StorageError as error:
-            raise Unavailable(f"the broker does not answer for the rate of {host}") from error
+            why = f"the broker does not answer for the rate of {host}"
+            raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
         return self._clock() - started
 
     def _until_next(self, window: RateLimitItem, host: str, waited_seconds: float) -> float:
@@ -70,6 +77,12 @@ class HostRate:
         if waited_seconds + pause_seconds > self._max_wait_seconds:
             raise Overloaded(f"the rate of {host} is used up", retry_after_seconds=pause_seconds)
         return pause_seconds
+
+    def _pause(self, seconds: float) -> None:
+        until = self._clock() + seconds
+        while (left := until - self._clock()) > 0:
+            self._wanted()
+            self._sleep(min(left, LOOK_SECONDS))
 
 
 def _broker(url: str, prefix: str) -> RedisStorage:

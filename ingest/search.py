@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, Unavailable
+from contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
 from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
+from ingest.breaker import LeftAlone
 from ingest.providers.build import build_providers
-from ingest.providers.provider import LeftAlone, SearchAnswer, SearchFilters, SearchProvider, SearchQuery
+from ingest.providers.provider import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
 from ingest.quota import BrokerQuota, InMemoryQuota, Quota
 from ingest.settings import SearchSettings
 from ingest.url import host_of, normalise_url, within_domains
+from ingest.wanted import Wanted, always
 
 __all__ = [
     "BrokerQuota",
@@ -34,16 +36,21 @@ __all__ = [
 
 
 class QuotaExhausted(Unavailable):
-    """The provider was not asked, as its calls of the day are used up or cannot be counted."""
+    """The provider was not asked, as its calls of the day are used up."""
+
+
+class QuotaUnknown(Overloaded):
+    """No provider was asked, as calls cannot be counted: that is no provider's fault, and passes."""
 
 
 class SearchFailed(Unavailable):
-    """No provider answered. `reasons` says of each, in order, why not."""
+    """No provider answered. `reasons` says of each, in order, why not; `asked`, whether any was asked at all."""
 
     code = "search_failed"
 
-    def __init__(self, reasons: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, reasons: tuple[tuple[str, str], ...], *, asked: bool = True) -> None:
         self.reasons = reasons
+        self.asked = asked
         super().__init__("search failed: " + "; ".join(f"{name}: {why}" for name, why in reasons))
 
 
@@ -54,14 +61,18 @@ def search(
     quota: Quota,
     settings: SearchSettings,
     clock: Callable[[], datetime],
+    wanted: Wanted = always,
 ) -> SearchCompleted:
     """The answer of the first provider that gives one. `clock` gives times with their zone.
+
+    `wanted` is called before each provider is asked; what it raises ends the search.
 
     Raises:
         PolicyRefused: rule `search`: switched off, or no provider is configured.
         InvalidInput: a filter or the locale cannot be read.
         BudgetExhausted: every provider costs more than `directed.max_usd`.
         SearchFailed: every provider failed or is out of quota.
+        QuotaUnknown: calls cannot be counted just now.
     """
     if not settings.enabled:
         raise PolicyRefused("search", "web search is switched off", "search.enabled = true")
@@ -71,35 +82,38 @@ def search(
     query = _query(directed, settings, started)
     reasons: list[tuple[str, str]] = []
     too_dear: list[str] = []
-    paid_usd = 0.0
+    paid_usd, asked = 0.0, False
     for provider in providers:
         left_usd = directed.max_usd - paid_usd
         if provider.cost_usd_per_call > left_usd:
             too_dear.append(provider.name)
             reasons.append((provider.name, f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left"))
             continue
+        wanted()
         try:
             answer = _ask(provider, query, quota, settings.quota_per_day)
+        except QuotaUnknown:
+            raise
         except (LeftAlone, QuotaExhausted) as error:
             reasons.append((provider.name, str(error)))
             continue
         except (Unavailable, PolicyRefused) as error:
-            paid_usd += provider.cost_usd_per_call  # even a failed call may be billed
+            paid_usd, asked = paid_usd + provider.cost_usd_per_call, True  # even a failed call may be billed
             reasons.append((provider.name, str(error)))
             continue
         answer = replace(answer, cost_usd=answer.cost_usd + paid_usd)
         return _completed(directed, provider.name, answer, query, reasons, settings, started, clock())
     if len(too_dear) == len(providers):
         raise BudgetExhausted(f"{directed.max_usd:g} USD pay for no search by {', '.join(too_dear)}")
-    raise SearchFailed(tuple(reasons))
+    raise SearchFailed(tuple(reasons), asked=asked)
 
 
 def _ask(provider: SearchProvider, query: SearchQuery, quota: Quota, calls_per_day: int) -> SearchAnswer:
     """The provider's answer, counted against its day; what was not asked in the end is not counted."""
     try:
         taken = quota.take(provider.name, query.today, calls_per_day)
-    except Unavailable as error:
-        raise QuotaExhausted(str(error)) from error
+    except Overloaded as error:
+        raise QuotaUnknown(str(error), error.retry_after_seconds) from error
     if not taken:
         raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
     try:

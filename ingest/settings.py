@@ -69,10 +69,9 @@ class SearchSettings(Value):
     """The published pay-as-you-go price of one credit, which is one basic search."""
     ddgs_usd_per_call: Annotated[float, Field(ge=0)] = 0.0
     """Public result pages; no key, no bill."""
-    breaker_failures: Annotated[int, Field(ge=1)] = 3
-    """Failures in a row after which a provider is left alone for a while."""
     breaker_reset_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """How long it is left alone: one minute's quota window passes in two such pauses."""
+    """How long a provider is left alone that failed more than half of its last 100 calls (at least 20), before one
+    call tries it again: one minute's quota window passes in two such pauses."""
 
 
 class CrawlSettings(Value):
@@ -95,6 +94,9 @@ class CrawlSettings(Value):
     """The longest pause between requests that a robots.txt may ask for and get."""
     max_rate_wait_seconds: Annotated[float, Field(gt=0)] = 30.0
     """How long a worker waits for a host's next turn before it hands the page back to the queue."""
+    breaker_reset_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """How long a host is left alone that failed more than half of its last 20 requests (at least 10), before one
+    request tries it again: a restart of a site takes about as long."""
     user_agent: str = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
     """Product token, version and a contact, so that a site can name us in its robots.txt."""
     render: Literal["auto", "always", "never"] = "auto"

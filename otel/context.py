@@ -22,6 +22,10 @@ from structlog.contextvars import bound_contextvars
 from otel.redact import redact, redact_text
 from otel.spans import EVENT_ID, RUN_ID
 
+RUN_TRACEPARENT = "run-traceparent"
+"""Key of an event's baggage: the span that began its run, to which every hop links. A hop whose process is killed
+before it exports its span breaks the chain of parents; the links keep the trace in one piece."""
+
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 _PROPAGATOR = TraceContextTextMapPropagator()
 _RUN_KEY = current_context.create_key("sluice-run-id")

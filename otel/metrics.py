@@ -86,6 +86,9 @@ CRAWL_PAGES = _counter(
     "outcome",
     "rendered",
 )
+BREAKERS_OPENED = _counter(
+    "sluice_breakers_opened_total", "Times that a search provider or a host was left alone for failing.", "what"
+)
 CRAWL_REFUSALS = _counter(
     "sluice_crawl_refusals_total",
     "Pages not fetched because a rule forbids it: robots, egress, allowlist, budget.",
@@ -115,6 +118,7 @@ STAGE_IN_FLIGHT = _gauge("sluice_stage_in_flight", "Events that a worker has cla
 STAGE_OLDEST_READY_SECONDS = _gauge(
     "sluice_stage_oldest_ready_seconds", "Age of the event that has waited longest; 0 when none waits.", "stage"
 )
+STAGE_PAUSES = _counter("sluice_stage_pauses_total", "Times that a stage's circuit breaker opened.", "stage")
 EVENTS_HANDLED = _counter(
     "sluice_events_handled_total", "Events handled, by how the handling ended.", "stage", "kind", "outcome"
 )

@@ -18,7 +18,7 @@ _SECRET_KEY = re.compile(
     r"|(?:apikey|secret|password|authorization)",
     re.IGNORECASE,
 )
-_URL_USER = re.compile(r"(\b[a-z][a-z0-9+.\-]*://)[^/?#\s\"'<>]*@", re.IGNORECASE)
+_URL_USER = re.compile(r"(\b[a-z][a-z0-9+.\-]{0,30}://)[^/?#\s\"'<>]*@", re.IGNORECASE)
 _QUERY_SECRET = re.compile(
     r"([?&](?:[a-z0-9]+[_-])*(?:api_?key|key|token|secret|password)=)[^&#\s\"'<>]+", re.IGNORECASE
 )

@@ -10,6 +10,7 @@ import pytest
 
 from bench.instance import Instance
 from gate.client import SluiceClient
+from workers.ledger import Ledger
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -288,6 +289,21 @@ def test_a_run_belongs_to_the_trace_of_its_caller(filled: Instance) -> None:
     run = filled.wait(accepted["run_id"])
     assert run["traceparent"].split("-")[1] == trace_id
     assert {event["traceparent"].split("-")[1] for event in filled.events(run["run_id"])} == {trace_id}
+
+
+def test_letters_that_were_mended_are_brought_back_by_the_reconciler(filled: Instance) -> None:
+    accepted = filled.http.post("/v1/documents", json={"corpus": "docs", "documents": [DOCUMENTS[1]]}).json()
+    filled.wait(accepted["run_id"])
+    submitted = filled.events(accepted["run_id"])[0]
+    with Ledger(f"sqlite:///{filled.data_dir / 'ledger.sqlite'}") as ledger:
+        letter_id = ledger.dead_letters.park_raw(b"{", "chunk", "malformed")
+    edited = filled.http.put(f"/v1/dead-letters/{letter_id}/payload", json=submitted)
+    assert edited.status_code == 200, edited.text
+    begun = filled.http.post("/v1/replays", json={"filter": {"stage": "chunk"}, "per_second": 50}).json()
+    filled.wait_until(lambda: filled.http.get(f"/v1/replays/{begun['id']}").json()["succeeded"] == 1, 60)
+    letter = filled.http.get(f"/v1/dead-letters/{letter_id}").json()
+    assert (letter["status"], letter["replay_id"], letter["replay_count"]) == ("replayed", begun["id"], 1)
+    assert letter["replayed_as"] not in (None, submitted["id"])
 
 
 def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
+from contracts.budget import Spend
 from contracts.errors import SluiceError
 from contracts.event import Gap
 from contracts.gate import GateDecided, GateRequested, Plan
@@ -17,38 +19,47 @@ from workers.parts import Parts, utc_now
 from workers.reads import bad_reply, good_reply
 
 
+class Answered(NamedTuple):
+    """An answer, the gaps that only show now that it is given, and what embedding its question cost."""
+
+    answer: Answer
+    gaps: tuple[Gap, ...]
+    spend: Spend
+
+
 def read(query: Query, parts: Parts) -> bytes:
     """The reply to a direct query: its result, or what is wrong with it."""
     try:
         parts.existing_reader(query.corpus)
-        return good_reply(retrieve(query, parts).model_dump_json().encode())
+        found, _ = retrieve(query, parts)
+        return good_reply(found.model_dump_json().encode())
     except SluiceError as error:
         return bad_reply(error)
 
 
-def retrieve(query: Query, parts: Parts) -> Retrieval:
-    """Search one corpus, measured."""
+def retrieve(query: Query, parts: Parts) -> tuple[Retrieval, Spend]:
+    """Search one corpus, measured; and what embedding the query cost."""
     started = time.perf_counter()
-    vector = None if query.strategy is Strategy.BM25 else parts.embed([query.query], query.corpus).vectors[0]
-    found = parts.reader(query.corpus).search(query, vector)
+    embedded = None if query.strategy is Strategy.BM25 else parts.embed([query.query], query.corpus)
+    found = parts.reader(query.corpus).search(query, embedded.vectors[0] if embedded else None)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     now = utc_now()
     for chunk in found.chunks:
         age = now - (chunk.provenance.published_at or chunk.provenance.fetched_at)
         metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
-    return found
+    return found, embedded.spend if embedded else Spend()
 
 
-def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> tuple[Answer, tuple[Gap, ...]]:
-    """The cited answer of a run, and the gaps that only show now that it is answered.
+def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> Answered:
+    """The cited answer of a run.
 
-    The answer comes from a generation that covers what the run has indexed.
+    It comes from a generation that covers what the run has indexed.
     """
     run = parts.ledger.run(run_id)
     request = parts.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    found = _nothing() if plan is Plan.SKIP else retrieve(_query(request, corpus, directed), parts)
+    found, spend = _nothing() if plan is Plan.SKIP else retrieve(_query(request, corpus, directed), parts)
     gaps = (
         *_lowered(run.decision),
         *_unfinished(run_id, directed, parts),
@@ -66,7 +77,8 @@ def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: P
         count_tokens=lambda text: count_tokens(text, parts.tokenizer),
     )
     left_out = _left_out(found, answer, corpus)
-    return answer.model_copy(update={"missing": (*answer.missing, *left_out)}), (*gaps, *left_out)
+    complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
+    return Answered(complete, (*gaps, *left_out), spend)
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Query:
@@ -89,14 +101,18 @@ def _lowered(decision: GateDecided | None) -> tuple[Gap, ...]:
 
 
 def _unfinished(run_id: str, directed: AnswerDirected, parts: Parts) -> tuple[Gap, ...]:
-    """The work that the deadline cut off."""
+    """The work that the deadline cut off, and where its stage rests, why."""
     if directed.reason != "deadline":
         return ()
-    return tuple(
-        Gap(stage=stage, subject=f"{count} events", reason="deadline", detail="still going on", lifted_by="more time")
-        for stage, count in parts.ledger.open_by_queue(run_id).items()
-        if stage != "query"
-    )
+    paused = {pause.stage: pause.why for pause in parts.ledger.paused()}
+    gaps: list[Gap] = []
+    for stage, count in parts.ledger.open_by_queue(run_id).items():
+        others = count - (stage == AnswerDirected.queue)  # this answer is an open event itself
+        if others:
+            detail = f"the stage is paused: {paused[stage]}" if stage in paused else "still going on"
+            lift = f"sluice stages resume {stage}" if stage in paused else "more time"
+            gaps.append(Gap(stage=stage, subject=f"{others} events", reason="deadline", detail=detail, lifted_by=lift))
+    return tuple(gaps)
 
 
 def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, parts: Parts) -> tuple[Gap, ...]:
@@ -125,6 +141,6 @@ def _left_out(found: Retrieval, answer: Answer, corpus: str) -> tuple[Gap, ...]:
     return (Gap(stage="query", subject=corpus, reason="nothing_found", detail=why, lifted_by="wider filters"),)
 
 
-def _nothing() -> Retrieval:
+def _nothing() -> tuple[Retrieval, Spend]:
     metadata = RetrievalMetadata(strategy=Strategy.HYBRID, fusion="none", duration_ms=0.0, total_candidates=0)
-    return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=metadata)
+    return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=metadata), Spend()

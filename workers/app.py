@@ -7,9 +7,13 @@ twice: the ledger alone decides what is done (see `workers.task`). That is why r
 
 from __future__ import annotations
 
+import functools
+import ssl
 from dataclasses import dataclass
 from typing import Literal
 
+import kombu
+import structlog
 from celery import Celery
 from kombu import Exchange
 from kombu import Queue as KombuQueue
@@ -18,7 +22,12 @@ from contracts.event import QUEUES, Queue
 from workers.keys import EXCHANGE, key_prefix
 from workers.settings import Settings
 
+log = structlog.get_logger(__name__)
+
 HANDLE_TASK = "sluice.handle"
+
+VERIFIED_KOMBU = frozenset({"5.7.0"})
+"""Versions of kombu on which `workers.channel` was tested; any other is used as it comes."""
 
 HARD_LIMIT_MARGIN_SECONDS = 3_600
 
@@ -42,25 +51,32 @@ POOLS: dict[Queue, Pool] = {
 }
 
 
-PUBLISH_RETRIES = {"max_retries": 2, "interval_start": 0.05, "interval_step": 0.2}
+CONNECT_RETRIES = {"max_retries": 1, "interval_start": 0.05}
 SOCKET_TIMEOUT_SECONDS = 10.0
 
 
-def make_app(settings: Settings, publish_patience_seconds: float | None = None) -> Celery:
+def make_app(settings: Settings, publish_patience_seconds: float | None = None, worker: str = "") -> Celery:
     """A Celery app bound to the broker of `settings`. Opens no connection.
 
     `publish_patience_seconds` is for a process that publishes and consumes nothing: one try, no longer than that.
+    `worker` is the name of a process that consumes, under which the broker records what it has taken.
     """
     socket_timeout_seconds = publish_patience_seconds or SOCKET_TIMEOUT_SECONDS
+    retries = {"max_retries": 0} if publish_patience_seconds else CONNECT_RETRIES
     app = Celery("sluice", set_as_current=False)
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
         broker_url=settings.broker_location,
+        broker_transport=_transport(),
+        broker_use_ssl=_tls(settings.broker_location),
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=10,
         broker_transport_options={
+            "instance": settings.instance,
+            "worker": worker,
             "global_keyprefix": key_prefix(settings.instance),
+            # As far as unacked_mutex_expire: how stock kombu gives back what a dead worker held, not our channel.
             "visibility_timeout": settings.delivery.event_timeout_seconds + HARD_LIMIT_MARGIN_SECONDS,
             "unacked_restore_interval": 5,
             "unacked_restore_throttle": 1,
@@ -69,6 +85,7 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None) 
             "socket_timeout": socket_timeout_seconds,
             "socket_connect_timeout": min(5.0, socket_timeout_seconds),
             "health_check_interval": 10,
+            **retries,
         },
         task_queues=[KombuQueue(stage, exchange, routing_key=f"{stage}.#", durable=True) for stage in QUEUES],
         task_default_queue="query",
@@ -79,8 +96,6 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None) 
         task_store_errors_even_if_ignored=False,
         task_serializer="json",
         accept_content=["json"],
-        task_publish_retry=publish_patience_seconds is None,
-        task_publish_retry_policy=PUBLISH_RETRIES,
         worker_prefetch_multiplier=1,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
@@ -93,6 +108,24 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None) 
         timezone="UTC",
     )
     return app
+
+
+@functools.cache
+def _transport() -> str:
+    if kombu.__version__ in VERIFIED_KOMBU:
+        return "workers.channel:Transport"
+    log.warning(
+        "kombu_not_verified",
+        version=kombu.__version__,
+        verified=sorted(VERIFIED_KOMBU),
+        consequence="messages cost more, and a malformed one can stop a worker",
+    )
+    return "kombu.transport.redis:Transport"
+
+
+def _tls(broker_url: str) -> dict[str, ssl.VerifyMode] | None:
+    """Who names the transport must name TLS too: kombu sees it in the scheme, but only of its own transports."""
+    return {"ssl_cert_reqs": ssl.CERT_REQUIRED} if broker_url.startswith("rediss://") else None
 
 
 def pool_size(settings: Settings, stage: Queue) -> int:

@@ -1,36 +1,40 @@
 """Claims: a worker's exclusive, temporary hold on an event.
 
-Promises: a claim is one durable commit and raises the event's epoch, the fencing token that `settle` asks for; of any
-number of workers that claim at once, one gets it. A claim whose lease ran out may be taken over: its worker counts as
-dead, and the event is parked as poison when its deaths reach the limit.
+Promises: a claim is one commit and raises the event's epoch, the fencing token that `settle` asks for; of any number
+of workers that claim at once, no two get the same event, and each gets the one whose turn it is (see `turns`). An
+event that a worker died on is a suspect: it is only claimed by a worker that has nothing else in hand, so that what
+kills a process takes no bystander with it; at the limit of deaths it is parked as poison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, and_, bindparam, case, or_, select, update
+from sqlalchemy import Select, Update, bindparam, exists, literal_column, select, update
 
-from contracts.api import RunStatus
-from contracts.budget import Ceilings
-from contracts.errors import Fenced
-from contracts.event import Event, decode
+from contracts.errors import Fenced, MalformedEvent
+from contracts.event import Body, Event, Queue, decode
 from contracts.outcome import DeadLetter
+from workers import pauses
 from workers.closing import close_if_done
+from workers.outbox import Permit, own_event, permits_of
 from workers.parking import park
-from workers.reservations import ceilings_of
+from workers.reservations import Balance
 from workers.runs import take
-from workers.schema import AnyRow, events, runs
+from workers.schema import IS_READY, IS_SUSPECT, AnyRow, events
+from workers.schema import pauses as paused_stages
+from workers.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The hold: the event, its epoch, and what a handler may ask about the run.
+    """The hold on an event.
 
-    `attempts` counts tries that ended in a retry, `deliveries` counts claims, this one included.
+    `attempts` counts tries that ended in a retry, `deliveries` counts claims, this one included, and `deaths` the
+    workers that died on it. `is_probe`: its stage is paused, and this event is let through to see whether it works
+    again. `replay_traceparent` is the span of the operator who replayed it.
     """
 
     event: Event
@@ -38,103 +42,107 @@ class Claim:
     worker: str
     attempts: int
     deliveries: int
-    run_status: RunStatus
-    deadline_at: datetime | None
-    ceilings: Ceilings
+    deaths: int = 0
+    is_probe: bool = False
+    replay_traceparent: str | None = None
 
 
 Held = AnyRow
 """A row of `events` as it was seen claimed."""
 
-Reason = Literal["settled", "claimed_elsewhere", "waiting", "dead", "unknown", "poisoned", "cancelled"]
+Reason = Literal["nothing_ready", "paused", "suspects_wait", "malformed"]
 
 
 @dataclass(frozen=True, slots=True)
 class NotClaimed:
-    """Why there is nothing to do. `emitted` is not empty only when this claim parked the event as poison."""
+    """Why there is nothing to do. `emitted` is not empty only when an event that cannot be read was parked."""
 
     reason: Reason
     emitted: tuple[Event, ...] = ()
 
 
-_REFUSALS: dict[str, Reason] = {
-    "recorded": "settled",
-    "settled": "settled",
-    "claimed": "claimed_elsewhere",
-    "ready": "claimed_elsewhere",  # it became ready between two looks: another message brings it
-    "waiting": "waiting",
-    "dead": "dead",
-    "cancelled": "cancelled",
-}
-_EXPIRED = and_(events.c.status == "claimed", events.c.due_at <= bindparam("moment"))
-_CLAIM = (
-    update(events)
-    .where(
-        events.c.id == bindparam("of_event"),
-        or_(events.c.status == "ready", and_(_EXPIRED, events.c.deaths + 1 < bindparam("most_deaths"))),
-    )
-    .values(
-        status="claimed",
-        epoch=events.c.epoch + 1,
-        deliveries=events.c.deliveries + 1,
-        deaths=events.c.deaths + case((events.c.status == "claimed", 1), else_=0),
-        worker=bindparam("by_worker"),
-        due_at=bindparam("until"),
-    )
-    .returning(events.c.run_id, events.c.payload, events.c.epoch, events.c.attempts, events.c.deliveries)
+_SUSPECTS = select(events.c.seq).where(IS_SUSPECT, events.c.queue == bindparam("of_queue")).order_by(events.c.seq)
+_ANY_SUSPECT = _SUSPECTS.limit(1)
+_NEXT = (
+    select(events.c.seq)
+    .where(IS_READY, events.c.queue == bindparam("of_queue"), events.c.deaths == literal_column("0"))
+    .order_by(events.c.priority, events.c.turn, events.c.seq)
 )
-_RUN = select(
-    runs.c.status,
-    runs.c.deadline_at,
-    runs.c.run_nanousd,
-    runs.c.run_pages,
-    runs.c.day_nanousd,
-    runs.c.day_pages,
-).where(runs.c.run_id == bindparam("of_run"))
-_EVENT = select(events).where(events.c.id == bindparam("of_event"))
-_HEARTBEAT = (
-    update(events)
-    .where(events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
-    .values(due_at=bindparam("until"))
+_RUNNING = ~exists().where(paused_stages.c.stage == bindparam("of_queue"))
+
+
+def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
+    first = candidates.limit(1).with_for_update(skip_locked=True).scalar_subquery()
+    return (
+        update(events)
+        .where(events.c.seq == first, IS_READY, *conditions)
+        .values(
+            status="claimed",
+            epoch=events.c.epoch + 1,
+            deliveries=events.c.deliveries + 1,
+            worker=bindparam("by_worker"),
+            due_at=bindparam("until"),
+        )
+        .returning(*events.c)
+    )
+
+
+_CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
+_PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
+_EVENT = select(events).where(events.c.id == bindparam("of_event")).with_for_update()
+_STANDING = select(events.c.status).where(events.c.id == bindparam("of_event"))
+_MINE = (
+    events.c.id == bindparam("of_event"),
+    events.c.epoch == bindparam("at_epoch"),
+    events.c.status == "claimed",
 )
+_HEARTBEAT = update(events).where(*_MINE).values(due_at=bindparam("until"))
 _FREE = (
     update(events)
-    .where(events.c.id == bindparam("of_event"), events.c.epoch == bindparam("at_epoch"), events.c.status == "claimed")
+    .where(*_MINE)
     .values(status="ready", due_at=bindparam("moment"), worker=None, deaths=bindparam("counted"))
 )
-_HELD_BY = select(events).where(
-    events.c.status == "claimed", events.c.due_at.is_not(None), events.c.worker == bindparam("by_worker")
-)
+_IS_CLAIMED = events.c.status == "claimed"
+_HELD_BY = select(events).where(_IS_CLAIMED, events.c.due_at.is_not(None), events.c.worker == bindparam("by_worker"))
 _RUN_OUT = (
     select(events)
-    .where(events.c.status == "claimed", events.c.due_at <= bindparam("moment"))
+    .where(_IS_CLAIMED, events.c.due_at <= bindparam("moment"))
     .order_by(events.c.due_at)
     .limit(bindparam("most"))
 )
 
 
-def claim(
-    connection: Connection, event_id: str, worker: str, now: float, lease_seconds: float, max_deliveries: int
+def claim_next(
+    connection: Transaction,
+    stage: Queue,
+    worker: str,
+    now: float,
+    lease_seconds: float,
+    *,
+    alone: bool,
+    probe_seconds: float,
 ) -> Claim | NotClaimed:
-    """Claim the event, or say why not."""
-    facts = {"moment": now, "until": now + lease_seconds, "by_worker": worker, "most_deaths": max_deliveries}
-    row = connection.execute(_CLAIM, {"of_event": event_id, **facts}).first()
-    if row is None:
-        return _refusal(connection, event_id, now, max_deliveries)
-    run = connection.execute(_RUN, {"of_run": row.run_id}).one()
-    return Claim(
-        event=decode(row.payload),
-        epoch=row.epoch,
-        worker=worker,
-        attempts=row.attempts,
-        deliveries=row.deliveries,
-        run_status=run.status,
-        deadline_at=None if run.deadline_at is None else datetime.fromtimestamp(run.deadline_at, UTC),
-        ceilings=ceilings_of(run),
-    )
+    """Claim the stage's next event, or say why there is none. `alone`: the worker holds nothing else."""
+    facts = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
+    if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
+        return NotClaimed("suspects_wait")
+    row = connection.execute(_CLAIM_SUSPECT, facts).first() if alone else None
+    row = row or connection.execute(_CLAIM, facts).first()
+    if row is not None:
+        return _claimed(connection, row, now)
+    if pauses.let_probe_through(connection, stage, now, probe_seconds):
+        row = connection.execute(_PROBE, facts).first() or connection.execute(_PROBE_SUSPECT, facts).first()
+        return NotClaimed("nothing_ready") if row is None else _claimed(connection, row, now, is_probe=True)
+    return NotClaimed("paused" if pauses.is_paused(connection, stage) else "nothing_ready")
 
 
-def heartbeat(connection: Connection, held: Claim, now: float, lease_seconds: float) -> None:
+def standing(connection: Transaction, event_id: str) -> str | None:
+    """The event's status; None when there is no such event."""
+    status: str | None = connection.execute(_STANDING, {"of_event": event_id}).scalar()
+    return status
+
+
+def heartbeat(connection: Transaction, held: Claim, now: float, lease_seconds: float) -> None:
     """Extend the lease.
 
     Raises:
@@ -145,53 +153,68 @@ def heartbeat(connection: Connection, held: Claim, now: float, lease_seconds: fl
         raise Fenced(f"the claim on {held.event.id} at epoch {held.epoch} was lost")
 
 
-def held_by(connection: Connection, worker: str) -> Sequence[Held]:
+def held_by(connection: Transaction, worker: str) -> Sequence[Held]:
     """The event rows that `worker` has claimed."""
     return connection.execute(_HELD_BY, {"by_worker": worker}).all()
 
 
-def run_out(connection: Connection, now: float, most: int) -> Sequence[Held]:
+def run_out(connection: Transaction, now: float, most: int) -> Sequence[Held]:
     """The event rows whose lease has run out, longest first."""
     return connection.execute(_RUN_OUT, {"moment": now, "most": most}).all()
 
 
-def free(connection: Connection, seen: Held, now: float, max_deliveries: int, *, died: bool = True) -> list[Event]:
-    """Take the event from the claim that `seen` shows: ready again, or parked as poison.
+def free(connection: Transaction, seen: Held, now: float, max_deliveries: int, *, died: bool = True) -> list[Permit]:
+    """Take the event from the claim that `seen` shows: ready again in its old turn, or parked as poison.
 
-    Returns the events to publish: the event itself, or what its parking emitted; none when the claim has
-    changed hands since it was seen.
+    Returns what is to be published: that the event is ready, or what its parking emitted; nothing when the claim
+    has changed hands since it was seen.
     """
     deaths = seen.deaths + died
     if died and deaths >= max_deliveries:
-        return _poison(connection, seen, now, deaths)
+        return permits_of(_poison(connection, seen, now, deaths))
     facts = {"of_event": seen.id, "at_epoch": seen.epoch, "moment": now, "counted": deaths}
     freed = connection.execute(_FREE, facts).rowcount == 1
-    return [decode(seen.payload)] if freed else []
+    return [Permit(seen.queue, seen.id)] if freed else []
 
 
-def _refusal(connection: Connection, event_id: str, now: float, max_deliveries: int) -> NotClaimed:
-    row = connection.execute(_EVENT, {"of_event": event_id}).first()
-    if row is None:
-        return NotClaimed("unknown")
-    if row.status == "claimed" and row.due_at <= now and row.deaths + 1 >= max_deliveries:
-        return NotClaimed("poisoned", tuple(_poison(connection, row, now, row.deaths + 1)))
-    return NotClaimed(_REFUSALS[row.status])
+def _claimed(connection: Transaction, row: AnyRow, now: float, *, is_probe: bool = False) -> Claim | NotClaimed:
+    try:
+        event = decode(row.payload)
+    except MalformedEvent as error:
+        run = take(connection, row.run_id, dead=1)
+        return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
+    return Claim(
+        event=event,
+        epoch=row.epoch,
+        worker=row.worker,
+        attempts=row.attempts,
+        deliveries=row.deliveries,
+        deaths=row.deaths,
+        is_probe=is_probe,
+        replay_traceparent=row.replay_traceparent,
+    )
 
 
-def _poison(connection: Connection, seen: Held, now: float, deaths: int) -> list[Event]:
-    event = decode(seen.payload)
+def _poison(connection: Transaction, seen: Held, now: float, deaths: int) -> list[Event]:
     run = take(connection, seen.run_id, dead=1)
-    current = connection.execute(_EVENT.with_for_update(), {"of_event": seen.id}).one()
+    current = connection.execute(_EVENT, {"of_event": seen.id}).one()
     if current.epoch != seen.epoch or current.status != "claimed":
         take(connection, seen.run_id, dead=-1)
         return []
-
-    def make(body: Any) -> Event:
-        return Event.of(body, run_id=event.run_id, corpus=event.corpus, cause=event)
-
     verdict = DeadLetter("poison", _WorkerDied(f"{deaths} workers died while they handled this event"))
-    emitted = park(connection, run, current, event, verdict, make, now)
-    return emitted + close_if_done(connection, run, emitted, make, now)
+    return _park(connection, run, current, verdict, now)
+
+
+def _park(connection: Transaction, run: AnyRow, row: AnyRow, verdict: DeadLetter, now: float) -> list[Event]:
+    balance = Balance()
+
+    def make(body: Body) -> Event:
+        return own_event(run, body, now)
+
+    emitted = park(connection, run, row, verdict, make, now, balance)
+    closing = close_if_done(connection, run, emitted, make, now)
+    balance.carry_out(connection, run, now)
+    return emitted + closing
 
 
 class _WorkerDied(Exception):

@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import bindparam, select, update
 
 from contracts.budget import Spend
 from contracts.event import Body, Event, Gap, GapFound, decode
 from contracts.index import AnswerDirected, AnswerReady, RunFinished
 from workers.outbox import Entry, own_event, write
-from workers.reservations import let_go, usd
+from workers.reservations import Balance, spend_in
 from workers.runs import take
 from workers.schema import IS_OPEN, AnyRow, events, runs
+from workers.transaction import Transaction
 
 Maker = Callable[[Body], Event]
 """Puts a body in its envelope: run, corpus, cause and trace are the maker's to know."""
@@ -58,7 +59,7 @@ _CANCEL = (
 
 
 def close_if_done(
-    connection: Connection, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float
+    connection: Transaction, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float
 ) -> list[Event]:
     """The events that close the run, when the transaction so far has left nothing open; the caller holds its row."""
     if run.status not in UNFINISHED:
@@ -72,12 +73,12 @@ def close_if_done(
     return _finish(connection, run, _verdict(connection, run), make, now)
 
 
-def runs_due_for_answer(connection: Connection, now: float, most: int) -> list[str]:
+def runs_due_for_answer(connection: Transaction, now: float, most: int) -> list[str]:
     """Gate runs whose deadline has passed with no answer directed, the longest overdue first."""
     return list(connection.execute(_DUE, {"moment": now, "most": most}).scalars())
 
 
-def answer_at_deadline(connection: Connection, run_id: str, now: float) -> list[Event]:
+def answer_at_deadline(connection: Transaction, run_id: str, now: float) -> list[Event]:
     """Direct the answer of a run whose deadline has passed, unless somebody did so meanwhile."""
     run = take(connection, run_id)
     if run.status != "open" or run.answer_due_at is None or run.answer_due_at > now:
@@ -85,23 +86,25 @@ def answer_at_deadline(connection: Connection, run_id: str, now: float) -> list[
     return _direct_answer(connection, run, "deadline", lambda body: own_event(run, body, now), now)
 
 
-def cancel(connection: Connection, run_id: str, now: float) -> tuple[bool, list[Event]]:
+def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list[Event]]:
     """Cancel what is open; whether that changed anything, and the closing event.
 
     Raises:
         NotFound: there is no such run.
     """
     run = take(connection, run_id)
-    open_events = connection.execute(_OPEN, {"of_run": run_id}).all()
+    open_events, balance = connection.execute(_OPEN, {"of_run": run_id}).all(), Balance()
     for event in open_events:
-        let_go(connection, run_id, event)
+        balance.free(event)
     connection.execute(_CANCEL, {"of_run": run_id, "moment": now})
-    if run.status not in UNFINISHED:
-        return bool(open_events), []
-    return True, _finish(connection, run, "cancelled", lambda body: own_event(run, body, now), now)
+    emitted: list[Event] = []
+    if run.status in UNFINISHED:
+        emitted = _finish(connection, run, "cancelled", lambda body: own_event(run, body, now), now)
+    balance.carry_out(connection, run, now)
+    return bool(open_events or emitted), emitted
 
 
-def gaps_of(connection: Connection, run_id: str) -> tuple[Gap, ...]:
+def gaps_of(connection: Transaction, run_id: str) -> tuple[Gap, ...]:
     """What the run could not have, and why, in the order it was found."""
     found = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": GapFound.kind}).scalars()
     bodies = [decode(payload).body for payload in found]
@@ -110,17 +113,11 @@ def gaps_of(connection: Connection, run_id: str) -> tuple[Gap, ...]:
 
 def spend_of(run: AnyRow) -> Spend:
     """The sums of a row of `runs`."""
-    return Spend(
-        pages=run.spent_pages,
-        bytes=run.spent_bytes,
-        tokens=run.spent_tokens,
-        milliseconds=run.spent_milliseconds,
-        usd=usd(run.spent_nanousd),
-    )
+    return spend_in(run, "spent")
 
 
 def _direct_answer(
-    connection: Connection, run: AnyRow, reason: Literal["closed", "deadline"], make: Maker, now: float
+    connection: Transaction, run: AnyRow, reason: Literal["closed", "deadline"], make: Maker, now: float
 ) -> list[Event]:
     connection.execute(_ANSWERING, {"of_run": run.run_id})
     current = connection.execute(_RUN, {"of_run": run.run_id}).one()
@@ -129,7 +126,7 @@ def _direct_answer(
 
 
 def _finish(
-    connection: Connection, run: AnyRow, status: Literal["finished", "failed", "cancelled"], make: Maker, now: float
+    connection: Transaction, run: AnyRow, status: Literal["finished", "failed", "cancelled"], make: Maker, now: float
 ) -> list[Event]:
     connection.execute(_FINISH, {"of_run": run.run_id, "as_status": status, "moment": now})
     missing = gaps_of(connection, run.run_id)
@@ -137,7 +134,7 @@ def _finish(
     return write(connection, run, [Entry(finished)], now)
 
 
-def _verdict(connection: Connection, run: AnyRow) -> Literal["finished", "failed"]:
+def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "failed"]:
     if run.kind == "gate":  # an answer would have finished the run before this
         return "failed"
     current = connection.execute(_RUN, {"of_run": run.run_id}).one()

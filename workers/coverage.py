@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contracts.budget import Spend
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
 from index.probe import RawHit
@@ -13,10 +14,10 @@ READ_HITS = 5
 """Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
 
 
-def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> CoverageProbed:
-    """What `corpus` has on the request's question, and how the session stands to it."""
+def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> tuple[CoverageProbed, Spend]:
+    """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost."""
     question = parts.embed([request.query], corpus)
-    vector = question.vectors[0]
+    vector, spend = question.vectors[0], question.spend
     words = content_terms(request.query)
     probe = parts.reader(corpus).probe(request.query, vector, PROBE_HITS, words)
     terms = term_coverage(
@@ -27,7 +28,8 @@ def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> Coverag
     if request.session:
         session = parts.embedder.embed([message.content for message in request.session], question.fingerprint)
         similarity, session_coverage = session_measures(vector, session.vectors, terms, request.session)
-    return CoverageProbed(
+        spend += session.spend
+    probed = CoverageProbed(
         generation=probe.generation,
         journal_offset=probe.journal_offset,
         chunk_count=probe.chunk_count,
@@ -39,6 +41,7 @@ def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> Coverag
         session_term_coverage=session_coverage,
         probed_at=utc_now(),
     )
+    return probed, spend
 
 
 def _text(hit: RawHit) -> str:

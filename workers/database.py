@@ -29,6 +29,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from contracts.errors import InvalidSetting, Unavailable
 from otel import metrics
+from workers.transaction import Transaction
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
@@ -70,7 +71,7 @@ class Turn:
 
 
 class Database:
-    """An SQLAlchemy engine of this process, and the two kinds of transaction the ledger needs."""
+    """An SQLAlchemy engine of this process, and the kinds of transaction the ledger needs."""
 
     def __init__(self, url: str) -> None:
         self.url = _checked(url)
@@ -80,23 +81,17 @@ class Database:
         self._turn: Turn | None = None
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[Transaction]:
         """One durable transaction.
 
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
-        with (
-            _translated(),
-            metrics.LEDGER_COMMIT_SECONDS.time(),
-            self.engine.connect() as connection,
-            self._next_turn(),
-            connection.begin(),
-        ):
-            yield connection
+        with metrics.LEDGER_COMMIT_SECONDS.time(), self._connected() as driver, self._next_turn():
+            yield from self._carried_out(driver, "BEGIN IMMEDIATE")
 
     @contextmanager
-    def holding(self) -> Iterator[Connection]:
+    def holding(self) -> Iterator[Transaction]:
         """One transaction about who holds what: a claim or a heartbeat.
 
         On SQLite it outlives any process at once, but a power cut only with the next durable transaction (the same
@@ -106,24 +101,28 @@ class Database:
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
-        with (
-            _translated(),
-            self.engine.connect() as connection,
-            _unsynced(connection),
-            self._next_turn(),
-            connection.begin(),
-        ):
-            yield connection
+        with self._connected() as driver, self._unsynced(driver), self._next_turn():
+            yield from self._carried_out(driver, "BEGIN IMMEDIATE")
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Transaction]:
         """One consistent view.
 
         Raises:
             Unavailable: the database does not answer.
         """
-        with _translated(), self.engine.connect() as connection:
-            yield connection.execution_options(sluice_reads=True)
+        with self._connected() as driver:
+            yield from self._carried_out(driver, "BEGIN")
+
+    @contextmanager
+    def installing(self) -> Iterator[Connection]:
+        """One durable transaction for the schema's own work, as SQLAlchemy and its migrations know it.
+
+        Raises:
+            Unavailable: the database does not answer, or stays locked. Nothing was written.
+        """
+        with self._translated(), self.engine.connect() as connection, self._next_turn(), connection.begin():
+            yield connection
 
     @property
     def engine(self) -> Engine:
@@ -155,6 +154,60 @@ class Database:
 
     def _next_turn(self) -> AbstractContextManager[None]:
         return self._turn or nullcontext()
+
+    @property
+    def _on_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """The driver's connection, from the engine's pool; one that failed does not go back to it."""
+        with self._translated():
+            pooled = self.engine.raw_connection()
+            try:
+                yield pooled.driver_connection
+            except Exception as error:
+                if isinstance(error, self._failures):
+                    pooled.invalidate(error)
+                raise
+            finally:
+                pooled.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, (OperationalError, InterfaceError, PoolTimeout, *self._failures)):
+                raise
+            raise Unavailable(f"the ledger's database does not answer: {error.args[0]}") from error
+
+    @property
+    def _failures(self) -> tuple[type[BaseException], ...]:
+        """What the driver raises when the database, and not the statement, is at fault."""
+        driver: Any = self.engine.dialect.loaded_dbapi
+        return driver.OperationalError, driver.InterfaceError
+
+    def _carried_out(self, driver: Any, begin: str) -> Iterator[Transaction]:
+        if self._on_sqlite:  # psycopg begins by itself
+            driver.execute(begin)
+        try:
+            yield Transaction(driver, self.engine.dialect)
+        except BaseException:
+            driver.rollback()
+            raise
+        driver.commit()
+
+    @contextmanager
+    def _unsynced(self, driver: Any) -> Iterator[None]:
+        if not self._on_sqlite:
+            yield
+            return
+        driver.execute("PRAGMA synchronous=NORMAL")
+        try:
+            yield
+        finally:
+            driver.execute("PRAGMA synchronous=FULL")
 
 
 def _checked(url: str) -> URL:
@@ -211,26 +264,4 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    reads = connection.get_execution_options().get("sluice_reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-
-@contextmanager
-def _unsynced(connection: Connection) -> Iterator[None]:
-    driver = connection.connection.driver_connection
-    if driver is None or connection.dialect.name != "sqlite":
-        yield
-        return
-    driver.execute("PRAGMA synchronous=NORMAL")
-    try:
-        yield
-    finally:
-        driver.execute("PRAGMA synchronous=FULL")
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (OperationalError, InterfaceError, PoolTimeout) as error:
-        raise Unavailable(f"the ledger's database does not answer: {error.args[0]}") from error
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -3,101 +3,84 @@
 The life of a failure:
 
 1. A handler ends in an outcome. `Retry` puts the event back as `waiting`, with its next attempt's moment.
-2. The reconciler makes it `ready` at that moment and publishes it; a worker claims it, under a new epoch.
+2. The reconciler makes it `ready` at that moment and publishes a permit; a worker claims it, under a new epoch.
 3. After its last attempt (`exhausted`), at a permanent error (the reason that the handler names), or when it has
    killed its worker too often (`poison`), the event is parked: its row is `dead`, a dead letter keeps payload, error
    and history, and a `GapFound` tells the run what it must do without. All that in the transaction that settles it.
 4. A raw item of the broker that is no event at all is parked too (`malformed`, `unroutable`), with its bytes.
-5. The operator looks (`list`, `show`) and replays: the same event, id and dedupe key, becomes `ready` again with its
-   attempts and deaths at nought; the next claim raises the epoch. Its run, if finished, stays finished.
+5. The operator looks (`groups`, `list`, `show`) and brings it back, one (`replay`) or many (see `replays`): the same
+   event, id and dedupe key, becomes `ready` again with its attempts and deaths at nought; the next claim raises the
+   epoch. Its run, if finished, stays finished.
 6. Parked once more, it is the same dead letter, seen again. After three replays a further one must be forced.
+7. Where the payload is at fault it is edited: the old one is kept, and a replay brings the new one as an event of its
+   own, with a new id and key. What had failed stays dead, and the letter says what it was replayed as.
+8. What nobody wants back is purged: payload, stack and past payloads are emptied, and the facts stay. The event's own
+   row belongs to the history of its run, and goes with it.
 
 Every operator action is recorded: who, when, what.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
 
-from contracts.budget import Spend
-from contracts.errors import Conflict, NotFound
+from contracts.dead_letters import (
+    DeadLetterSummary,
+    DeadLetterView,
+    LetterFilter,
+    LetterGroup,
+    LetterPage,
+    Purged,
+    SkipReason,
+)
+from contracts.errors import Conflict, InvalidInput
 from contracts.event import Event, Queue, decode
+from contracts.outcome import DeadLetterReason
+from otel.context import current_traceparent
+from workers import letters
+from workers.actions import record
 from workers.database import Database
 from workers.parking import facts_of, new_letter
-from workers.reservations import hold, today, usd
+from workers.replaying import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
 from workers.runs import take
-from workers.schema import AnyRow, dead_letters, events, operator_actions
+from workers.schema import AnyRow, dead_letter_payloads, dead_letters
+from workers.transaction import Transaction
 
-MAX_REPLAYS = 3
-"""Replays after which one must be forced: what failed four times is not going to mend itself."""
+__all__ = ["MAX_REPLAYS", "DeadLetters"]
 
+_PURGED_AT_ONCE = 500
+"""Letters that one transaction empties: others that want to write wait no longer than that takes."""
 
-@dataclass(frozen=True, slots=True)
-class ParkedLetter:
-    """A dead letter as an operator sees it. `stage` is the queue that failed, `payload` the bytes as they came."""
-
-    id: str
-    event_id: str | None
-    run_id: str | None
-    stage: str
-    kind: str | None
-    reason: str
-    exception_type: str
-    message: str
-    stack: str
-    fingerprint: str
-    attempts: int
-    deliveries: int
-    first_seen: datetime
-    last_seen: datetime
-    worker: str | None
-    traceparent: str | None
-    payload: bytes
-    sha256: str
-    replay_count: int
-    status: str
-    operator: str | None
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorAction:
-    """What an operator did to a dead letter."""
-
-    at: datetime
-    operator: str
-    action: str
-    note: str
-
-
-_REVIVE = (
-    update(events)
-    .where(events.c.id == bindparam("of_event"), events.c.status == "dead")
+_INSERT = insert(dead_letters)
+_KEEP_PAYLOAD = insert(dead_letter_payloads)
+_IS_LETTER = dead_letters.c.id == bindparam("of_letter")
+_EDIT = (
+    update(dead_letters)
+    .where(_IS_LETTER, dead_letters.c.status == "parked", dead_letters.c.sha256 == bindparam("was"))
     .values(
-        status="ready",
-        due_at=bindparam("moment"),
-        attempts=0,
-        deaths=0,
-        why=None,
-        reserved_on=bindparam("held_on"),
+        payload=bindparam("becomes"),
+        sha256=bindparam("becomes_sha256"),
+        run_id=bindparam("of_run"),
+        kind=func.coalesce(dead_letters.c.kind, bindparam("as_kind")),
+        operator=bindparam("by_operator"),
+        note=bindparam("because"),
     )
 )
-_EVENT = select(events).where(events.c.id == bindparam("of_event"))
-_LETTER = select(dead_letters).where(dead_letters.c.id == bindparam("of_letter"))
-_REPLAYED = (
+_PURGE = (
     update(dead_letters)
-    .where(dead_letters.c.id == bindparam("of_letter"))
-    .values(status="replayed", replay_count=dead_letters.c.replay_count + 1, operator=bindparam("by_operator"))
+    .where(_IS_LETTER, or_(dead_letters.c.status == "parked", dead_letters.c.status == "replayed"))
+    .values(status="purged", payload=b"", stack="", operator=bindparam("by_operator"), note=bindparam("because"))
+    .returning(dead_letters.c.id)
 )
-_ACTIONS = (
-    select(operator_actions)
-    .where(operator_actions.c.subject == bindparam("of_letter"))
-    .order_by(operator_actions.c.seq)
+_FORGET = (
+    delete(dead_letter_payloads)
+    .where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
+    .returning(dead_letter_payloads.c.seq)
 )
 
 
@@ -108,104 +91,185 @@ class DeadLetters:
         self._database = database
         self._clock = clock
 
-    def park_raw(self, raw: bytes, queue: Queue, reason: str, error: BaseException | None = None) -> str:
-        """Keep an item of the broker that is no event; the new dead letter's id."""
+    def park_raw(
+        self,
+        raw: bytes,
+        queue: Queue,
+        reason: DeadLetterReason,
+        error: BaseException | None = None,
+        *,
+        worker: str | None = None,
+    ) -> str:
+        """Keep an item of the broker that is no event; the new dead letter's id. `worker` is who found it."""
         now = self._clock()
         letter = new_letter(now) | facts_of(queue, raw, reason, error, now)
+        letter |= {"deliveries": 1, "worker": worker, "traceparent": current_traceparent()}
         with self._database.writing() as connection:
-            connection.execute(insert(dead_letters), letter)
+            connection.insert(_INSERT, letter)
         return str(letter["id"])
 
-    def list(
-        self,
-        *,
-        stage: str | None = None,
-        reason: str | None = None,
-        fingerprint: str | None = None,
-        run_id: str | None = None,
-        status: str | None = "parked",
-        limit: int = 100,
-    ) -> Sequence[ParkedLetter]:
-        """Dead letters that meet every filter given, the latest first. `status` None: whatever their status."""
-        wanted = {"stage": stage, "reason": reason, "fingerprint": fingerprint, "run_id": run_id, "status": status}
-        conditions = [dead_letters.c[name] == value for name, value in wanted.items() if value is not None]
-        newest = select(dead_letters).where(*conditions).order_by(dead_letters.c.last_seen.desc()).limit(limit)
-        with self._database.reading() as connection:
-            return [_letter(row) for row in connection.execute(newest)]
+    # -- looking
 
-    def show(self, letter_id: str) -> ParkedLetter:
-        """One dead letter.
+    def groups(self, wanted: LetterPage | None = None) -> Sequence[LetterGroup]:
+        """What fails, a line per fingerprint, the latest first.
+
+        Raises:
+            InvalidInput: the page's position is none.
+        """
+        with self._database.reading() as connection:
+            return letters.groups(connection, wanted or LetterPage())
+
+    def list(self, wanted: LetterPage | None = None) -> Sequence[DeadLetterSummary]:
+        """Dead letters one by one, the latest first.
+
+        Raises:
+            InvalidInput: the page's position is none.
+        """
+        with self._database.reading() as connection:
+            return letters.page(connection, wanted or LetterPage())
+
+    def show(self, letter_id: str) -> DeadLetterView:
+        """One dead letter, whole.
 
         Raises:
             NotFound: there is no such dead letter.
         """
         with self._database.reading() as connection:
-            return _letter(_found(connection, letter_id))
+            return letters.show(connection, letter_id)
 
-    def actions(self, letter_id: str) -> Sequence[OperatorAction]:
-        """What operators did to a dead letter, in order."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_ACTIONS, {"of_letter": letter_id}).all()
-        return [OperatorAction(_moment(row.at), row.operator, row.action, row.note) for row in rows]
+    # -- acting
 
     def replay(self, letter_id: str, operator: str, *, force: bool = False, note: str = "") -> Event:
-        """Make the event ready again; the caller publishes it.
+        """Make the event ready again; the caller publishes it. Its id is a new one if the payload was edited.
 
         Raises:
             NotFound: there is no such dead letter.
-            Conflict: it is not parked, is no event, or was replayed `MAX_REPLAYS` times and is not forced.
+            Conflict: it cannot be replayed; the message says why, and whether that can be forced.
             BudgetExhausted: what the event may cost no longer fits.
         """
-        now = self._clock()
+        orders = Orders(operator, note, force)
+        with self._database.reading() as connection:
+            letter = case_of(connection, letter_id)
+        with replay_span(letter, orders), self._database.writing() as connection:
+            outcome = bring_back(connection, letter_id, orders, self._clock())
+            if not isinstance(outcome, Event):
+                raise Conflict(f"dead letter {letter_id} {_REFUSALS[outcome]}")
+            return outcome
+
+    def edit(self, letter_id: str, payload: bytes, operator: str, note: str = "") -> DeadLetterView:
+        """Put another payload in the place of the one that failed, which is kept.
+
+        Raises:
+            NotFound: there is no such dead letter, or no such run.
+            MalformedEvent: the new payload is no event of a known kind.
+            InvalidInput: it is one of another run or corpus, or one that no queue handles.
+            Conflict: the letter is not parked, has that payload already, or was changed at the same moment.
+        """
+        event = decode(payload)
         with self._database.writing() as connection:
-            run = _run_of(connection, _found(connection, letter_id))
-            letter = _found(connection, letter_id)  # as it is now that the run is held
-            _refuse_replay(letter, force)
-            event = connection.execute(_EVENT, {"of_event": letter.event_id}).one()
-            _revive(connection, run, event, now)
-            connection.execute(_REPLAYED, {"of_letter": letter_id, "by_operator": operator})
-            _record(connection, now, operator, "replay, forced" if force else "replay", letter_id, note)
-            return decode(event.payload)
+            run = take(connection, event.run_id)
+            letter = letters.found(connection, letter_id)
+            _check_edit(letter, run, event, payload)
+            _edit(connection, letter, payload, event, operator, note, self._clock())
+            return letters.show(connection, letter_id)
+
+    def purge(self, letter_id: str, operator: str, note: str = "") -> None:
+        """Empty one dead letter: payload, stack and past payloads go, the facts stay.
+
+        Raises:
+            NotFound: there is no such dead letter.
+            Conflict: it was purged before.
+        """
+        with self._database.writing() as connection:
+            letters.found(connection, letter_id)
+            if not _purge(connection, [letter_id], operator, note, self._clock()):
+                raise Conflict(f"dead letter {letter_id} was purged before")
+
+    def count_to_purge(self, wanted: LetterFilter) -> int:
+        """How many letters `purge_all` would empty: those that match and are not empty yet."""
+        with self._database.reading() as connection:
+            return letters.count(connection, _to_purge(wanted))
+
+    def purge_all(self, wanted: LetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
+        """Empty every letter that matches, unless they are not as many as the operator expects.
+
+        It goes on in bounded transactions. A letter that is parked while it does is left alone; after a crash the
+        rest is as it was, and the same call goes on.
+
+        Raises:
+            Conflict: the filter matches another number of letters.
+        """
+        now = self._clock()
+        matching = self.count_to_purge(wanted)
+        if matching != expected:
+            raise Conflict(f"{matching} dead letters match now, not {expected}: look again before you purge them")
+        purged, last = 0, ""
+        while ids := self._next_to_purge(wanted, last, now):
+            with self._database.writing() as connection:
+                purged += _purge(connection, ids, operator, note, now)
+            last = ids[-1]
+        return Purged(matching=matching, purged=purged)
+
+    def _next_to_purge(self, wanted: LetterFilter, last: str, now: float) -> Sequence[str]:
+        has = dead_letters.c
+        query = (
+            select(has.id)
+            .where(*_to_purge(wanted), has.last_seen <= now, has.id > last)
+            .order_by(has.id)
+            .limit(_PURGED_AT_ONCE)
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query).scalars()
 
 
-def _run_of(connection: Connection, letter: AnyRow) -> AnyRow:
-    if letter.event_id is None:
-        raise Conflict(f"dead letter {letter.id} is no event, so there is nothing to replay")
-    return take(connection, letter.run_id, dead=-1)
+_REFUSALS: dict[SkipReason, str] = {
+    "not_parked": "is not parked (any more)",
+    "not_an_event": "is no event; edit it into one, then replay it",
+    "unreadable": "cannot be read by this Sluice; edit it, or replay it with a version that knows it",
+    "run_gone": "belongs to a run that is not in the ledger any more",
+    "run_cancelled": "belongs to a run that was cancelled; force it to try all the same",
+    "replayed_too_often": f"was replayed {MAX_REPLAYS} times; force it to try again",
+}
 
 
-def _refuse_replay(letter: AnyRow, force: bool) -> None:
+def _check_edit(letter: AnyRow, run: AnyRow, event: Event, payload: bytes) -> None:
     if letter.status != "parked":
         raise Conflict(f"dead letter {letter.id} is {letter.status}, not parked")
-    if letter.replay_count >= MAX_REPLAYS and not force:
-        raise Conflict(f"dead letter {letter.id} was replayed {letter.replay_count} times; force it to try again")
+    if letter.event_id is not None and event.run_id != letter.run_id:
+        raise InvalidInput("run_id", f"{event.run_id!r} is another run", f"keep {letter.run_id}")
+    if event.corpus != run.corpus:
+        raise InvalidInput("corpus", f"{event.corpus!r} is not the run's", f"keep {run.corpus}")
+    if event.queue is None:
+        raise InvalidInput("kind", f"no queue handles {event.kind}", "the kind of an event that a stage handles")
+    if _sha256(payload) == letter.sha256:
+        raise Conflict(f"dead letter {letter.id} has that payload already")
 
 
-def _revive(connection: Connection, run: AnyRow, event: AnyRow, now: float) -> None:
-    reserve = Spend(usd=usd(event.reserve_nanousd), pages=event.reserve_pages)
-    hold(connection, run, [reserve], now)
-    held_on = today(now) if event.reserve_nanousd or event.reserve_pages else None
-    connection.execute(_REVIVE, {"of_event": event.id, "moment": now, "held_on": held_on})
+def _edit(
+    connection: Transaction, letter: AnyRow, payload: bytes, event: Event, operator: str, note: str, now: float
+) -> None:
+    facts: dict[str, Any] = {"of_letter": letter.id, "was": letter.sha256, "of_run": event.run_id}
+    facts |= {"becomes": payload, "becomes_sha256": _sha256(payload), "as_kind": event.kind}
+    if connection.execute(_EDIT, facts | {"by_operator": operator, "because": note}).rowcount == 0:
+        raise Conflict(f"dead letter {letter.id} was changed at the same moment; look again")
+    past = {"letter_id": letter.id, "at": now, "operator": operator, "payload": letter.payload, "sha256": letter.sha256}
+    connection.insert(_KEEP_PAYLOAD, past)
+    record(connection, now, operator, "edit", [letter.id], note)
 
 
-def _record(connection: Connection, now: float, operator: str, action: str, subject: str, note: str) -> None:
-    row = {"at": now, "operator": operator, "action": action, "subject": subject, "note": note}
-    connection.execute(insert(operator_actions), row)
+def _to_purge(wanted: LetterFilter) -> Sequence[ColumnElement[bool]]:
+    return [*letters.conditions(wanted), dead_letters.c.status != "purged"]
 
 
-def _found(connection: Connection, letter_id: str) -> AnyRow:
-    row = connection.execute(_LETTER, {"of_letter": letter_id}).first()
-    if row is None:
-        raise NotFound(f"no dead letter {letter_id}")
-    return row
+def _purge(connection: Transaction, ids: Sequence[str], operator: str, note: str, now: float) -> int:
+    facts = {"by_operator": operator, "because": note}
+    emptied = [row.id for row in connection.execute_each(_PURGE, [facts | {"of_letter": one} for one in ids])]
+    if emptied:
+        for one in emptied:
+            connection.execute(_FORGET, {"of_letter": one})
+        record(connection, now, operator, "purge", emptied, note)
+    return len(emptied)
 
 
-def _letter(row: AnyRow) -> ParkedLetter:
-    values = dict(row._mapping)
-    for name in ("first_seen", "last_seen"):
-        values[name] = _moment(values[name])
-    return ParkedLetter(**values)
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+def _sha256(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()

@@ -1,14 +1,11 @@
-"""From what search and crawl bring home to documents, and from results to pages worth crawling."""
+"""From what search and crawl bring home to documents."""
 
 from __future__ import annotations
 
 import base64
 
-from contracts.budget import Spend
 from contracts.document import Document, Provenance, document_id_for
-from contracts.ingest import CrawlDirected, PageCrawled, Render, SearchCompleted, SearchDirected
-from contracts.outcome import Next
-from gate.directives import crawl_key, shares
+from contracts.ingest import PageCrawled, SearchCompleted
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
@@ -53,31 +50,3 @@ def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Docu
         for result in completed.results
         if result.snippet.strip()
     )
-
-
-def pages_to_crawl(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
-    """Crawl directives for the best results: breadth first, links only with the pages that are left over."""
-    results = completed.results[: directed.crawl_pages]
-    allowances = shares(directed.crawl_pages, len(results))
-    return tuple(
-        Next(
-            CrawlDirected(
-                url=result.url,
-                max_depth=directed.crawl_depth,
-                page_allowance=allowance,
-                byte_allowance=_share_of_bytes(directed, allowance),
-                render=render,
-                search_query=directed.query,
-                provider=completed.provider,
-            ),
-            crawl_key(result.url),
-            Spend(pages=allowance),
-        )
-        for result, allowance in zip(results, allowances, strict=True)
-    )
-
-
-def _share_of_bytes(directed: SearchDirected, allowance: int) -> int | None:
-    if directed.byte_allowance is None:
-        return None
-    return directed.byte_allowance * allowance // max(directed.crawl_pages, 1)

@@ -28,15 +28,19 @@ from contracts.ingest import (
     SearchDirected,
 )
 from contracts.outcome import Done, Next, Outcome
+from gate.budget import within
 from gate.decide import decide
-from gate.directives import crawl_key, directives
+from gate.directives import crawl_of, crawls_of_results, directives
+from ingest.breaker import HostUnavailable
 from ingest.chunk import chunk_document
 from ingest.crawl import directions_from
-from ingest.search import search
+from ingest.meter import Meter
+from ingest.search import SearchFailed, search
 from otel import metrics
 from workers.answering import answer_question
 from workers.coverage import probe_coverage
-from workers.documents import document_of_page, documents_of_snippets, pages_to_crawl
+from workers.documents import document_of_page, documents_of_snippets
+from workers.heartbeat import check_wanted
 from workers.parts import Parts, utc_now
 from workers.vectors import vectors_from_bytes, vectors_to_bytes
 
@@ -46,7 +50,8 @@ Handler = Callable[[Event, Parts], Outcome]
 def on_gate_requested(event: Event, parts: Parts) -> Outcome:
     """Probe the local corpus. A read: a second run measures again."""
     request = event.body_as(GateRequested)
-    return Done((Next(probe_coverage(request, event.corpus, parts)),))
+    probed, spend = probe_coverage(request, event.corpus, parts)
+    return Done((Next(probed),), spend=spend)
 
 
 def on_coverage_probed(event: Event, parts: Parts) -> Outcome:
@@ -68,49 +73,58 @@ def on_coverage_probed(event: Event, parts: Parts) -> Outcome:
 def on_search_directed(event: Event, parts: Parts) -> Outcome:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
-    answered = search(
-        directed, parts.search_providers, quota=parts.search_quota, settings=parts.settings.search, clock=utc_now
-    )
+    try:
+        answered = search(
+            directed,
+            parts.search_providers,
+            quota=parts.search_quota,
+            settings=parts.settings.search,
+            clock=utc_now,
+            wanted=check_wanted,
+        )
+    except (PolicyRefused, BudgetExhausted) as refusal:
+        return Done(gaps=(gap_of(refusal, "search", directed.query),))
+    except SearchFailed as failure:
+        if failure.asked:
+            raise
+        return Done(gaps=(gap_of(failure, "search", directed.query),))
     completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
     gaps = () if completed.results else (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
     spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
-    return Done((Next(completed), *pages_to_crawl(directed, completed, parts.reach.render)), gaps, spend)
+    return Done((Next(completed), *crawls_of_results(directed, completed, parts.reach.render)), gaps, spend)
 
 
 def on_search_completed(event: Event, parts: Parts) -> Outcome:
     """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
     completed = event.body_as(SearchCompleted)
     documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
-    return _chunk(documents, parts)
+    return _chunk(documents, event, parts)
 
 
 def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
     """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL."""
     directed = event.body_as(CrawlDirected)
+    meter = Meter(directed.allowance)
     try:
-        page = parts.crawler.crawl(directed)
-    except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted) as refusal:
-        return Done(gaps=(gap_of(refusal, "crawl", directed.url),))
+        page = parts.crawler.crawl(directed, meter)
+    except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
+        return Done(gaps=(gap_of(refusal, "crawl", directed.url),), spend=meter.spend)
     crawled = page.as_event(parts.blobs.put(page.body))
-    children = (
-        Next(child, crawl_key(child.url), Spend(pages=child.page_allowance))
-        for child in directions_from(page.links, directed, spent_bytes=len(page.body))
-    )
-    spend = Spend(pages=1, bytes=len(page.body), milliseconds=crawled.elapsed_ms)
-    return Done((Next(crawled), *children), spend=spend)
+    children = map(crawl_of, directions_from(page.links, directed, meter.spend))
+    return Done((Next(crawled), *children), spend=meter.spend)
 
 
 def on_page_crawled(event: Event, parts: Parts) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
     page = event.body_as(PageCrawled)
-    return _chunk((document_of_page(page, parts.blobs.get(page.blob), event.run_id),), parts)
+    return _chunk((document_of_page(page, parts.blobs.get(page.blob), event.run_id),), event, parts)
 
 
 def on_documents_submitted(event: Event, parts: Parts) -> Outcome:
     """Chunk what was handed in. Chunk ids follow from source and content."""
     submitted = event.body_as(DocumentsSubmitted)
     batch = DocumentBatch.model_validate_json(parts.blobs.get(submitted.documents))
-    return _chunk(batch.documents, parts)
+    return _chunk(batch.documents, event, parts)
 
 
 def on_document_chunked(event: Event, parts: Parts) -> Outcome:
@@ -120,8 +134,7 @@ def on_document_chunked(event: Event, parts: Parts) -> Outcome:
     texts = [text for document in batch.documents for text in document.embedding_texts()]
     started = time.perf_counter()
     embedded = parts.embed(texts, event.corpus)
-    seconds = time.perf_counter() - started
-    metrics.EMBEDDING_SECONDS.observe(seconds)
+    metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
     metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
     body = ChunksEmbedded(
         chunks_blob=chunked.chunks_blob,
@@ -132,8 +145,7 @@ def on_document_chunked(event: Event, parts: Parts) -> Outcome:
         cache_hits=embedded.cache_hits,
         cost_usd=embedded.cost_usd,
     )
-    spend = Spend(tokens=embedded.tokens, usd=embedded.cost_usd, milliseconds=seconds * 1e3)
-    return Done((Next(body),), spend=spend)
+    return Done((Next(body),), spend=embedded.spend)
 
 
 def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
@@ -172,9 +184,9 @@ def on_answer_directed(event: Event, parts: Parts) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
     directed = event.body_as(AnswerDirected)
     started = time.perf_counter()
-    answer, gaps = answer_question(event.run_id, event.corpus, directed, parts)
-    ready = AnswerReady(answer=answer, duration_ms=(time.perf_counter() - started) * 1e3)
-    return Done((Next(ready),), gaps)
+    answered = answer_question(event.run_id, event.corpus, directed, parts)
+    ready = AnswerReady(answer=answered.answer, duration_ms=(time.perf_counter() - started) * 1e3)
+    return Done((Next(ready),), answered.gaps, answered.spend)
 
 
 def on_feedback_given(event: Event, parts: Parts) -> Outcome:
@@ -197,10 +209,12 @@ def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
     return Gap(stage=stage, subject=subject, reason=refusal.code, detail=str(refusal))
 
 
-def _chunk(documents: Sequence[Document], parts: Parts) -> Outcome:
+def _chunk(documents: Sequence[Document], event: Event, parts: Parts) -> Outcome:
+    """Split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
     chunked: list[ChunkedDocument] = []
     gaps: list[Gap] = []
     for document in documents:
+        check_wanted()
         try:
             result = chunk_document(document, parts.settings.chunk, parts.tokenizer)
         except (InvalidInput, PolicyRefused) as refusal:
@@ -210,8 +224,15 @@ def _chunk(documents: Sequence[Document], parts: Parts) -> Outcome:
             chunked.append(result)
         else:
             gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
-    emits = (Next(_chunked(ChunkBatch(documents=tuple(chunked)), parts)),) if chunked else ()
-    return Done(emits, tuple(gaps))
+    left = parts.ledger.budget_left(event.run_id)
+    prices = ((one, parts.embedding_reserve(one.embedding_texts(), left)) for one in chunked)
+    payable = within(left, prices, stage="embed", subject=_source_of)
+    emits = (Next(_chunked(ChunkBatch(documents=payable.items), parts), reserve=payable.cost),) if payable.items else ()
+    return Done(emits, (*gaps, *payable.gaps))
+
+
+def _source_of(document: ChunkedDocument) -> str:
+    return document.url or document.file_path or document.document_id
 
 
 def _chunked(batch: ChunkBatch, parts: Parts) -> DocumentChunked:

@@ -1,15 +1,18 @@
 """Keeps the leases of running work alive: one thread per process, however many events it handles.
 
-A claim that was taken over is no longer extended; its `settle` will be fenced by the ledger. Nor is one that has been
-held for longer than an event may take: a handler that hangs then loses it, and its run can go on without it.
+A claim that was taken over is no longer extended; its `settle` will be fenced by the ledger, and work that asks
+`check_wanted` on its way stops there. Nor is one extended that has been held for longer than an event may take: a
+handler that hangs then loses it, and its run can go on without it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -21,17 +24,47 @@ log = structlog.get_logger(__name__)
 BEATS_PER_LEASE = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A claim that is being worked on. `lost` is set once it is not ours any more."""
+
+    claim: Claim
+    until: float
+    lost: threading.Event = field(default_factory=threading.Event)
+
+
+_hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
+
+
+def check_wanted() -> None:
+    """Return while the work of this thread still counts.
+
+    Raises:
+        Fenced: its run was cancelled, or its claim taken over: stop, nothing of it will be recorded.
+    """
+    hold = _hold.get()
+    if hold is not None and hold.lost.is_set():
+        raise Fenced(f"the claim on {hold.claim.event.id} was lost on the way")
+
+
 class Heartbeat:
     """Extends every registered claim three times per lease, for `longest_seconds` at most.
 
-    The thread starts with the first claim.
+    `on_overdue` is told of a claim that was held for longer than that. The thread starts with the first claim.
     """
 
-    def __init__(self, ledger: Ledger, lease_seconds: float, longest_seconds: float = float("inf")) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        lease_seconds: float,
+        longest_seconds: float = float("inf"),
+        on_overdue: Callable[[Claim], None] | None = None,
+    ) -> None:
         self._ledger = ledger
         self._lease_seconds = lease_seconds
         self._longest_seconds = longest_seconds
-        self._claims: dict[tuple[str, int], tuple[Claim, float]] = {}
+        self._on_overdue = on_overdue
+        self._holds: dict[tuple[str, int], Hold] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -40,12 +73,28 @@ class Heartbeat:
     def of(self, claim: Claim) -> Iterator[None]:
         """Keep `claim` alive for the length of the block."""
         self._start()
+        hold = Hold(claim, time.monotonic() + self._longest_seconds)
         with self._lock:
-            self._claims[claim.event.id, claim.epoch] = claim, time.monotonic() + self._longest_seconds
+            self._holds[claim.event.id, claim.epoch] = hold
+        token = _hold.set(hold)
         try:
             yield
         finally:
-            self._forget(claim)
+            _hold.reset(token)
+            self._forget(hold)
+
+    def lose_run(self, run_id: str) -> None:
+        """Let the work on a run's events know that the run was cancelled, without waiting for the next beat."""
+        with self._lock:
+            holds = [hold for hold in self._holds.values() if hold.claim.event.run_id == run_id]
+        for hold in holds:
+            hold.lost.set()
+
+    @property
+    def in_hand(self) -> int:
+        """How many claims are being worked on."""
+        with self._lock:
+            return len(self._holds)
 
     def close(self) -> None:
         """Stop the thread."""
@@ -62,25 +111,34 @@ class Heartbeat:
     def _beat(self) -> None:
         while not self._stopped.wait(self._lease_seconds / BEATS_PER_LEASE):
             with self._lock:
-                claims = list(self._claims.values())
-            for claim, until in claims:
-                if time.monotonic() < until:
-                    self._extend(claim)
+                holds = list(self._holds.values())
+            for hold in holds:
+                if time.monotonic() < hold.until:
+                    self._extend(hold)
                 else:
-                    log.error("event_overdue", event_id=claim.event.id, kind=claim.event.kind, epoch=claim.epoch)
-                    self._forget(claim)
+                    self._give_up(hold)
 
-    def _extend(self, claim: Claim) -> None:
+    def _extend(self, hold: Hold) -> None:
+        claim = hold.claim
         try:
             self._ledger.heartbeat(claim, self._lease_seconds)
         except Fenced:
             log.warning("claim_lost", event_id=claim.event.id, epoch=claim.epoch)
-            self._forget(claim)
+            hold.lost.set()
+            self._forget(hold)
         except Unavailable as error:
             log.warning("heartbeat_failed", event_id=claim.event.id, error=repr(error))
         except Exception as error:  # the one thread must outlive whatever befalls one claim
             log.error("heartbeat_failed", event_id=claim.event.id, error=repr(error), exc_info=error)
 
-    def _forget(self, claim: Claim) -> None:
+    def _give_up(self, hold: Hold) -> None:
+        claim = hold.claim
+        log.error("event_overdue", event_id=claim.event.id, kind=claim.event.kind, epoch=claim.epoch)
+        hold.lost.set()
+        self._forget(hold)
+        if self._on_overdue:
+            self._on_overdue(claim)
+
+    def _forget(self, hold: Hold) -> None:
         with self._lock:
-            self._claims.pop((claim.event.id, claim.epoch), None)
+            self._holds.pop((hold.claim.event.id, hold.claim.epoch), None)

@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
-from contracts.api import RunStatus, RunView
+from contracts.api import RunStatus, RunView, StageView
 from contracts.errors import NotFound
 from contracts.event import QUEUES, Event, GapFound, Queue, decode
 from contracts.gate import GateDecided
 from contracts.index import AnswerReady
 from workers.closing import spend_of
+from workers.pauses import Pause
 from workers.reservations import usd
 from workers.runs import RunKind
 from workers.schema import IS_OPEN, AnyRow, events, runs
+from workers.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ _DEPTHS = (
 )
 
 
-def view(connection: Connection, run_id: str) -> RunView:
+def view(connection: Transaction, run_id: str) -> RunView:
     """Everything about a run.
 
     Raises:
@@ -111,7 +113,7 @@ def view(connection: Connection, run_id: str) -> RunView:
 
 
 def summaries(
-    connection: Connection, limit: int, before: str | None, filters: Mapping[str, str | None]
+    connection: Transaction, limit: int, before: str | None, filters: Mapping[str, str | None]
 ) -> list[RunSummary]:
     """Runs that match, the latest first, from those made before the run `before` on."""
     conditions = [runs.c[name] == value for name, value in filters.items() if value is not None]
@@ -121,7 +123,7 @@ def summaries(
     return [_summary(row) for row in rows]
 
 
-def owner_of(connection: Connection, run_id: str) -> str:
+def owner_of(connection: Transaction, run_id: str) -> str:
     """Who asked for the run.
 
     Raises:
@@ -131,7 +133,7 @@ def owner_of(connection: Connection, run_id: str) -> str:
     return owner
 
 
-def status_of(connection: Connection, run_id: str) -> RunStatus:
+def status_of(connection: Transaction, run_id: str) -> RunStatus:
     """How far the run is.
 
     Raises:
@@ -141,25 +143,25 @@ def status_of(connection: Connection, run_id: str) -> RunStatus:
     return status
 
 
-def open_by_queue(connection: Connection, run_id: str) -> dict[Queue, int]:
+def open_by_queue(connection: Transaction, run_id: str) -> dict[Queue, int]:
     """How many events of the run are open, per queue."""
     rows = connection.execute(_OPEN_BY_QUEUE, {"of_run": run_id})
     return {row.queue: row.open_count for row in rows}
 
 
-def events_after(connection: Connection, run_id: str, seq: int, limit: int) -> list[tuple[int, Event]]:
+def events_after(connection: Transaction, run_id: str, seq: int, limit: int) -> list[tuple[int, Event]]:
     """The run's events behind position `seq`, in commit order, with their positions."""
     rows = connection.execute(_AFTER, {"of_run": run_id, "after": seq, "most": limit})
     return [(row.seq, decode(row.payload)) for row in rows]
 
 
-def events_of_kind(connection: Connection, run_id: str, kind: str) -> list[Event]:
+def events_of_kind(connection: Transaction, run_id: str, kind: str) -> list[Event]:
     """The run's events of one kind, in commit order."""
     rows = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
     return [decode(payload) for payload in rows]
 
 
-def one_event(connection: Connection, event_id: str) -> Event:
+def one_event(connection: Transaction, event_id: str) -> Event:
     """One event.
 
     Raises:
@@ -171,13 +173,28 @@ def one_event(connection: Connection, event_id: str) -> Event:
     return decode(payload)
 
 
-def depths(connection: Connection, now: float) -> dict[Queue, QueueDepth]:
+def depths(connection: Transaction, now: float) -> dict[Queue, QueueDepth]:
     """What every queue has before it, from the index of open events alone."""
     found = {(row.queue, row.status): row for row in connection.execute(_DEPTHS)}
     return {queue: _depth(found, queue, now) for queue in QUEUES}
 
 
-def _brief(connection: Connection, run_id: str) -> AnyRow:
+def stage_view(stage: Queue, depth: QueueDepth, pause: Pause | None) -> StageView:
+    """A stage as operators see it."""
+    return StageView(
+        stage=stage,
+        ready=depth.ready,
+        claimed=depth.claimed,
+        waiting=depth.waiting,
+        oldest_ready_seconds=depth.oldest_ready_seconds,
+        paused_because=pause.why if pause else None,
+        paused_by=pause.operator if pause else None,
+        paused_since=pause.since if pause else None,
+        probe_at=pause.until if pause else None,
+    )
+
+
+def _brief(connection: Transaction, run_id: str) -> AnyRow:
     row = connection.execute(_BRIEF, {"of_run": run_id}).first()
     if row is None:
         raise NotFound(f"no run {run_id}")

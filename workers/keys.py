@@ -5,8 +5,13 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | name | kind | holds | lives |
 |---|---|---|---|
 | `{i}:{stage}` | list | messages of one stage | until consumed; rebuilt from the ledger if lost |
-| `{i}:unacked`, `…_index`, `…_mutex` | hash, sorted set, lock | messages handed out | until acknowledged or restored |
-| `{i}:_kombu.binding.{exchange}` | set | topic bindings | always; declared again by the reconciler if lost |
+| `{i}:taken:{stage}:{worker}` | list | what a worker has taken from its queue | until acknowledged, or put back |
+| `{i}:takers:{stage}` | set | workers that may have such a list | until they are dead and it is empty |
+| `{i}:malformed:{stage}` | list | items of a queue that are no permit | until parked as dead letters |
+| `{i}:parking:{stage}` | string | that a worker is parking one of them | `PARKING_TTL_SECONDS` |
+| `{key}:misplaced-{random}` | any | what lay at a key where it does not belong | until an operator deletes it |
+| `{i}:_kombu.binding…` | sets | topic bindings, for others to see | always; declared again if lost |
+| `{i}:unacked`, `…_index`, `…_mutex` | hash, sorted set, lock | what stock kombu handed out | until acknowledged |
 | `{i}:reads` | list | direct queries for the query pool | `REPLY_TTL_SECONDS` after the latest |
 | `{i}:reply:{id}` | list | the answer to one direct query | `REPLY_TTL_SECONDS` |
 | `{i}:worker:{stage}:{name}` | string | that this worker lives and listens | `PRESENCE_TTL_SECONDS` |
@@ -17,8 +22,14 @@ All are prefixed by the instance's name, so that instances can share a broker.
 
 from __future__ import annotations
 
+import secrets
+
+from contracts.event import QUEUES
+
 EXCHANGE = "sluice"
 REPLY_TTL_SECONDS = 60
+PARKING_TTL_SECONDS = 10
+"""How long a worker that dies while it parks holds up the others. Where the ledger takes longer, two may park one."""
 PRESENCE_TTL_SECONDS = 6
 """Three missed signs of life."""
 
@@ -36,6 +47,39 @@ def bindings_key(instance: str) -> str:
 def queue_key(instance: str, stage: str) -> str:
     """The list that holds the messages of a stage."""
     return f"{key_prefix(instance)}{stage}"
+
+
+def taken_key(instance: str, stage: str, worker: str) -> str:
+    """The list of what a worker has taken from its queue and not acknowledged."""
+    return f"{key_prefix(instance)}taken:{stage}:{worker}"
+
+
+def takers_key(instance: str, stage: str) -> str:
+    """The set of a stage's workers that may have taken something."""
+    return f"{key_prefix(instance)}takers:{stage}"
+
+
+def malformed_key(instance: str, stage: str) -> str:
+    """The list of items that came out of a stage's queue and are no permit."""
+    return f"{key_prefix(instance)}malformed:{stage}"
+
+
+def parking_key(instance: str, stage: str) -> str:
+    """Held by the worker that parks a malformed item."""
+    return f"{key_prefix(instance)}parking:{stage}"
+
+
+def misplaced_key(key: str) -> str:
+    """A new name for a key that holds what does not belong there."""
+    return f"{key}:misplaced-{secrets.token_hex(4)}"
+
+
+def kinds_of_keys(instance: str) -> dict[str, str]:
+    """What kind of thing each key of the instance holds on which a worker or a reader depends."""
+    lists = [reads_key(instance)] + [key(instance, stage) for stage in QUEUES for key in (queue_key, malformed_key)]
+    sets = [bindings_key(instance), f"{key_prefix(instance)}_kombu.binding_permanent.{EXCHANGE}"]
+    sets += [takers_key(instance, stage) for stage in QUEUES]
+    return dict.fromkeys(lists, "list") | dict.fromkeys(sets, "set")
 
 
 def presence_key(instance: str, stage: str, worker: str) -> str:

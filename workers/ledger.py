@@ -1,9 +1,9 @@
 """The ledger: runs and events in SQL, and the guarantee that nothing is lost and nothing counts twice.
 
 The transport may lose a message or bring it twice. So an event is a row here before it is a message, a worker claims
-the row before it handles it, and one transaction both settles the row and records what came of it:
+a row before it handles it, and one transaction both settles the row and records what came of it:
 
-                      claim                     settle(Done, Discard)
+                      claim_next                settle(Done, Discard)
     ready ------------------------> claimed ------------------------> settled
       ^ ^ ^                         | |  | |
       | | +-- lease ran out, -------+ |  | +-- settle(DeadLetter), last attempt, ---> dead
@@ -14,11 +14,16 @@ the row before it handles it, and one transaction both settles the row and recor
 
     recorded: events that no queue consumes (streamed, never open)
 
+A message is a permit, "this stage has one more ready event", and nothing else: which event a worker gets is decided
+here, when it claims, by whose turn it is (`turns`). So a lost message costs time until the reconciler has counted,
+one too many costs a look, and neither can make an event be handled twice.
+
 A claim raises the row's epoch. Whatever is done under an older epoch, or after the claim was taken away, raises
 `Fenced` and changes nothing. Claiming and settling are one commit each, and no other is needed per event.
 
-`Ledger` opens the transactions; what happens in them stands in `runs`, `claims`, `settling`, `closing` (how a run
-ends), `reservations` (money and pages), `dead_letters`, `overdue` and `history`. Safe across threads and forks.
+`Ledger` opens the transactions; what happens in them stands in `runs`, `turns`, `claims`, `settling`, `closing` (how
+a run ends), `reservations` (what work may cost), `pauses`, `dead_letters`, `overdue` and `history`. Safe across
+threads and forks.
 """
 
 from __future__ import annotations
@@ -27,24 +32,30 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from contracts.api import RunStatus, RunView
+from contracts.api import RunStatus, RunView, StageView
+from contracts.budget import Ceilings
 from contracts.errors import NotFound
 from contracts.event import Body, Event, Queue
 from contracts.outcome import Next, Outcome
-from workers import claims, closing, history, overdue, reservations, runs, settling
+from workers import claims, closing, history, overdue, pauses, reservations, runs, settling
 from workers.claims import Claim, NotClaimed
 from workers.closing import Maker
 from workers.database import Database
 from workers.dead_letters import DeadLetters
 from workers.history import QueueDepth, RunSummary
 from workers.keys_table import KeysTable
-from workers.outbox import Entry, write
-from workers.reservations import BudgetLeft
+from workers.outbox import Entry, Permit, permits_of, write
+from workers.overdue import Backlog
+from workers.pauses import Pause
+from workers.replays import Replays
 from workers.runs import CreatedRun, NewRun
 from workers.schema import install
 from workers.settling import Settled
 
-__all__ = ["BudgetLeft", "Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "QueueDepth", "RunSummary", "Settled"]
+__all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "Permit", "QueueDepth", "RunSummary", "Settled"]
+
+PROBE_SECONDS = 5.0
+"""Between two probes of a paused stage."""
 
 
 class Ledger:
@@ -63,8 +74,9 @@ class Ledger:
         self._database = Database(url)
         self._clock = clock
         self.dead_letters = DeadLetters(self._database, clock)
+        self.replays = Replays(self._database, clock)
         self.keys = KeysTable(self._database, clock)
-        with self._database.writing() as connection:
+        with self._database.installing() as connection:
             install(connection)
 
     def __enter__(self) -> Ledger:
@@ -100,17 +112,20 @@ class Ledger:
             run = runs.take(connection, event.run_id)
             return bool(write(connection, run, [Entry(event, dedupe_key)], self._clock()))
 
-    def cancel(self, run_id: str) -> bool:
-        """Cancel a run's open events and finish it; False when there was nothing to cancel. Claims are fenced.
+    def cancel(self, run_id: str) -> tuple[Event, ...] | None:
+        """Cancel a run's open events and finish it; None when there was nothing to cancel. Claims are fenced.
+
+        Returns the events that say so, to be announced.
 
         Raises:
             NotFound: there is no such run.
         """
         with self._database.writing() as connection:
-            return closing.cancel(connection, run_id, self._clock())[0]
+            changed, emitted = closing.cancel(connection, run_id, self._clock())
+        return tuple(emitted) if changed else None
 
-    def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[Event, ...]:
-        """Direct the answers of gate runs whose deadline has passed, once each; the events to publish."""
+    def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[Permit, ...]:
+        """Direct the answers of gate runs whose deadline has passed, once each; what is to be published."""
         moment = self._clock() if now is None else now
         with self._database.reading() as connection:
             due = closing.runs_due_for_answer(connection, moment, most)
@@ -118,14 +133,25 @@ class Ledger:
         for run_id in due:
             with self._database.writing() as connection:
                 directed += closing.answer_at_deadline(connection, run_id, moment)
-        return tuple(directed)
+        return tuple(permits_of(directed))
 
     # -- the life of an event
 
-    def claim(self, event_id: str, worker: str, lease_seconds: float, max_deliveries: int) -> Claim | NotClaimed:
-        """Claim an event for `worker`, or learn why there is nothing to do. One commit (see `Database.holding`)."""
+    def claim_next(self, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
+        """Claim the ready event of `stage` whose turn it is, or learn why there is none.
+
+        `alone`: the worker holds nothing else, so it may have an event that others died on. One commit (see
+        `Database.holding`).
+        """
         with self._database.holding() as connection:
-            return claims.claim(connection, event_id, worker, self._clock(), lease_seconds, max_deliveries)
+            return claims.claim_next(
+                connection, stage, worker, self._clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
+            )
+
+    def standing(self, event_id: str) -> str | None:
+        """The event's status, or None when there is no such event."""
+        with self._database.reading() as connection:
+            return claims.standing(connection, event_id)
 
     def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
         """Extend a claim's lease.
@@ -152,28 +178,48 @@ class Ledger:
         with self._database.writing() as connection:
             return settling.settle(connection, claim, outcome, make, max_attempts, self._clock())
 
-    def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[Event, ...]:
+    def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[Permit, ...]:
         """Free what `worker` holds, because it is known to be dead, or (`died` False) hands it back.
 
-        Returns the events to publish: those freed, and what parking the poisonous ones emitted.
+        Returns what is to be published: what was freed, and what parking the poisonous ones emitted.
         """
         with self._database.reading() as connection:
             held = claims.held_by(connection, worker)
         return self._free(held, max_deliveries, died)
 
-    def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[Event, ...]:
-        """Free every claim whose lease has run out; the events to publish, as from `release`."""
+    def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[Permit, ...]:
+        """Free every claim whose lease has run out; what is to be published, as from `release`."""
         with self._database.reading() as connection:
             expired = claims.run_out(connection, self._clock(), most)
         return self._free(expired, max_deliveries, died=True)
 
-    def wake_due_retries(self, *, most: int = 500) -> tuple[Event, ...]:
-        """Make retries ready whose time has come; the events to publish."""
+    def wake_due_retries(self, *, most: int = 500) -> tuple[Permit, ...]:
+        """Make retries ready whose time has come; what is to be published."""
         with self._database.reading() as connection:
             if not overdue.any_waiting(connection, self._clock()):
                 return ()
         with self._database.writing() as connection:
             return tuple(overdue.wake(connection, self._clock(), most))
+
+    # -- stages that rest
+
+    def pause(self, stage: Queue, why: str, *, seconds: float | None = None, operator: str | None = None) -> bool:
+        """Let nobody claim events of `stage` for a while, then a probe; without `seconds`, until `resume`.
+
+        False when it was paused already; then only an operator's pause takes the place of the breaker's.
+        """
+        with self._database.writing() as connection:
+            return pauses.pause(connection, stage, why, self._clock(), seconds=seconds, operator=operator)
+
+    def resume(self, stage: Queue, *, operator: str | None = None) -> bool:
+        """End a pause; False when there was none. One that an operator began ends only by an operator."""
+        with self._database.writing() as connection:
+            return pauses.resume(connection, stage, self._clock(), operator=operator)
+
+    def paused(self) -> list[Pause]:
+        """Every stage that rests, the longest first."""
+        with self._database.reading() as connection:
+            return pauses.all_paused(connection)
 
     # -- reading
 
@@ -222,8 +268,8 @@ class Ledger:
         with self._database.reading() as connection:
             return history.open_by_queue(connection, run_id)
 
-    def budget_left(self, run_id: str) -> BudgetLeft:
-        """What the run and its day may still reserve.
+    def budget_left(self, run_id: str) -> Ceilings:
+        """What the run and its day may still reserve; None where there is no ceiling.
 
         Raises:
             NotFound: there is no such run.
@@ -258,21 +304,33 @@ class Ledger:
         with self._database.reading() as connection:
             return history.depths(connection, self._clock())
 
+    def stages(self) -> list[StageView]:
+        """Every stage: what it has before it, and whether it rests."""
+        with self._database.reading() as connection:
+            depths, resting = history.depths(connection, self._clock()), pauses.all_paused(connection)
+        by_stage = {pause.stage: pause for pause in resting}
+        return [history.stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
+
     def open_count(self) -> int:
         """How many events are open."""
         return sum(depth.ready + depth.claimed + depth.waiting for depth in self.queue_stats().values())
 
     # -- for the reconciler
 
-    def ready_since(self, since: float, after: tuple[float, int], most: int) -> list[overdue.Waiting]:
-        """Events that became ready before `since`, oldest first, behind a position; without their bodies."""
+    def backlogs(self) -> dict[Queue, Backlog]:
+        """What every stage that has something ready has."""
         with self._database.reading() as connection:
-            return overdue.ready_since(connection, since, after, most)
+            return overdue.backlogs(connection)
 
-    def still_ready(self, event_ids: Sequence[str]) -> list[Event]:
-        """Those of the events that are ready now."""
+    def lane_backlog(self, stage: Queue, priority: int, lane: str) -> int:
+        """How many events of the lane wait in the stage, never too few (see `turns`)."""
         with self._database.reading() as connection:
-            return overdue.still_ready(connection, event_ids)
+            return overdue.lane_backlog(connection, stage, priority, lane)
+
+    def next_ready(self, stage: Queue, most: int) -> list[Permit]:
+        """Permits for the stage's next `most` ready events."""
+        with self._database.reading() as connection:
+            return overdue.next_ready(connection, stage, most)
 
     def lease(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a named lease; False while another holder has it."""
@@ -284,8 +342,8 @@ class Ledger:
         with self._database.writing() as connection:
             overdue.give_up(connection, name, holder)
 
-    def _free(self, seen: Sequence[claims.Held], max_deliveries: int, died: bool) -> tuple[Event, ...]:
-        freed: list[Event] = []
+    def _free(self, seen: Sequence[claims.Held], max_deliveries: int, died: bool) -> tuple[Permit, ...]:
+        freed: list[Permit] = []
         for row in seen:
             with self._database.writing() as connection:
                 freed += claims.free(connection, row, self._clock(), max_deliveries, died=died)

@@ -7,14 +7,32 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from types import FrameType
 
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LIFELINE = "SLUICE_LIFELINE"
+"""The variable that names the descriptor on which a process gives signs of life to its supervisor."""
+SIGN_SECONDS = 1.0
+"""Between two signs of life."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
 def worker_name(stage: str, process_id: int) -> str:
     """Under what name a worker claims: no other's, also where machines share a ledger and their process ids meet."""
     return f"{stage}-{socket.gethostname()}-{process_id}"
+
+
+def child_name(worker: str, process_id: int) -> str:
+    """Under what name a child of a worker's pool claims, so that what it held can be told when it alone dies."""
+    return f"{worker}.{process_id}"
+
+
+def belongs_to(name: str, worker: str) -> bool:
+    """Whether who claims as `name` is that worker or a child of it."""
+    return name == worker or name.startswith(f"{worker}.")
 
 
 def tied_to_parent() -> Callable[[], None] | None:
@@ -39,3 +57,93 @@ def die_with_parent(with_signal: int = signal.SIGTERM) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, with_signal, 0, 0, 0)
     if os.getppid() != parent:  # it died between the two calls
         os.kill(os.getpid(), with_signal)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever loses its own below this process (Linux; prctl(2)), so that it can be ended.
+
+    Without it a killed crawl worker's browser would belong to the machine's first process, which knows nothing of it.
+    """
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def hear_signals(heard: Callable[[int], None]) -> None:
+    """Call `heard`, in a thread of its own, with the number of each signal that is to end this process.
+
+    Whatever the main thread is busy with, the signal is heard. To be called in the main thread.
+    """
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+    signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    for number in ENDING_SIGNALS:
+        signal.signal(number, _note)
+    os.register_at_fork(after_in_child=_stop_hearing)
+
+    def hear() -> None:
+        while mouth.fileno() >= 0 and (numbers := ear.recv(16)):
+            for number in numbers:
+                if number in ENDING_SIGNALS:
+                    heard(number)
+
+    threading.Thread(target=hear, name="signals", daemon=True).start()
+
+
+def _note(_number: int, _frame: FrameType | None) -> None:
+    """Python tells a signal's number to the wake-up descriptor only where it has a handler for it."""
+
+
+def _stop_hearing() -> None:
+    """A forked child must not tell its parent of its own signals."""
+    if threading.current_thread() is threading.main_thread():
+        signal.set_wakeup_fd(-1)
+
+
+def give_signs_of_life() -> None:
+    """Tell the supervisor, if there is one, every second that this process runs.
+
+    The thread does nothing else, so that only a process that is stopped, or whose interpreter is, falls silent.
+    """
+    descriptor = os.environ.pop(LIFELINE, None)
+    if descriptor is not None:
+        threading.Thread(target=_sign, args=(int(descriptor),), name="lifeline", daemon=True).start()
+
+
+def _sign(descriptor: int) -> None:
+    os.set_blocking(descriptor, False)
+    pause = threading.Event()
+    while not pause.wait(SIGN_SECONDS):
+        try:
+            os.write(descriptor, b".")
+        except BlockingIOError:
+            continue  # nobody has read for a long time
+        except OSError:
+            return  # nobody ever will
+
+
+def run_below_init() -> None:
+    """Where this is the first process of a container, go on as its only child, and leave being first to the parent.
+
+    The first process inherits every orphan and must reap it; a worker has other things to do. The parent passes
+    signals on and ends as the child did. Call it before any thread is started.
+    """
+    if os.getpid() != 1:
+        return
+    child = os.fork()
+    if child == 0:
+        os.setpgrp()  # so that Ctrl-C reaches the parent alone, which passes it on
+        return
+    _be_init(child)
+
+
+def _be_init(child: int) -> None:
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    for number in ENDING_SIGNALS:
+        signal.signal(number, pass_on)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)

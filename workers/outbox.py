@@ -9,16 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, update
+from sqlalchemy import bindparam, func, update
 
 from contracts.budget import Spend
-from contracts.event import Body, Event, encode
+from contracts.event import Body, Event, Queue, encode
 from contracts.index import DocumentIndexed, SnapshotPublished
-from workers.reservations import hold, nanousd, today
+from otel.context import RUN_TRACEPARENT
+from workers.reservations import Balance, amounts_of, today
 from workers.schema import AnyRow, events, runs
+from workers.transaction import Transaction
+from workers.turns import lane_of, priority_of, take_turns
 from workers.upsert import insert_new
+
+
+class Permit(NamedTuple):
+    """What a message says: this stage has one more ready event. `event_id` names it; a claim may get another."""
+
+    stage: Queue
+    event_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +48,20 @@ _INDEXED = (
 _PUBLISHED = update(runs).where(runs.c.run_id == bindparam("of_run")).values(generation=bindparam("name"))
 
 
-def write(connection: Connection, run: AnyRow, entries: Sequence[Entry], now: float) -> list[Event]:
-    """Insert `entries` in order and reserve what they may cost; the events that were not dropped.
-
-    Raises:
-        BudgetExhausted: a reservation does not fit; the transaction must be undone.
-    """
+def write(
+    connection: Transaction, run: AnyRow, entries: Sequence[Entry], now: float, balance: Balance | None = None
+) -> list[Event]:
+    """Insert `entries` in order; the events that were not dropped. What they may cost is added to `balance`."""
     if not entries:
         return []
-    inserted = insert_new(connection, events, "id", [_row_of(entry, now) for entry in entries])
+    priority, lane = priority_of(run), lane_of(run)
+    turns = take_turns(connection, [entry.event.queue for entry in entries], priority, lane)
+    place = {"priority": priority, "lane": lane}
+    rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(entries, turns, strict=True)]
+    inserted = insert_new(connection, events, "id", rows)
     fresh = [entry for entry in entries if entry.event.id in inserted]
-    hold(connection, run, [entry.reserve for entry in fresh if entry.reserve], now)
+    if balance is not None:
+        balance.held = sum((entry.reserve for entry in fresh if entry.reserve), balance.held)
     _note_progress(connection, run.run_id, [entry.event.body for entry in fresh])
     return [entry.event for entry in fresh]
 
@@ -56,13 +69,29 @@ def write(connection: Connection, run: AnyRow, entries: Sequence[Entry], now: fl
 def own_event(run: AnyRow, body: Body, now: float) -> Event:
     """An event that nothing but the ledger causes: it continues the trace of its run."""
     moment = datetime.fromtimestamp(now, UTC)
-    return Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent, occurred_at=moment)
+    return Event.of(
+        body,
+        run_id=run.run_id,
+        corpus=run.corpus,
+        traceparent=run.traceparent,
+        occurred_at=moment,
+        baggage=run_baggage(run.traceparent),
+    )
+
+
+def run_baggage(traceparent: str | None) -> dict[str, str]:
+    """What every event of a run carries from the first on."""
+    return {RUN_TRACEPARENT: traceparent} if traceparent else {}
+
+
+def permits_of(written: Sequence[Event]) -> list[Permit]:
+    """The messages that say that these events are ready."""
+    return [Permit(event.queue, event.id) for event in written if event.queue is not None]
 
 
 def _row_of(entry: Entry, now: float) -> dict[str, Any]:
-    event, reserve = entry.event, entry.reserve or Spend()
+    event, reserved = entry.event, amounts_of(entry.reserve or _NOTHING)
     queue = event.queue
-    nano = nanousd(reserve.usd)
     return {
         "id": event.id,
         "run_id": event.run_id,
@@ -71,15 +100,17 @@ def _row_of(entry: Entry, now: float) -> dict[str, Any]:
         "status": "ready" if queue else "recorded",
         "due_at": now if queue else None,
         "dedupe_key": entry.dedupe_key,
-        "reserve_nanousd": nano,
-        "reserve_pages": reserve.pages,
-        "reserved_on": today(now) if nano or reserve.pages else None,
+        "reserved_on": today(now) if any(reserved.values()) else None,
         "created_at": now,
         "payload": encode(event).decode(),
+        **{f"reserve_{unit}": amount for unit, amount in reserved.items()},
     }
 
 
-def _note_progress(connection: Connection, run_id: str, bodies: Sequence[Body]) -> None:
+_NOTHING = Spend()
+
+
+def _note_progress(connection: Transaction, run_id: str, bodies: Sequence[Body]) -> None:
     for body in bodies:
         if isinstance(body, DocumentIndexed):
             connection.execute(_INDEXED, {"of_run": run_id, "reached": body.journal_offset})

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, bindparam, or_, select, tuple_, update
+from sqlalchemy import and_, bindparam, func, or_, select, update
 
-from contracts.event import Event, Queue, decode
-from workers.schema import events, leases
+from contracts.event import QUEUES, Queue
+from workers.outbox import Permit
+from workers.schema import IS_READY, events, lanes, leases
+from workers.transaction import Transaction
+from workers.turns import take_turns
 from workers.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A ready event that nobody has claimed yet; `position` is where the next look goes on from."""
+class Backlog:
+    """What is ready in a stage: how many events, and since when the oldest is (seconds since the epoch)."""
 
-    event_id: str
-    queue: Queue
-    position: tuple[float, int]
+    ready: int
+    oldest: float
 
 
 _ANY_DUE = select(events.c.seq).where(events.c.status == "waiting", events.c.due_at <= bindparam("moment")).limit(1)
 _DUE = (
-    select(events.c.seq)
+    select(events.c.seq, events.c.id, events.c.queue, events.c.priority, events.c.lane)
     .where(events.c.status == "waiting", events.c.due_at <= bindparam("moment"))
     .order_by(events.c.due_at)
     .limit(bindparam("most"))
@@ -31,24 +33,31 @@ _DUE = (
 )
 _WAKE = (
     update(events)
-    .where(events.c.seq.in_(_DUE), events.c.status == "waiting")
-    .values(status="ready")
-    .returning(events.c.payload)
+    .where(events.c.seq == bindparam("of_seq"), events.c.status == "waiting")
+    .values(status="ready", turn=bindparam("at_turn"))
+    .returning(events.c.queue, events.c.id)
 )
-_READY_SINCE = (
-    select(events.c.due_at, events.c.seq, events.c.id, events.c.queue)
-    .where(
-        events.c.status == "ready",
-        events.c.due_at <= bindparam("since"),
-        tuple_(events.c.due_at, events.c.seq) > tuple_(bindparam("after_due"), bindparam("after_seq")),
-    )
-    .order_by(events.c.due_at, events.c.seq)
+_BACKLOGS = (
+    select(events.c.queue, func.count().label("ready"), func.min(events.c.due_at).label("oldest"))
+    .where(events.c.status == "ready", events.c.due_at >= 0)
+    .group_by(events.c.queue)
+)
+_NEXT_READY = (
+    select(events.c.id)
+    .where(IS_READY, events.c.queue == bindparam("of_queue"))
+    .order_by(events.c.priority, events.c.turn, events.c.seq)
     .limit(bindparam("most"))
 )
-_STILL_READY = (
-    select(events.c.payload)
-    .where(events.c.status == "ready", events.c.id.in_(bindparam("wanted", expanding=True)))
-    .order_by(events.c.seq)
+_SERVED = (
+    select(events.c.turn)
+    .where(IS_READY, events.c.queue == bindparam("of_queue"), events.c.priority == bindparam("at_priority"))
+    .order_by(events.c.turn)
+    .limit(1)
+)
+_LAST = select(lanes.c.last_turn).where(
+    lanes.c.queue == bindparam("of_queue"),
+    lanes.c.priority == bindparam("at_priority"),
+    lanes.c.lane == bindparam("of_lane"),
 )
 _RENEW = (
     update(leases)
@@ -61,37 +70,50 @@ _RENEW = (
     .values(holder=bindparam("by_holder"), until=bindparam("up_to"))
 )
 _GIVE_UP = update(leases).where(leases.c.name == bindparam("of_name"), leases.c.holder == bindparam("by_holder"))
-_PER_QUERY = 500
-"""Ids in one statement: SQLite and PostgreSQL both bound its parameters."""
 
 
-def any_waiting(connection: Connection, now: float) -> bool:
+def any_waiting(connection: Transaction, now: float) -> bool:
     """Whether a retry is due: a look that costs no write."""
     return connection.execute(_ANY_DUE, {"moment": now}).first() is not None
 
 
-def wake(connection: Connection, now: float, most: int) -> list[Event]:
-    """Make the retries that are due ready; they are to be published."""
-    payloads = connection.execute(_WAKE, {"moment": now, "most": most}).scalars().all()
-    return [decode(payload) for payload in payloads]
+def wake(connection: Transaction, now: float, most: int) -> list[Permit]:
+    """Make the retries that are due ready, each behind what its lane has in line; they are to be published."""
+    by_line = defaultdict(list)
+    for row in connection.execute(_DUE, {"moment": now, "most": most}).all():
+        by_line[row.queue, row.priority, row.lane].append(row)
+    moves: list[dict[str, int]] = []
+    for (queue, priority, lane), rows in sorted(by_line.items()):
+        turns = take_turns(connection, [queue] * len(rows), priority, lane)
+        moves += [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
+    return [Permit(row.queue, row.id) for row in connection.execute_each(_WAKE, moves)] if moves else []
 
 
-def ready_since(connection: Connection, since: float, after: tuple[float, int], most: int) -> list[Waiting]:
-    """Events ready since before `since`, oldest first, behind the position (`due_at`, `seq`) of `after`."""
-    facts = {"since": since, "after_due": after[0], "after_seq": after[1], "most": most}
-    return [Waiting(row.id, row.queue, (row.due_at, row.seq)) for row in connection.execute(_READY_SINCE, facts)]
+def backlogs(connection: Transaction) -> dict[Queue, Backlog]:
+    """What every stage that has something ready has, from the index of open events alone."""
+    found = {row.queue: Backlog(row.ready, row.oldest) for row in connection.execute(_BACKLOGS).all()}
+    return {queue: found[queue] for queue in QUEUES if queue in found}
 
 
-def still_ready(connection: Connection, event_ids: Sequence[str]) -> list[Event]:
-    """Those of the events that nobody has claimed meanwhile."""
-    found: list[Event] = []
-    for start in range(0, len(event_ids), _PER_QUERY):
-        wanted = {"wanted": list(event_ids[start : start + _PER_QUERY])}
-        found += [decode(payload) for payload in connection.execute(_STILL_READY, wanted).scalars()]
-    return found
+def lane_backlog(connection: Transaction, stage: Queue, priority: int, lane: str) -> int:
+    """How many events of the lane wait in the stage, told by two looks into indices and never too few.
+
+    A lane's events stand in consecutive turns behind the one that is being served, so its last turn tells how many
+    there are; those that were cancelled meanwhile are counted still.
+    """
+    facts = {"of_queue": stage, "at_priority": priority}
+    served = connection.execute(_SERVED, facts).scalar()
+    last = connection.execute(_LAST, facts | {"of_lane": lane}).scalar()
+    return 0 if served is None or last is None else max(0, last - served + 1)
 
 
-def lease(connection: Connection, name: str, holder: str, now: float, seconds: float) -> bool:
+def next_ready(connection: Transaction, stage: Queue, most: int) -> list[Permit]:
+    """Permits for the stage's next `most` events."""
+    ids = connection.execute(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
+    return [Permit(stage, event_id) for event_id in ids]
+
+
+def lease(connection: Transaction, name: str, holder: str, now: float, seconds: float) -> bool:
     """Take or renew the lease `name`; False while another holder's has not run out."""
     if insert_once(connection, leases, {"name": name, "holder": holder, "until": now + seconds}):
         return True
@@ -99,6 +121,6 @@ def lease(connection: Connection, name: str, holder: str, now: float, seconds: f
     return connection.execute(_RENEW, facts).rowcount == 1
 
 
-def give_up(connection: Connection, name: str, holder: str) -> None:
+def give_up(connection: Transaction, name: str, holder: str) -> None:
     """End a lease before its time, so that the next holder need not wait."""
     connection.execute(_GIVE_UP.values(until=0.0), {"of_name": name, "by_holder": holder})

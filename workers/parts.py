@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import structlog
 
 from contracts.base import BlobRef
+from contracts.budget import Ceilings, Spend
 from contracts.document import ChunkBatch
 from contracts.errors import Fenced, InvalidInput, NotFound
 from contracts.event import Event
@@ -21,7 +22,10 @@ from contracts.gate import BudgetState, PolicyState
 from gate.directives import Reach
 from gate.policy import policy_state
 from otel import metrics
+from workers.admission import Admission
 from workers.blobs import BlobStore
+from workers.cancelling import Cancellations
+from workers.heartbeat import check_wanted
 from workers.ledger import Ledger
 from workers.settings import Settings
 from workers.transport import Transport
@@ -101,6 +105,18 @@ class Parts:
         self._closing.callback(transport.close)
         return transport
 
+    @part
+    def cancellations(self) -> Cancellations:
+        """Word of cancelled runs."""
+        cancellations = Cancellations(self.settings)
+        self._closing.callback(cancellations.close)
+        return cancellations
+
+    @part
+    def admission(self) -> Admission:
+        """Whether there is room for one more request."""
+        return Admission(self.ledger, self.settings.delivery)
+
     def cause_of(self, event: Event) -> Event:
         """The event that caused this one.
 
@@ -155,25 +171,24 @@ class Parts:
 
     def budget_state(self, run_id: str) -> BudgetState:
         """What the run and the day have left."""
+        search = self.search_at_most
         left = self.ledger.budget_left(run_id)
-        return BudgetState(
-            run_usd_left=left.run_usd_left,
-            day_usd_left=left.day_usd_left,
-            run_pages_left=left.run_pages_left,
-            day_pages_left=left.day_pages_left,
-            search_usd_estimate=self.search_usd_estimate,
-        )
+        return BudgetState.of(left, search_usd=search.usd, search_milliseconds=search.milliseconds)
 
     @part
     def reach(self) -> Reach:
         """How far a run may go by the settings."""
         search, crawl = self.settings.search, self.settings.crawl
+        rendering = 1 if crawl.render == "never" else 2
         return Reach(
             max_pages=crawl.max_pages,
             max_depth=crawl.max_depth,
             max_bytes=crawl.max_bytes,
+            page_bytes=crawl.max_page_bytes,
+            page_milliseconds=rendering * crawl.page_timeout_seconds * 1_000,
             search_top_k=search.top_k,
-            search_usd=self.search_usd_estimate,
+            search_usd=self.search_at_most.usd,
+            search_milliseconds=self.search_at_most.milliseconds,
             locale=search.locale,
             render=crawl.render,
         )
@@ -195,14 +210,20 @@ class Parts:
         """HTTP through that way."""
         from ingest.fetch import Fetcher
 
-        return Fetcher(self.egress.url, user_agent=self.settings.crawl.user_agent)
+        return Fetcher(self.egress.url, user_agent=self.settings.crawl.user_agent, wanted=check_wanted)
 
     @part
     def search_providers(self) -> Sequence[SearchProvider]:
         """The configured providers, in order of fail-over."""
         from ingest.providers.build import build_providers
 
-        return build_providers(self.settings.search, fetcher=self.fetcher, proxy_url=self.egress.url, clock=utc_now)
+        return build_providers(
+            self.settings.search,
+            fetcher=self.fetcher,
+            proxy_url=self.egress.url,
+            clock=utc_now,
+            on_breaker_open=lambda: _count_left_alone("provider"),
+        )
 
     @part
     def search_quota(self) -> Quota:
@@ -214,15 +235,16 @@ class Parts:
         return quota
 
     @part
-    def search_usd_estimate(self) -> float:
-        """What one search may cost: every provider's price, as a fail-over may have to pay them all."""
-        search = self.settings.search
-        prices = [float(getattr(search, f"{name}_usd_per_call")) for name in search.providers]
-        return sum(prices)
+    def search_at_most(self) -> Spend:
+        """What one search may take, with every fail-over."""
+        from ingest.providers.build import search_at_most
+
+        return search_at_most(self.settings.search)
 
     @part
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
+        from ingest.breaker import HostBreakers, host_rule
         from ingest.browser import Browser
         from ingest.crawl import Crawler, robots_fetch
         from ingest.rate import HostRate
@@ -234,6 +256,7 @@ class Parts:
             max_wait_seconds=crawl.max_rate_wait_seconds,
             broker_url=self.settings.broker_location,
             key_prefix=self.settings.instance,
+            wanted=check_wanted,
         )
         robots = RobotsCache(
             robots_fetch(self.fetcher, rate),
@@ -241,7 +264,7 @@ class Parts:
             clock=time.time,
             max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
         )
-        browser = Browser(crawl) if crawl.render != "never" else None
+        browser = Browser(crawl, wanted=check_wanted) if crawl.render != "never" else None
         if browser:
             self._closing.callback(browser.close)
         return Crawler(
@@ -250,8 +273,14 @@ class Parts:
             fetcher=self.fetcher,
             robots=robots,
             rate=rate,
+            breakers=HostBreakers(
+                host_rule(crawl.breaker_reset_seconds),
+                clock=time.monotonic,
+                on_open=lambda: _count_left_alone("host"),
+            ),
             browser=browser,
             clock=utc_now,
+            wanted=check_wanted,
         )
 
     # -- text and vectors -----------------------------------------------------------------------
@@ -269,11 +298,23 @@ class Parts:
         from ingest.embed import make_embedder
 
         cache = self.settings.data_dir / "embedding-cache.sqlite"
-        return make_embedder(self.settings.embed, self.settings.model_dir, cache)
+        return make_embedder(self.settings.embed, self.settings.model_dir, cache, wanted=check_wanted)
 
     def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
         """Vectors that may stand in the corpus's index, of its own model or an error."""
         return self.embedder.embed(texts, self.reader(corpus).model_fingerprint)
+
+    def embedding_reserve(self, texts: Sequence[str], ceilings: Ceilings) -> Spend:
+        """What embedding the texts may take at most, in the units that are under a ceiling.
+
+        Tokens are only counted where that matters: for the local model they cost nothing.
+        """
+        from ingest.embedding_cost import embedding_at_most
+
+        is_paid = self.settings.embed.provider != "local" and ceilings.least("usd") is not None
+        if not texts or (ceilings.least("tokens") is None and not is_paid):
+            return Spend()
+        return ceilings.capped(embedding_at_most(texts, self.settings.embed, self.tokenizer)) or Spend()
 
     # -- index ----------------------------------------------------------------------------------
 
@@ -359,6 +400,11 @@ def utc_now() -> datetime:
 def _count_fallback(reason: str) -> None:
     metrics.SNAPSHOT_FALLBACKS.inc()
     log.error("snapshot_fallback", reason=reason)
+
+
+def _count_left_alone(what: str) -> None:
+    metrics.BREAKERS_OPENED.labels(what).inc()
+    log.warning("left_alone", what=what)
 
 
 def _log_refusal(refusal: Refusal) -> None:

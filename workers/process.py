@@ -1,11 +1,13 @@
 """One worker process: a Celery worker on one queue, its parts built after any fork.
 
-`run_worker` is what `sluice worker STAGE` runs, on its own or under `sluice up`.
+`run_worker` is what `sluice worker STAGE` runs, on its own or under `sluice up`. How it ends stands in `ending`; what
+it notices of itself (that it is deaf, that a child of its pool died) in the servants of `_come_forward`.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 import time
@@ -14,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
-from celery.exceptions import SecurityWarning
+from celery.exceptions import Reject, SecurityWarning
 from celery.signals import (
     setup_logging,
     worker_init,
@@ -23,31 +25,41 @@ from celery.signals import (
     worker_ready,
     worker_shutdown,
 )
+from celery.worker import state
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from contracts.errors import SluiceError
+from contracts.errors import InvalidInput, SluiceError
 from contracts.event import Queue
+from contracts.outcome import DeadLetterReason
 from otel import metrics
 from otel.context import span
 from otel.logs import configure as configure_logs
+from otel.start import flush
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.answering import read
 from workers.app import HANDLE_TASK, POOLS, make_app, pool_size
+from workers.deafness import LOOK_SECONDS, Deafness
+from workers.ending import DEAF, Ending, stacks
+from workers.handing_back import hand_back
 from workers.heartbeat import Heartbeat
 from workers.keys import PRESENCE_TTL_SECONDS
-from workers.life import die_with_parent, worker_name
+from workers.life import belongs_to, child_name, die_with_parent, give_signs_of_life, run_below_init, worker_name
 from workers.parts import Parts
+from workers.procfs import ZOMBIE, all_processes
 from workers.reads import bad_reply
 from workers.settings import Settings
-from workers.task import handle_event
+from workers.task import SETTLE_PATIENCE_SECONDS, StageWorker, use_permit
 from workers.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 
 log = structlog.get_logger(__name__)
 
-CHUNK_LIMIT_SECONDS = 120
+CHUNK_LIMIT_SECONDS = 120.0
+"""Longest that a child of a pool may take for one event, where events may not take less: then it is killed."""
 RECONNECT_SECONDS = 1.0
+TIDY_SECONDS = 2.0
+"""How often a worker looks for what is no permit, and for what a dead worker had taken."""
 STANDBY_SECONDS = 0.5
 
 
@@ -58,12 +70,28 @@ class WorkerProcess:
     settings: Settings
     stage: Queue
     name: str
+    claimant: str = ""
+    """Under what name this process claims: its own, or that of a child of a pool."""
+    handled: int = 0
+    """Permits used so far, more or less: enough to see that there is progress."""
+    in_use: dict[int, float] = field(default_factory=dict)
+    """Since when each thread that uses a permit does, by the monotonic clock."""
     _owner: int = 0
-    _parts: Parts | None = None
-    _heartbeat: Heartbeat | None = None
+    _worker: StageWorker | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _servants: list[threading.Thread] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.claimant = self.claimant or self.name
+        self.ending = self._own_ending()
+
+    def become_child(self) -> None:
+        """Go on as a child of the pool. What its parent's threads may have held when it was forked is made anew."""
+        self.claimant = child_name(self.name, os.getpid())
+        self._lock, self._stopping, self._servants = threading.Lock(), threading.Event(), []
+        if not self.ending.has_begun:  # else it was forked too late to take anything
+            self.ending = self._own_ending()
 
     def begin(self) -> None:
         """Start telemetry and parts for this process, unless that was done."""
@@ -76,23 +104,58 @@ class WorkerProcess:
                 data_dir=self.settings.data_dir,
                 instance=self.settings.instance,
             )
-            self._parts = Parts(self.settings)
-            delivery = self.settings.delivery
-            self._heartbeat = Heartbeat(self._parts.ledger, delivery.lease_seconds, delivery.event_timeout_seconds)
+            parts, delivery = Parts(self.settings), self.settings.delivery
+            heartbeat = Heartbeat(
+                parts.ledger,
+                delivery.lease_seconds,
+                delivery.event_timeout_seconds,
+                on_overdue=lambda claim: self.ending.hang(claim.event.id),
+            )
+            self._worker = StageWorker(self.stage, self.claimant, parts, heartbeat)
             self._owner = os.getpid()
+
+    @property
+    def worker(self) -> StageWorker:
+        """What this process handles events with."""
+        self.begin()
+        assert self._worker is not None  # noqa: S101 - begin() has made it
+        return self._worker
 
     @property
     def parts(self) -> Parts:
         """The parts of this process."""
-        self.begin()
-        assert self._parts is not None  # noqa: S101 - begin() has made them
-        return self._parts
+        return self.worker.parts
 
-    def handle(self, event_id: str) -> None:
-        """Handle one event."""
-        parts = self.parts
-        assert self._heartbeat is not None  # noqa: S101 - begin() has made it
-        handle_event(event_id, self.stage, self.name, parts, self._heartbeat)
+    def handle(self, announced: str) -> None:
+        """Use one permit, published for the event `announced`.
+
+        Raises:
+            Reject: this process is about to end; the permit is another's.
+        """
+        if self.ending.has_begun:
+            raise Reject("the worker is ending", requeue=True)
+        thread = threading.get_ident()
+        self.in_use[thread] = time.monotonic()
+        try:
+            use_permit(announced, self.worker)
+        finally:
+            del self.in_use[thread]
+            self.handled += 1
+
+    @property
+    def in_hand(self) -> int:
+        """How many events are being worked on, in the children of a pool too."""
+        if self._owner != os.getpid() or self._worker is None:
+            return len(state.active_requests)
+        return self._worker.heartbeat.in_hand
+
+    def hand_back(self, died: bool) -> None:
+        """Free what this process or a child of it still holds, and let no span of its work be lost."""
+        hand_back(self.settings, lambda name: belongs_to(name, self.claimant), died=died)
+        flush()
+
+    def _own_ending(self) -> Ending:
+        return Ending(self.settings.delivery.lease_seconds, _take_no_more, lambda: self.in_hand, self.hand_back)
 
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
@@ -114,6 +177,9 @@ class WorkerProcess:
                 except (SluiceError, ValidationError, *BROKER_ERRORS) as error:
                     log.warning("serving_interrupted", thread=name, error=repr(error))
                     self._stopping.wait(RECONNECT_SECONDS)
+                except Exception as error:  # a servant that is gone would not be missed until it is needed
+                    log.error("serving_interrupted", thread=name, error=repr(error), exc_info=error)
+                    self._stopping.wait(RECONNECT_SECONDS)
 
         thread = threading.Thread(target=keep_serving, name=name, daemon=True)
         self._servants.append(thread)
@@ -127,30 +193,30 @@ class WorkerProcess:
         with self._lock:
             if self._owner != os.getpid():
                 return
-            if self._heartbeat:
-                self._heartbeat.close()
-            if self._parts:
-                self._parts.close()
+            if self._worker:
+                self._worker.heartbeat.close()
+                self._worker.parts.close()
             stop_telemetry()
             self._owner = 0
 
 
 def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> None:
     """Run a worker of `stage` until it is told to stop."""
+    run_below_init()
     die_with_parent()
+    give_signs_of_life()
     configure_logs(f"sluice-{stage}", settings.telemetry)
     process = WorkerProcess(settings, stage, name or worker_name(stage, os.getpid()))
-    app = make_app(settings)
+    app = make_app(settings, worker=process.name)
     app.task(name=HANDLE_TASK, acks_late=True, shared=False)(process.handle)
     pool = POOLS[stage]
     concurrency = 1 if pool.kind == "solo" else pool_size(settings, stage)
-    limits = {"task_time_limit": CHUNK_LIMIT_SECONDS} if pool.kind == "prefork" else {}
-    app.conf.update(limits)
+    app.conf.update(_limits(settings) if pool.kind == "prefork" else {})
     _connect_signals(process, prefork=pool.kind == "prefork")
     turn = _await_turn(settings) if stage == "index" else None
     # Celery warns of root for the sake of pickle, which is not accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    app.Worker(
+    worker = app.Worker(
         queues=[stage],
         pool=pool.kind,
         concurrency=concurrency,
@@ -160,9 +226,26 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
         without_heartbeat=True,
         loglevel="WARNING",
         quiet=True,
-    ).start()
+    )
+    worker.install_platform_tweaks = lambda _: process.ending.listen()  # instead of Celery's own handlers
+    worker.start()
     if turn:
         turn.release()
+    if worker.exitcode:
+        raise SystemExit(worker.exitcode)
+
+
+def _limits(settings: Settings) -> dict[str, float | None]:
+    """Celery's settings for the children of a pool."""
+    return {
+        "task_time_limit": min(CHUNK_LIMIT_SECONDS, settings.delivery.event_timeout_seconds),
+        "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
+    }
+
+
+def _take_no_more() -> None:
+    """Let Celery's main loop end once what is in hand is done."""
+    state.should_stop = 0
 
 
 def _await_turn(settings: Settings) -> FileLock:
@@ -182,6 +265,7 @@ def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
     setup_logging.connect(lambda **_: None, weak=False)
     worker_ready.connect(lambda **_: _come_forward(process), weak=False)
     if prefork:
+        worker_ready.connect(lambda **_: _mind_children(process), weak=False)
         worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
         worker_process_shutdown.connect(lambda **_: process.end(), weak=False)
     else:
@@ -190,12 +274,17 @@ def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
 
 
 def _begin_child(process: WorkerProcess) -> None:
-    die_with_parent()
+    die_with_parent(signal.SIGKILL)  # it may hang; what it holds is told by its name
+    process.become_child()
     process.begin()
+    process.serve(lambda stopping: _keep_tidy(process, stopping), "tidy")
+    process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")
 
 
 def _warm(process: WorkerProcess) -> None:
     process.begin()
+    process.serve(lambda stopping: _keep_tidy(process, stopping), "tidy")
+    process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")
     if process.stage in ("embed", "query"):
         # A text that no cache has seen, so that the model itself is loaded.
         process.parts.embedder.embed([f"warm {time.time_ns()}"])
@@ -216,6 +305,7 @@ def _come_forward(process: WorkerProcess) -> None:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     transport = Transport(settings)
     process.serve(lambda stopping: _give_signs_of_life(process, transport, stopping), "presence")
+    process.serve(lambda stopping: _mind_itself(process, transport, stopping), "watch")
     log.info("worker_ready", stage=process.stage, worker=process.name)
 
 
@@ -223,6 +313,82 @@ def _give_signs_of_life(process: WorkerProcess, transport: Transport, stopping: 
     while not stopping.is_set():
         transport.say_present(process.stage, process.name)
         stopping.wait(PRESENCE_TTL_SECONDS / 3)
+
+
+def _mind_itself(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
+    """End a process that takes nothing although permits wait, or in which a thread hangs with no event in hand.
+
+    Whoever restarts it gets one that hears.
+    """
+    delivery = process.settings.delivery
+    deafness = Deafness(delivery.deaf_after_seconds)
+    longest_seconds = 2 * delivery.event_timeout_seconds + SETTLE_PATIENCE_SECONDS + delivery.deaf_after_seconds
+    while not stopping.wait(LOOK_SECONDS):
+        handled = process.handled + state.all_total_count[0]
+        if deafness.look(handled, process.in_hand, lambda: transport.queued(process.stage) > 0):
+            log.error("deaf", stage=process.stage, worker=process.name, stacks=stacks())
+            process.ending.stop(DEAF)
+        now = time.monotonic()
+        if any(now - since > longest_seconds for since in process.in_use.copy().values()):
+            process.ending.hang("none: a permit was in use for too long")
+
+
+def _mind_children(process: WorkerProcess) -> None:
+    """Hand back at once what a child of the pool held that died.
+
+    No child is forked meanwhile: it would be born with the locks of a database that is in use.
+    """
+    forking, forked = threading.Lock(), threading.Event()
+
+    def after_fork() -> None:
+        forked.set()
+        forking.release()
+
+    os.register_at_fork(before=forking.acquire, after_in_parent=after_fork, after_in_child=forking.release)
+
+    def mind(stopping: threading.Event) -> None:
+        known: set[str] = set()
+        while not stopping.wait(LOOK_SECONDS):
+            with forking:
+                living = {process.name, *(child_name(process.name, one) for one in _living_children())}
+                if forked.is_set() or known - living:  # who came and went between two looks was never known
+                    forked.clear()
+                    _hand_back_of_children(process, living)
+            known = living
+
+    forked.set()
+    process.serve(mind, "children")
+
+
+def _hand_back_of_children(process: WorkerProcess, living: set[str]) -> None:
+    hand_back(process.settings, lambda name: belongs_to(name, process.name) and name not in living, died=True)
+
+
+def _living_children() -> set[int]:
+    mine = (process for process in all_processes() if process.parent == os.getpid())
+    return {process.pid for process in mine if process.state != ZOMBIE}
+
+
+def _keep_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Park what lay in the queue and is no permit; put back what dead workers of the stage had taken."""
+    stage, transport, dead_letters = process.stage, process.parts.transport, process.parts.ledger.dead_letters
+
+    def park(item: bytes, reason: DeadLetterReason, refusal: InvalidInput) -> None:
+        letter_id = dead_letters.park_raw(item, stage, reason, refusal, worker=process.name)
+        metrics.DEAD_LETTERS.labels(stage, reason).inc()
+        log.error("dead_letter", letter_id=letter_id, reason=reason, error=repr(refusal))
+
+    while not stopping.is_set():
+        transport.put_back_orphans(stage, process.name)
+        while transport.park_malformed(stage, park) and not stopping.is_set():
+            pass
+        stopping.wait(TIDY_SECONDS)
+
+
+def _heed_cancellations(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Let work stop whose run was cancelled."""
+    for run_id in process.parts.cancellations.heard(stopping):
+        process.worker.heartbeat.lose_run(run_id)
 
 
 def _follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:

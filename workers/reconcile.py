@@ -8,11 +8,12 @@ ledger that another takes over soon after its holder died.
 A tick, in order:
 
 1. hold the lease, or do nothing;
-2. free the claims whose lease ran out (their worker counts as dead) and publish those events;
-3. make the retries ready whose time has come, and publish them;
+2. free the claims whose lease ran out (their worker counts as dead);
+3. make the retries ready whose time has come;
 4. direct the answers of runs whose deadline has passed;
-5. of the events ready for longer than `republish_after_seconds`, oldest first and a batch per tick, publish those
-   that their queue does not hold. The broker is asked only for queues that have such events.
+5. where a stage has had something ready for longer than `republish_after_seconds`, publish as many permits as its
+   queue has fewer than it has ready events. A paused stage gets one, when it is time to probe;
+6. bring back the dead letters of bulk replays that are due.
 """
 
 from __future__ import annotations
@@ -21,21 +22,20 @@ import os
 import secrets
 import socket
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from contracts.event import Event, Queue
-from workers.ledger import Ledger
-from workers.overdue import Waiting
+from contracts.event import Queue
+from workers.ledger import Ledger, Permit
+from workers.overdue import Backlog
 from workers.settings import DeliverySettings
 
 LEASE = "reconciler"
 _BATCH = 5_000
-"""Ready events looked at per tick: a flushed backlog of 20,000 is back in four ticks."""
+"""Permits that a stage gets per tick at most: a flushed backlog of 20,000 is back in four ticks."""
 _LEASE_TICKS = 4
 """Missed ticks after which a holder counts as dead: short of the 5 s in which a drained queue is to heal."""
-_START = (0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +46,32 @@ class Reconciled:
     leases_expired: int = 0
     retries_due: int = 0
     deadlines: int = 0
+    replayed: int = 0
     lost: int = 0
 
     @property
     def total(self) -> int:
         """Events published by the tick."""
-        return self.leases_expired + self.retries_due + self.deadlines + self.lost
+        return self.leases_expired + self.retries_due + self.deadlines + self.replayed + self.lost
 
 
 class Reconciler:
-    """Ticks of one process.
-
-    `publish` sends events to their queues. `queued_event_ids` gives the ids that a worker will yet receive from a
-    queue: those in its list, and those unacknowledged by workers that are alive. An id that only a dead worker's
-    unacknowledged record holds must not be among them, or its event waits until the broker restores it.
-    """
+    """Ticks of one process. `publish` sends permits to their queues, `queued` counts those that a queue holds."""
 
     def __init__(
         self,
         ledger: Ledger,
-        publish: Callable[[Sequence[Event]], object],
-        queued_event_ids: Callable[[Queue], set[str]],
+        publish: Callable[[Sequence[Permit]], object],
+        queued: Callable[[Queue], int],
         settings: DeliverySettings,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
         self._publish = publish
-        self._queued_event_ids = queued_event_ids
+        self._queued = queued
         self._settings = settings
         self._clock = clock
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        self._position = _START
 
     def tick(self) -> Reconciled:
         """Look once.
@@ -86,38 +81,38 @@ class Reconciler:
                 later tick finds it again.
         """
         if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * self._settings.reconcile_seconds):
-            self._position = _START
             return Reconciled(active=False)
         return Reconciled(
             leases_expired=self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
             retries_due=self._send(self._ledger.wake_due_retries()),
             deadlines=self._send(self._ledger.direct_answer_at_deadline(self._clock())),
             lost=self._send(self._lost()),
+            replayed=self._send(self._ledger.replays.advance()),
         )
 
     def stop(self) -> None:
         """Let another reconciler take over at once."""
         self._ledger.give_up_lease(LEASE, self._holder)
 
-    def _send(self, events: Sequence[Event]) -> int:
-        queued = [event for event in events if event.queue is not None]
-        if queued:
-            self._publish(queued)
-        return len(queued)
+    def _send(self, permits: Sequence[Permit]) -> int:
+        if permits:
+            self._publish(permits)
+        return len(permits)
 
-    def _lost(self) -> list[Event]:
-        missing: list[str] = []
-        for queue, waiting in self._overdue().items():
-            held = self._queued_event_ids(queue)
-            missing += [event.event_id for event in waiting if event.event_id not in held]
-        return self._ledger.still_ready(missing)
+    def _lost(self) -> list[Permit]:
+        permits: list[Permit] = []
+        paused = {pause.stage: pause.until for pause in self._ledger.paused()}
+        for stage, backlog in self._ledger.backlogs().items():
+            if self._clock() - backlog.oldest < self._settings.republish_after_seconds:
+                continue
+            missing = self._probes(paused[stage], stage) if stage in paused else self._missing(stage, backlog)
+            if missing > 0:
+                permits += self._ledger.next_ready(stage, min(missing, _BATCH))
+        return permits
 
-    def _overdue(self) -> dict[Queue, list[Waiting]]:
-        """The next batch of overdue events by queue. The position moves on, so that a long backlog hides nothing."""
-        since = self._clock() - self._settings.republish_after_seconds
-        batch = self._ledger.ready_since(since, self._position, _BATCH)
-        self._position = batch[-1].position if len(batch) == _BATCH else _START
-        by_queue: dict[Queue, list[Waiting]] = defaultdict(list)
-        for waiting in batch:
-            by_queue[waiting.queue].append(waiting)
-        return by_queue
+    def _missing(self, stage: Queue, backlog: Backlog) -> int:
+        return backlog.ready - self._queued(stage)
+
+    def _probes(self, until: datetime | None, stage: Queue) -> int:
+        due = until is not None and until.timestamp() <= self._clock()
+        return 1 if due and self._queued(stage) == 0 else 0

@@ -28,7 +28,7 @@ def run_reconciler(settings: Settings) -> None:
         signal.signal(number, lambda *_: stopping.set())
     start_telemetry("sluice-reconciler", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
     parts = Parts(settings)
-    reconciler = Reconciler(parts.ledger, parts.transport.publish, parts.transport.queued_event_ids, settings.delivery)
+    reconciler = Reconciler(parts.ledger, parts.transport.publish_permits, parts.transport.queued, settings.delivery)
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     while not stopping.wait(settings.delivery.reconcile_seconds):
@@ -49,6 +49,8 @@ def _tick(reconciler: Reconciler, parts: Parts) -> None:
             _measure(done, parts)
     except (Unavailable, *BROKER_ERRORS) as error:
         log.warning("tick_failed", error=repr(error))
+    except Exception as error:  # one thing that cannot be done must not keep the next tick from all the others
+        log.error("tick_failed", error=repr(error), exc_info=error)
 
 
 def _measure(done: Reconciled, parts: Parts) -> None:
@@ -56,6 +58,7 @@ def _measure(done: Reconciled, parts: Parts) -> None:
         "lease_expired": done.leases_expired,
         "retry_due": done.retries_due,
         "deadline": done.deadlines,
+        "replay": done.replayed,
         "lost": done.lost,
     }
     for cause, count in causes.items():

@@ -1,77 +1,112 @@
-"""Money and pages: what a run and a UTC day have reserved, have spent, and have left.
+"""Pages, bytes, tokens, time and money: what a run and a UTC day have reserved, have spent, and have left.
 
 Promises: reserved and spent together never exceed a ceiling, whoever asks at the same time: the ceiling is a
 condition of the very statement that raises the reservation. What an event reserved is let go when it settles, parks
-or is cancelled, and what it really spent takes its place.
+or is cancelled, and what it really spent takes its place. What was spent is booked even where it passes the ceiling:
+it has happened, and the next reservation finds no room.
+
+A transaction gathers its changes in a `Balance` and carries them out once, as the last thing it does: every run of a
+day changes that day's row, so it is locked for the shortest time, and always after everything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import BindParameter, Connection, bindparam, select, update
+from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, update
 
-from contracts.budget import Ceilings, Spend
+from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted
-from workers.schema import AnyRow, days, runs
+from workers.schema import UNITS, AnyRow, days, runs
+from workers.transaction import Transaction
 from workers.upsert import insert_once
 
 NO_CEILING = 2**62
 """Stands in the table for a ceiling that is not there."""
 _NANO = 1_000_000_000
+_MICRO = 1_000
+
+Amounts = dict[str, int]
+"""How much of each of `UNITS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetLeft:
-    """What may still be reserved: infinite USD, or `NO_CEILING` pages, where there is no ceiling."""
+def amounts_of(spend: Spend) -> Amounts:
+    """The whole numbers that the ledger keeps."""
+    return {
+        "nanousd": nanousd(spend.usd),
+        "pages": spend.pages,
+        "bytes": spend.bytes,
+        "tokens": spend.tokens,
+        "microseconds": round(spend.milliseconds * _MICRO),
+    }
 
-    run_usd_left: float
-    day_usd_left: float
-    run_pages_left: int
-    day_pages_left: int
 
-
-_more: dict[str, BindParameter[int]] = {
-    "reserved_nanousd": bindparam("more_nanousd"),
-    "reserved_pages": bindparam("more_pages"),
-}
-_HOLD_RUN = (
-    update(runs)
-    .where(
-        runs.c.run_id == bindparam("of_run"),
-        runs.c.reserved_nanousd + runs.c.spent_nanousd + bindparam("more_nanousd") <= runs.c.run_nanousd,
-        runs.c.reserved_pages + runs.c.spent_pages + bindparam("more_pages") <= runs.c.run_pages,
+def spend_in(row: AnyRow, prefix: str) -> Spend:
+    """What the columns of `row` that begin with `prefix` hold."""
+    return Spend(
+        usd=usd(getattr(row, f"{prefix}_nanousd")),
+        pages=getattr(row, f"{prefix}_pages"),
+        bytes=getattr(row, f"{prefix}_bytes"),
+        tokens=getattr(row, f"{prefix}_tokens"),
+        milliseconds=getattr(row, f"{prefix}_microseconds") / _MICRO,
     )
-    .values({name: runs.c[name] + more for name, more in _more.items()})
-)
-_HOLD_DAY = (
-    update(days)
-    .where(
-        days.c.day == bindparam("of_day"),
-        days.c.reserved_nanousd + days.c.spent_nanousd + bindparam("more_nanousd") <= bindparam("most_nanousd"),
-        days.c.reserved_pages + days.c.spent_pages + bindparam("more_pages") <= bindparam("most_pages"),
-    )
-    .values({name: days.c[name] + more for name, more in _more.items()})
-)
-_LET_GO_RUN = (
-    update(runs)
-    .where(runs.c.run_id == bindparam("of_run"))
-    .values({name: runs.c[name] - more for name, more in _more.items()})
-)
-_LET_GO_DAY = (
+
+
+@dataclass(slots=True)
+class Balance:
+    """What one transaction changes about reservations and spend of a run and its days."""
+
+    held: Spend = field(default_factory=Spend)
+    spent: Spend = field(default_factory=Spend)
+    freed: list[tuple[str, Amounts]] = field(default_factory=list)
+
+    def free(self, event: AnyRow) -> None:
+        """Let go what `event` (its `reserve_*` and `reserved_on` columns) holds, if it holds anything."""
+        if event.reserved_on is not None:
+            amounts = {unit: getattr(event, f"reserve_{unit}") for unit in UNITS}
+            self.freed.append((event.reserved_on, amounts))
+
+    def carry_out(self, connection: Transaction, run: AnyRow, now: float) -> None:
+        """Change the rows of the run (which the caller holds) and of the days.
+
+        The run's own sums of what was spent are kept where its row is taken.
+
+        Raises:
+            BudgetExhausted: a ceiling of the run or of the day would be passed. The transaction must be undone.
+        """
+        asked, spent = amounts_of(self.held), amounts_of(self.spent)
+        freed = _sum(amounts for _, amounts in self.freed)
+        if any(asked.values()) or any(freed.values()):
+            _change_run(connection, run, asked, freed, self.held)
+        today_freed = _sum(amounts for day, amounts in self.freed if day == today(now))
+        if any(asked.values()) or any(spent.values()) or any(today_freed.values()):
+            _change_today(connection, run, asked, today_freed, spent, self.held, now)
+        for day, amounts in sorted(self.freed, key=lambda one: one[0]):
+            if day != today(now):
+                connection.execute(_FREE_DAY, {"of_day": day, **_named("less", amounts)})
+
+
+def _hold(table: Table, of: str, most: dict[str, Any]) -> Update:
+    """The statement that changes what a row reserves and has spent, unless what is asked passes a ceiling."""
+    within: list[ColumnElement[bool]] = []
+    changes: dict[Any, ColumnElement[int]] = {}
+    for unit in UNITS:
+        reserved, spent = table.c[f"reserved_{unit}"], table.c[f"spent_{unit}"]
+        asked, less, used = (bindparam(f"{name}_{unit}", type_=spent.type) for name in ("asked", "less", "used"))
+        within.append(or_(asked == 0, reserved + spent + asked - less + used <= most[unit]))
+        changes |= {reserved: reserved + asked - less, spent: spent + used}
+    return update(table).where(table.c[of] == bindparam("of_row"), *within).values(changes)
+
+
+_HOLD_RUN = _hold(runs, "run_id", {unit: runs.c[f"run_{unit}"] for unit in UNITS})
+_HOLD_DAY = _hold(days, "day", {unit: bindparam(f"most_{unit}", type_=days.c.spent_pages.type) for unit in UNITS})
+_FREE_DAY = (
     update(days)
     .where(days.c.day == bindparam("of_day"))
-    .values({name: days.c[name] - more for name, more in _more.items()})
-)
-_SPEND_DAY = (
-    update(days)
-    .where(days.c.day == bindparam("of_day"))
-    .values(
-        spent_nanousd=days.c.spent_nanousd + bindparam("more_nanousd"),
-        spent_pages=days.c.spent_pages + bindparam("more_pages"),
-    )
+    .values({f"reserved_{unit}": days.c[f"reserved_{unit}"] - bindparam(f"less_{unit}") for unit in UNITS})
 )
 _DAY = select(days).where(days.c.day == bindparam("of_day"))
 _RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
@@ -94,95 +129,69 @@ def today(now: float) -> str:
 
 def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:
     """The columns of `runs` that keep its ceilings."""
-    return {
-        "run_nanousd": _nano_ceiling(ceilings.run_usd),
-        "run_pages": _page_ceiling(ceilings.run_pages),
-        "day_nanousd": _nano_ceiling(ceilings.day_usd),
-        "day_pages": _page_ceiling(ceilings.day_pages),
-    }
+    return _columns("run", ceilings.run) | _columns("day", ceilings.day)
 
 
-def ceilings_of(run: AnyRow) -> Ceilings:
-    """The ceilings that a row of `runs` keeps."""
-    return Ceilings(
-        run_usd=None if run.run_nanousd == NO_CEILING else usd(run.run_nanousd),
-        run_pages=None if run.run_pages == NO_CEILING else run.run_pages,
-        day_usd=None if run.day_nanousd == NO_CEILING else usd(run.day_nanousd),
-        day_pages=None if run.day_pages == NO_CEILING else run.day_pages,
-    )
-
-
-def hold(connection: Connection, run: AnyRow, reserves: Iterable[Spend], now: float) -> None:
-    """Reserve the sum of `reserves` for a run whose row the caller holds.
-
-    Raises:
-        BudgetExhausted: a ceiling of the run or of the day would be passed. The transaction must be undone.
-    """
-    asked = sum(reserves, Spend())
-    more = {"more_nanousd": nanousd(asked.usd), "more_pages": asked.pages}
-    if not any(more.values()):
-        return
-    if connection.execute(_HOLD_RUN, {"of_run": run.run_id, **more}).rowcount == 0:
-        raise _exhausted("run", asked)
-    day = _open_day(connection, now)
-    most = {"most_nanousd": run.day_nanousd, "most_pages": run.day_pages}
-    if connection.execute(_HOLD_DAY, {"of_day": day, **more, **most}).rowcount == 0:
-        raise _exhausted("day", asked)
-
-
-def let_go(connection: Connection, run_id: str, event: AnyRow) -> None:
-    """Give back what `event` (its `reserve_*` and `reserved_on` columns) holds, if it holds anything."""
-    if event.reserved_on is None:
-        return
-    more = {"more_nanousd": event.reserve_nanousd, "more_pages": event.reserve_pages}
-    connection.execute(_LET_GO_RUN, {"of_run": run_id, **more})
-    connection.execute(_LET_GO_DAY, {"of_day": event.reserved_on, **more})
-
-
-def book(connection: Connection, spend: Spend, now: float) -> None:
-    """Add what was really spent to the day (the run's own sum is kept where its row is taken)."""
-    if not (spend.usd or spend.pages):
-        return
-    more = {"more_nanousd": nanousd(spend.usd), "more_pages": spend.pages}
-    connection.execute(_SPEND_DAY, {"of_day": _open_day(connection, now), **more})
-
-
-def left(connection: Connection, run_id: str, now: float) -> BudgetLeft | None:
-    """What the run and its day have left; None when there is no such run."""
+def left(connection: Transaction, run_id: str, now: float) -> Ceilings | None:
+    """What the run and its day may still reserve; None when there is no such run."""
     run = connection.execute(_RUN, {"of_run": run_id}).first()
     if run is None:
         return None
     day = connection.execute(_DAY, {"of_day": today(now)}).first()
-    return BudgetLeft(
-        run_usd_left=_usd_left(run.run_nanousd, run.reserved_nanousd + run.spent_nanousd),
-        day_usd_left=_usd_left(run.day_nanousd, day.reserved_nanousd + day.spent_nanousd if day else 0),
-        run_pages_left=_pages_left(run.run_pages, run.reserved_pages + run.spent_pages),
-        day_pages_left=_pages_left(run.day_pages, day.reserved_pages + day.spent_pages if day else 0),
-    )
+    return Ceilings(run=_left(run, "run", run), day=_left(run, "day", day))
 
 
-def _open_day(connection: Connection, now: float) -> str:
-    day = today(now)
-    zeros = {"reserved_nanousd": 0, "reserved_pages": 0, "spent_nanousd": 0, "spent_pages": 0}
-    insert_once(connection, days, {"day": day, **zeros})
-    return day
+def _change_run(connection: Transaction, run: AnyRow, asked: Amounts, freed: Amounts, held: Spend) -> None:
+    facts = _named("asked", asked) | _named("less", freed) | _named("used", dict.fromkeys(UNITS, 0))
+    if connection.execute(_HOLD_RUN, {"of_row": run.run_id, **facts}).rowcount == 0:
+        raise _exhausted("run", held)
 
 
-def _nano_ceiling(ceiling: float | None) -> int:
-    return NO_CEILING if ceiling is None or ceiling * _NANO >= NO_CEILING else nanousd(ceiling)
+def _change_today(
+    connection: Transaction, run: AnyRow, asked: Amounts, freed: Amounts, spent: Amounts, held: Spend, now: float
+) -> None:
+    most = {f"most_{unit}": getattr(run, f"day_{unit}") for unit in UNITS}
+    facts = _named("asked", asked) | _named("less", freed) | _named("used", spent) | most | {"of_row": today(now)}
+    if connection.execute(_HOLD_DAY, facts).rowcount:
+        return
+    opened = insert_once(connection, days, {"day": today(now)})
+    if not opened or connection.execute(_HOLD_DAY, facts).rowcount == 0:
+        raise _exhausted("day", held)
 
 
-def _page_ceiling(ceiling: int | None) -> int:
-    return NO_CEILING if ceiling is None else min(ceiling, NO_CEILING)
+def _columns(prefix: str, ceiling: Ceiling) -> dict[str, int]:
+    kept = amounts_of(Spend(**{unit: value for unit, value in ceiling if value is not None}))
+    unlimited = {_UNIT_OF[unit] for unit, value in ceiling if value is None}
+    return {f"{prefix}_{unit}": NO_CEILING if unit in unlimited else min(kept[unit], NO_CEILING) for unit in UNITS}
 
 
-def _usd_left(ceiling: int, used: int) -> float:
-    return float("inf") if ceiling == NO_CEILING else usd(max(0, ceiling - used))
+_UNIT_OF = {"usd": "nanousd", "pages": "pages", "bytes": "bytes", "tokens": "tokens", "milliseconds": "microseconds"}
 
 
-def _pages_left(ceiling: int, used: int) -> int:
-    return NO_CEILING if ceiling == NO_CEILING else max(0, ceiling - used)
+def _left(run: AnyRow, prefix: str, used: AnyRow | None) -> Ceiling:
+    left: dict[str, float] = {}
+    for name, unit in _UNIT_OF.items():
+        most = getattr(run, f"{prefix}_{unit}")
+        if most == NO_CEILING:
+            continue
+        taken = getattr(used, f"reserved_{unit}") + getattr(used, f"spent_{unit}") if used else 0
+        free = max(0, most - taken)
+        left[name] = usd(free) if unit == "nanousd" else free / _MICRO if unit == "microseconds" else free
+    return Ceiling.model_validate(left)
+
+
+def _sum(many: Iterable[Amounts]) -> Amounts:
+    total = dict.fromkeys(UNITS, 0)
+    for amounts in many:
+        for unit, amount in amounts.items():
+            total[unit] += amount
+    return total
+
+
+def _named(prefix: str, amounts: Amounts) -> dict[str, int]:
+    return {f"{prefix}_{unit}": amount for unit, amount in amounts.items()}
 
 
 def _exhausted(whose: str, asked: Spend) -> BudgetExhausted:
-    return BudgetExhausted(f"the {whose}'s ceiling leaves no room for {asked.usd:g} USD and {asked.pages} pages")
+    wanted = ", ".join(f"{value:g} {unit}" for unit, value in asked if value)
+    return BudgetExhausted(f"the {whose}'s ceiling leaves no room for {wanted}")

@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import bindparam, select, update
 
 from contracts.api import RunStatus
 from contracts.budget import Ceilings, Spend
 from contracts.errors import Conflict, NotFound
 from contracts.event import Event
 from workers.outbox import Entry, write
-from workers.reservations import ceiling_columns, nanousd
-from workers.schema import AnyRow, runs
+from workers.reservations import Balance, amounts_of, ceiling_columns
+from workers.schema import UNITS, AnyRow, runs
+from workers.transaction import Transaction
+from workers.turns import NO_KEY
 from workers.upsert import insert_once
 
 RunKind = Literal["gate", "documents", "crawl", "deletion"]
@@ -27,13 +29,13 @@ RunKind = Literal["gate", "documents", "crawl", "deletion"]
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be recorded. `owner` is the id of an API key, or `local`."""
+    """A run to be recorded. `owner` is the id of an API key, or `turns.NO_KEY`."""
 
     run_id: str
     kind: RunKind
     corpus: str
     request_sha256: str
-    owner: str = "local"
+    owner: str = NO_KEY
     query: str | None = None
     idempotency_key: str | None = None
     deadline_at: datetime | None = None
@@ -60,18 +62,14 @@ _TAKE = (
     .values(
         settled_events=runs.c.settled_events + bindparam("settled"),
         dead_letters=runs.c.dead_letters + bindparam("dead"),
-        spent_nanousd=runs.c.spent_nanousd + bindparam("nanousd"),
-        spent_pages=runs.c.spent_pages + bindparam("pages"),
-        spent_bytes=runs.c.spent_bytes + bindparam("bytes"),
-        spent_tokens=runs.c.spent_tokens + bindparam("tokens"),
-        spent_milliseconds=runs.c.spent_milliseconds + bindparam("milliseconds"),
+        **{f"spent_{unit}": runs.c[f"spent_{unit}"] + bindparam(f"used_{unit}") for unit in UNITS},
     )
     .returning(*runs.c)
 )
 _NOTHING = Spend()
 
 
-def create(connection: Connection, run: NewRun, first: Sequence[Entry], now: float) -> CreatedRun:
+def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: float) -> CreatedRun:
     """Record `run` and its first events.
 
     Raises:
@@ -80,32 +78,27 @@ def create(connection: Connection, run: NewRun, first: Sequence[Entry], now: flo
     """
     if not insert_once(connection, runs, _row_of(run, now)):
         return _existing(connection, run)
-    row = take(connection, run.run_id)
-    return CreatedRun(run.run_id, True, "open", tuple(write(connection, row, first, now)))
+    row, balance = take(connection, run.run_id), Balance()
+    written = write(connection, row, first, now, balance)
+    balance.carry_out(connection, row, now)
+    return CreatedRun(run.run_id, True, "open", tuple(written))
 
 
-def take(connection: Connection, run_id: str, *, settled: int = 0, dead: int = 0, spend: Spend = _NOTHING) -> AnyRow:
+def take(connection: Transaction, run_id: str, *, settled: int = 0, dead: int = 0, spend: Spend = _NOTHING) -> AnyRow:
     """Lock the run's row until the transaction ends, add to its sums, and return it as it is then.
 
     Raises:
         NotFound: there is no such run.
     """
-    sums = {
-        "settled": settled,
-        "dead": dead,
-        "nanousd": nanousd(spend.usd),
-        "pages": spend.pages,
-        "bytes": spend.bytes,
-        "tokens": spend.tokens,
-        "milliseconds": spend.milliseconds,
-    }
+    used = {f"used_{unit}": amount for unit, amount in amounts_of(spend).items()}
+    sums = {"settled": settled, "dead": dead, **used}
     row = connection.execute(_TAKE, {"of_run": run_id, **sums}).first()
     if row is None:
         raise NotFound(f"no run {run_id}")
     return row
 
 
-def _existing(connection: Connection, run: NewRun) -> CreatedRun:
+def _existing(connection: Transaction, run: NewRun) -> CreatedRun:
     found = connection.execute(_FIND, {"of_owner": run.owner, "of_key": run.idempotency_key}).first()
     if found is None:
         raise Conflict(f"run {run.run_id} is recorded already")
@@ -116,8 +109,6 @@ def _existing(connection: Connection, run: NewRun) -> CreatedRun:
 
 def _row_of(run: NewRun, now: float) -> dict[str, Any]:
     deadline = run.deadline_at.timestamp() if run.deadline_at else None
-    zeros = dict.fromkeys(("reserved_nanousd", "reserved_pages", "settled_events", "dead_letters"), 0)
-    spent = dict.fromkeys(("spent_nanousd", "spent_pages", "spent_bytes", "spent_tokens", "spent_milliseconds"), 0)
     return {
         "run_id": run.run_id,
         "kind": run.kind,
@@ -132,6 +123,4 @@ def _row_of(run: NewRun, now: float) -> dict[str, Any]:
         "deadline_at": deadline,
         "answer_due_at": deadline if run.kind == "gate" else None,
         **ceiling_columns(run.ceilings),
-        **zeros,
-        **spent,
     }

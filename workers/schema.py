@@ -10,7 +10,8 @@ Two conventions keep every query of an event's life indexed and cheap:
   so their cost follows the work in hand and not the history.
 - `seq` grows in commit order within a run, because whoever inserts an event holds the run's row first.
 
-Moments are seconds since the epoch (UTC). Money is whole nano-USD: sums of floats would drift across ceilings.
+Moments are seconds since the epoch (UTC). Money is whole nano-USD and time whole microseconds: sums of floats would
+drift across ceilings.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Row,
     Table,
     Text,
+    and_,
     insert,
+    inspect,
+    literal_column,
     select,
     text,
 )
@@ -38,10 +41,12 @@ from sqlalchemy.types import TypeDecorator
 
 from contracts.errors import Conflict
 
-AnyRow = Row[*tuple[Any, ...]]
+AnyRow = Any
 """A row whose columns are read by name."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
+"""What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
 _INSTALL_LOCK = 0x5_1D1CE
 """Key of PostgreSQL's advisory lock around the making of the tables."""
 
@@ -58,7 +63,13 @@ class FreeText(TypeDecorator[str]):
 
 
 def _count(name: str) -> Column[Any]:
-    return Column(name, BigInteger, nullable=False, default=0)
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+def _amounts(prefix: str, *, kept: bool = False) -> list[Column[Any]]:
+    """A column for each unit that work is measured in. `kept`: whoever inserts the row says how much."""
+    names = [f"{prefix}_{unit}" for unit in UNITS]
+    return [Column(name, BigInteger, nullable=False) if kept else _count(name) for name in names]
 
 
 _ROW_ID = BigInteger().with_variant(Integer, "sqlite")
@@ -82,17 +93,10 @@ runs = Table(
     Column("deadline_at", Float),
     Column("answer_due_at", Float),  # the deadline of a gate run, for as long as no answer is directed
     Column("finished_at", Float),
-    Column("run_nanousd", BigInteger, nullable=False),
-    Column("run_pages", BigInteger, nullable=False),
-    Column("day_nanousd", BigInteger, nullable=False),
-    Column("day_pages", BigInteger, nullable=False),
-    _count("reserved_nanousd"),
-    _count("reserved_pages"),
-    _count("spent_nanousd"),
-    _count("spent_pages"),
-    _count("spent_bytes"),
-    _count("spent_tokens"),
-    Column("spent_milliseconds", Float, nullable=False, default=0.0),
+    *_amounts("run", kept=True),  # the run's ceilings
+    *_amounts("day", kept=True),  # those of the day, as they were when the run began
+    *_amounts("reserved"),
+    *_amounts("spent"),
     _count("settled_events"),
     _count("dead_letters"),
     Column("journal_offset", BigInteger),
@@ -123,8 +127,11 @@ events = Table(
     _count("deaths"),
     Column("worker", Text),
     Column("dedupe_key", FreeText),
-    _count("reserve_nanousd"),
-    _count("reserve_pages"),
+    Column("lane", Text, nullable=False, server_default=""),  # whose turn it takes: see `lanes`
+    Column("priority", Integer, nullable=False, server_default="0"),  # the lower goes first
+    _count("turn"),
+    Column("replay_traceparent", Text),  # the span of the operator who replayed it
+    *_amounts("reserve"),
     Column("reserved_on", Text),  # the UTC day that carries the reservation; NULL: not held (any more)
     Column("created_at", Float, nullable=False),
     Column("settled_at", Float),
@@ -146,6 +153,20 @@ Index(
     sqlite_where=_IS_OPEN,
     postgresql_where=_IS_OPEN,
 )
+IS_READY = events.c.status == literal_column("'ready'")
+"""How a query says *ready*: written out, so that SQLite knows the partial indices to fit."""
+IS_SUSPECT = and_(IS_READY, events.c.deaths > literal_column("0"))
+"""Ready, and a worker died on it."""
+Index(
+    "events_ready",
+    events.c.queue,
+    events.c.priority,
+    events.c.turn,
+    events.c.seq,
+    sqlite_where=IS_READY,
+    postgresql_where=IS_READY,
+)
+Index("events_suspect", events.c.queue, sqlite_where=IS_SUSPECT, postgresql_where=IS_SUSPECT)
 Index(
     "events_dedupe",
     events.c.run_id,
@@ -155,14 +176,35 @@ Index(
     postgresql_where=_IS_KEYED,
 )
 
+lanes = Table(
+    "lanes",
+    metadata,
+    Column("queue", Text, primary_key=True),
+    Column("priority", Integer, primary_key=True, autoincrement=False),
+    Column("lane", Text, primary_key=True),
+    Column("last_turn", BigInteger, nullable=False),
+    Index("lanes_latest", "queue", "priority", "last_turn"),
+    implicit_returning=False,
+)
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("stage", Text, primary_key=True),
+    Column("since", Float, nullable=False),
+    Column("until", Float),  # when a probe is let through; NULL: not before an operator says so
+    Column("why", FreeText, nullable=False),
+    Column("operator", FreeText),  # NULL: the circuit breaker
+    _count("probes"),
+    implicit_returning=False,
+)
+
 days = Table(
     "days",
     metadata,
     Column("day", Text, primary_key=True),
-    _count("reserved_nanousd"),
-    _count("reserved_pages"),
-    _count("spent_nanousd"),
-    _count("spent_pages"),
+    *_amounts("reserved"),
+    *_amounts("spent"),
     implicit_returning=False,
 )
 
@@ -172,12 +214,15 @@ dead_letters = Table(
     Column("id", Text, primary_key=True),
     Column("event_id", Text, unique=True),
     Column("run_id", Text),
+    Column("cause_id", Text),
+    Column("corpus", Text),
     Column("stage", Text, nullable=False),
     Column("kind", Text),
+    Column("schema_version", Integer),  # of the event's body
+    Column("code_version", Text, nullable=False, server_default=""),  # the Sluice that parked it
+    Column("idempotency_key", FreeText),
     Column("reason", FreeText, nullable=False),
     Column("exception_type", FreeText, nullable=False),
-    Column("message", FreeText, nullable=False),
-    Column("stack", FreeText, nullable=False),
     Column("fingerprint", Text, nullable=False),
     _count("attempts"),
     _count("deliveries"),
@@ -185,15 +230,55 @@ dead_letters = Table(
     Column("last_seen", Float, nullable=False),
     Column("worker", Text),
     Column("traceparent", Text),
-    Column("payload", LargeBinary, nullable=False),
     Column("sha256", Text, nullable=False),
     _count("replay_count"),
     Column("status", Text, nullable=False),
+    Column("replayed_as", Text),  # the event that carries an edited payload
+    Column("replay_id", Text),  # the bulk replay that took it last
     Column("operator", FreeText),
     Column("note", FreeText),
-    Index("dead_letters_seen", "status", "last_seen"),
+    # The long ones last: SQLite reads a row from its beginning, and only as far as it must.
+    Column("message", FreeText, nullable=False),
+    Column("stack", FreeText, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Index("dead_letters_seen", "status", "last_seen", "id"),
+    Index("dead_letters_order", "status", "id"),
     Index("dead_letters_of_run", "run_id"),
-    Index("dead_letters_alike", "fingerprint"),
+    Index("dead_letters_alike", "status", "fingerprint", "id", "first_seen", "last_seen"),  # holds all that is grouped
+    Index("dead_letters_replayed", "replay_id", "status"),
+    implicit_returning=False,
+)
+
+dead_letter_payloads = Table(
+    "dead_letter_payloads",
+    metadata,
+    Column("seq", _ROW_ID, primary_key=True),
+    Column("letter_id", Text, nullable=False, index=True),
+    Column("at", Float, nullable=False),
+    Column("operator", FreeText, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    Column("sha256", Text, nullable=False),
+    implicit_returning=False,
+)
+
+replays = Table(
+    "replays",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("filter", Text, nullable=False),
+    Column("per_second", Float, nullable=False),
+    Column("force", Integer, nullable=False, server_default="0"),
+    Column("status", Text, nullable=False),
+    Column("why", FreeText),
+    Column("operator", FreeText, nullable=False),
+    Column("note", FreeText, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    _count("total"),
+    _count("replayed"),
+    Column("skips", Text, nullable=False, server_default="{}"),  # JSON: how many letters, by why they were left out
+    Column("position", Text, nullable=False, server_default=""),  # the last letter that was looked at
+    Index("replays_status", "status"),
     implicit_returning=False,
 )
 
@@ -233,20 +318,37 @@ api_keys = Table(
 
 
 def install(connection: Connection) -> None:
-    """Make what is missing, in the caller's transaction.
+    """Make the tables of a new ledger, or see that they are those of this Sluice, in the caller's transaction.
 
     Raises:
-        Conflict: the database was written by a newer Sluice.
+        Conflict: the ledger was written by a newer Sluice, or by an older one and nobody has migrated it.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INSTALL_LOCK})
-    versions.create(connection, checkfirst=True)
-    found = connection.execute(select(versions.c.version)).scalar()
+    found = take_version(connection)
     if found is None:
         metadata.create_all(connection)
         connection.execute(insert(versions).values(version=SCHEMA_VERSION))
-    elif found > SCHEMA_VERSION:
-        raise Conflict(
-            f"the ledger has schema version {found} and this Sluice knows up to {SCHEMA_VERSION}: "
-            "upgrade Sluice, or give it a ledger of its own"
+    elif found != SCHEMA_VERSION:
+        raise misfit(found)
+
+
+def take_version(connection: Connection) -> int | None:
+    """The version that the ledger has, or None when it is new. Until the transaction ends nobody else can ask."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INSTALL_LOCK})
+    if not inspect(connection).has_table(versions.name):
+        return None
+    found: int | None = connection.execute(select(versions.c.version)).scalar()
+    return found
+
+
+def misfit(found: int) -> Conflict:
+    """What is wrong with a ledger whose schema is not this Sluice's, and what helps."""
+    if found < SCHEMA_VERSION:
+        return Conflict(
+            f"the ledger has schema version {found} and this Sluice needs {SCHEMA_VERSION}: "
+            "run `sluice migrate`, which takes a copy first (`sluice up` does so by itself)"
         )
+    return Conflict(
+        f"the ledger has schema version {found} and this Sluice knows up to {SCHEMA_VERSION}: "
+        "upgrade Sluice, or give it a ledger of its own"
+    )

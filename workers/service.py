@@ -1,42 +1,37 @@
 """What an agent or operator can ask for, whichever door they come through: HTTP, command line, Python.
 
 Accepting a request is one ledger transaction; only then are its first events published. A request
-that is refused leaves nothing behind.
+that is refused, because it is wrong or because there is no room for it, leaves nothing behind.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
-from pydantic_core import PydanticSerializationError
-
-from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted, SubmittedDocument
-from contracts.base import Value
-from contracts.budget import Ceilings
-from contracts.document import Document, DocumentBatch, Provenance, document_id_for
-from contracts.errors import InvalidInput, NotFound, PolicyRefused
-from contracts.event import Event
+from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted
+from contracts.budget import Allowance, Ceiling, Ceilings
+from contracts.document import Document, DocumentBatch
+from contracts.errors import BudgetExhausted, InvalidInput, InvalidSetting, NotFound, PolicyRefused
+from contracts.event import Event, Gap, GapFound, Queue
 from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
 from contracts.ingest import DocumentsRemoved, DocumentsSubmitted
 from contracts.outcome import Next
-from gate.directives import crawl_directives, lowered
-from ingest.media import media_type_for
-from ingest.url import normalise_url
+from gate.budget import ceilings_of_run, lifted_by
+from gate.directives import allowance_of, crawl_directives, lowered
 from otel.context import current_traceparent
 from workers.ledger import NewRun
+from workers.outbox import run_baggage
 from workers.parts import Parts
+from workers.runs import RunKind
+from workers.submissions import batches_of, document_of, encoded, has_content, usable_url
+from workers.turns import NO_KEY
 
-RunKind = Literal["gate", "documents", "crawl", "deletion"]
-
-DOCUMENTS_PER_EVENT = 64
-"""Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
-CHARACTERS_PER_EVENT = 400_000
-"""Text that travels together, unless one document is longer: some ten seconds of embedding on two cores."""
+_NO_LIMITS = Limits()
 
 
 class Service:
@@ -45,12 +40,14 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def ask(self, request: GateRequest, *, owner: str = "local", idempotency_key: str | None = None) -> RunAccepted:
+    def ask(self, request: GateRequest, *, owner: str = NO_KEY, idempotency_key: str | None = None) -> RunAccepted:
         """Record a gate request and set it going.
 
         Raises:
             InvalidInput: an unknown profile or an unusable seed.
             Conflict: the idempotency key was used for another request.
+            Overloaded: its queues are full; says when to come back.
+            BudgetExhausted: embedding the session costs more than is left; a question alone is never refused.
         """
         self._parts.profile(request.profile)
         seconds = request.deadline_seconds or self._parts.settings.gate.deadline_seconds
@@ -61,89 +58,121 @@ class Service:
             limits=request.limits,
             deadline_at=datetime.now(UTC) + timedelta(seconds=seconds),
             plan=request.plan,
-            seeds=tuple(_usable_url(f"seeds.{index}", url) for index, url in enumerate(request.seeds)),
+            seeds=tuple(usable_url(f"seeds.{index}", url) for index, url in enumerate(request.seeds)),
             top_k=request.top_k,
             max_tokens=request.max_tokens,
             filters=request.filters,
             trust_threshold=request.trust_threshold,
         )
-        return self._accept(
+        run = self._new_run(
             "gate",
             request.corpus,
-            [Next(body)],
             owner=owner,
             idempotency_key=idempotency_key,
-            fingerprint=_encoded("request", request.model_copy(update={"wait": False})),
+            fingerprint=encoded("request", request.model_copy(update={"wait": False})),
             query=request.query,
             deadline_at=body.deadline_at,
             limits=request.limits,
         )
+        self._parts.admission.admit(run, {"query": 1})
+        reading = self._parts.embedding_reserve([message.content for message in request.session], run.ceilings)
+        return self._accept(run, [Next(body, reserve=reading)])
 
     def add_documents(
-        self, request: DocumentsRequest, *, owner: str = "local", idempotency_key: str | None = None
+        self, request: DocumentsRequest, *, owner: str = NO_KEY, idempotency_key: str | None = None
     ) -> RunAccepted:
         """Record documents for ingestion: content is chunked, a bare URL is crawled.
 
         Raises:
             InvalidInput: a document that cannot be read, by its index.
             PolicyRefused: a URL is to be crawled while crawling is off.
+            BudgetExhausted: the run's limits or the day leave no room for its pages.
+            Overloaded: its queues are full; says when to come back.
         """
-        contents = [(i, d) for i, d in enumerate(request.documents) if _has_content(d)]
+        contents = [(i, d) for i, d in enumerate(request.documents) if has_content(d)]
         urls = [
-            _usable_url(f"documents.{i}.url", d.url)
+            usable_url(f"documents.{i}.url", d.url)
             for i, d in enumerate(request.documents)
-            if d.url and not _has_content(d)
+            if d.url and not has_content(d)
         ]
         if not urls and not any(d.text or d.html or d.data for _, d in contents):
             raise InvalidInput("documents", "every document is empty", "give text, html or data that is not empty")
         now = datetime.now(UTC)
-        documents = [_document(index, submitted, now) for index, submitted in contents]
-        events = [*self.submissions(documents), *self._crawls(urls, request.limits)]
-        return self._accept(
+        documents = [document_of(index, submitted, now) for index, submitted in contents]
+        batches = list(batches_of(documents))
+        run = self._new_run(
             "documents",
             request.corpus,
-            events,
             owner=owner,
             idempotency_key=idempotency_key,
-            fingerprint=_encoded("documents", request),
+            fingerprint=encoded("documents", request),
             limits=request.limits,
+            named_pages=len(urls),
         )
+        crawls = self._crawls(urls, run.ceilings, request.limits)
+        self._parts.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
+        return self._accept(run, [*map(self._submission, batches), *crawls])
 
     def ingest(self, corpus: str, documents: Iterable[Document]) -> RunAccepted:
-        """Record documents that were read on this machine (`sluice ingest`), as one run."""
+        """Record documents that were read on this machine (`sluice ingest`), as one run.
+
+        Raises:
+            Overloaded: its queues are full; says when to come back.
+        """
+        run = self._new_run("documents", corpus)
+        self._parts.admission.require_room(run, {"chunk": 1})  # reading may take long
         events = list(self.submissions(documents))
         if not events:
             raise InvalidInput("path", "nothing to ingest", "name files with text in them")
-        return self._accept("documents", corpus, events)
+        self._parts.admission.admit(run, {"chunk": len(events)})
+        return self._accept(run, events)
 
     def submissions(self, documents: Iterable[Document]) -> Iterable[Next]:
         """Store documents as blobs, a batch at a time, and yield the events that refer to them."""
-        batch: list[Document] = []
-        characters = 0
-        for document in documents:
-            length = len(document.text or "") + len(document.data or b"")
-            if batch and (len(batch) == DOCUMENTS_PER_EVENT or characters + length > CHARACTERS_PER_EVENT):
-                yield self._submission(batch)
-                batch, characters = [], 0
-            batch.append(document)
-            characters += length
-        if batch:
-            yield self._submission(batch)
+        return map(self._submission, batches_of(documents))
 
-    def crawl(self, corpus: str, urls: Sequence[str], limits: Limits | None = None) -> RunAccepted:
-        """Record URLs for crawling (`sluice crawl`)."""
-        usable = [_usable_url("url", url) for url in urls]
-        return self._accept("crawl", corpus, self._crawls(usable, limits or Limits()), limits=limits)
+    def crawl(
+        self, corpus: str, urls: Sequence[str], limits: Limits | None = None, *, owner: str = NO_KEY
+    ) -> RunAccepted:
+        """Record URLs for crawling (`sluice crawl`).
 
-    def remove_document(self, corpus: str, document_id: str, *, owner: str = "local") -> RunAccepted:
+        Raises:
+            As `add_documents`.
+        """
+        usable, limits = [usable_url("url", url) for url in urls], limits or Limits()
+        run = self._new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
+        crawls = self._crawls(usable, run.ceilings, limits)
+        self._parts.admission.admit(run, _entering(crawls))
+        return self._accept(run, crawls)
+
+    def remove_document(self, corpus: str, document_id: str, *, owner: str = NO_KEY) -> RunAccepted:
         """Record that a document is to be forgotten.
 
         Raises:
             NotFound: the corpus holds no such document.
+            Overloaded: the index's queue is full; says when to come back.
         """
         if not self._parts.existing_reader(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
-        return self._accept("deletion", corpus, [Next(DocumentsRemoved(document_ids=(document_id,)))], owner=owner)
+        run = self._new_run("deletion", corpus, owner=owner)
+        self._parts.admission.admit(run, {"index": 1})
+        return self._accept(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
+
+    def cancel(self, run_id: str) -> bool:
+        """Cancel a run: nothing of it is worked on any more, and nothing that is under way counts.
+
+        False when it had ended, and nothing of it was open.
+
+        Raises:
+            NotFound: no such run.
+        """
+        emitted = self._parts.ledger.cancel(run_id)
+        if emitted is None:
+            return False
+        self._parts.cancellations.tell(run_id)
+        with suppress(InvalidSetting):  # no broker is known: nobody listens
+            self._parts.transport.announce(emitted)
+        return True
 
     def give_feedback(self, request: FeedbackRequest, *, idempotency_key: str | None = None) -> None:
         """Record what became of an answer; the same key of the same run is recorded once.
@@ -160,22 +189,22 @@ class Service:
             self._parts.transport.publish([event])
             self._parts.transport.announce([event])
 
-    def _accept(
+    def _new_run(
         self,
         kind: RunKind,
         corpus: str,
-        first: Sequence[Next],
         *,
-        owner: str = "local",
+        owner: str = NO_KEY,
         idempotency_key: str | None = None,
         fingerprint: str = "",
         query: str | None = None,
         deadline_at: datetime | None = None,
-        limits: Limits | None = None,
-    ) -> RunAccepted:
-        run_id, traceparent = new_run_id(), current_traceparent()
-        run = NewRun(
-            run_id=run_id,
+        limits: Limits = _NO_LIMITS,
+        named_pages: int = 0,
+    ) -> NewRun:
+        reach = self._parts.reach
+        return NewRun(
+            run_id=new_run_id(),
             kind=kind,
             corpus=corpus,
             query=query,
@@ -183,10 +212,18 @@ class Service:
             idempotency_key=idempotency_key,
             request_sha256=hashlib.sha256(f"{kind}:{fingerprint}".encode()).hexdigest(),
             deadline_at=deadline_at,
-            traceparent=traceparent,
-            ceilings=self._ceilings(limits or Limits(), first),
+            traceparent=current_traceparent(),
+            ceilings=ceilings_of_run(
+                self._parts.settings.budget,
+                limits,
+                max_pages=reach.max_pages,
+                max_bytes=reach.max_bytes,
+                named_pages=named_pages,
+            ),
         )
-        events = [(Event.of(one.body, run_id=run_id, corpus=corpus, traceparent=traceparent), one) for one in first]
+
+    def _accept(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
+        events = [(self._event_of(one, run), one) for one in first]
         created = self._parts.ledger.create_run(run, events)
         if created.created:
             self._parts.transport.publish(created.events)
@@ -200,77 +237,50 @@ class Service:
             },
         )
 
-    def _ceilings(self, limits: Limits, first: Sequence[Next]) -> Ceilings:
-        """The run's ceilings. Whoever names pages to crawl gets at least those, up to the day's ceiling."""
-        budget, reach = self._parts.settings.budget, self._parts.reach
-        named = sum(one.reserve.pages for one in first if one.reserve)
-        run_usd = budget.run_usd if limits.max_usd is None else min(budget.run_usd, limits.max_usd)
-        run_pages = max(reach.max_pages if limits.max_pages is None else min(reach.max_pages, limits.max_pages), named)
-        return Ceilings(run_usd=run_usd, run_pages=run_pages, day_usd=budget.day_usd, day_pages=budget.day_pages)
+    def _event_of(self, first: Next, run: NewRun) -> Event:
+        return Event.of(
+            first.body,
+            run_id=run.run_id,
+            corpus=run.corpus,
+            traceparent=run.traceparent,
+            baggage=run_baggage(run.traceparent),
+        )
 
-    def _crawls(self, urls: Sequence[str], limits: Limits) -> list[Next]:
+    def _crawls(self, urls: Sequence[str], ceilings: Ceilings, limits: Limits) -> list[Next]:
+        """A directive for each URL that there is room for, and a gap for each other one."""
         if not urls:
             return []
         if not self._parts.settings.crawl.enabled:
             raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
-        reach = self._parts.reach
-        reach = lowered(reach.model_copy(update={"max_pages": max(reach.max_pages, len(urls))}), limits)
-        return list(crawl_directives(urls, reach.max_pages, reach))
+        pages, size = ceilings.run.pages or 0, ceilings.run.bytes or 0
+        reach = lowered(self._parts.reach, limits).model_copy(update={"max_pages": pages, "max_bytes": size})
+        directed = crawl_directives(urls, allowance_of(pages, reach, ceilings), reach)
+        left_out = [Next(GapFound(gap=_no_room_for(url, len(urls), ceilings))) for url in urls[len(directed) :]]
+        if not directed:
+            raise BudgetExhausted(f"there is no room for a page: {_lifts(len(urls), ceilings)}")
+        return [*directed, *left_out]
 
     def _submission(self, batch: Sequence[Document]) -> Next:
-        raw = _encoded("documents", DocumentBatch(documents=tuple(batch)))
+        raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
         return Next(DocumentsSubmitted(documents=self._parts.blobs.put(raw.encode()), document_count=len(batch)))
 
 
-def _encoded(field: str, value: Value) -> str:
-    """The JSON of what was handed in; half a surrogate pair, which Python's own JSON lets in, has none."""
-    try:
-        return value.model_dump_json()
-    except PydanticSerializationError as error:
-        raise InvalidInput(field, f"holds what is not Unicode: {error}", "send valid UTF-8") from error
+def _entering(first: Sequence[Next]) -> Counter[Queue]:
+    """How many events enter each stage."""
+    return Counter(one.body.queue for one in first if one.body.queue)
 
 
-def _usable_url(field: str, url: str) -> str:
-    try:
-        return normalise_url(url)
-    except InvalidInput as error:
-        raise InvalidInput(field, error.problem, error.remedy) from error
+def _no_room_for(url: str, pages: int, ceilings: Ceilings) -> Gap:
+    why = f"the run has no room for all of its {pages} pages"
+    return Gap(stage="crawl", subject=url, reason="budget_exhausted", detail=why, lifted_by=_lifts(pages, ceilings))
 
 
-def _has_content(submitted: SubmittedDocument) -> bool:
-    """Whether content was handed in, be it empty: then it is the document, and its URL is not crawled."""
-    return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
+def _lifts(pages: int, ceilings: Ceilings) -> str:
+    """What would make room for that many pages."""
+    short = (f"{whose}_{unit}" for whose, ceiling in ceilings for unit in _short_of(pages, ceiling))
+    return "; ".join(map(lifted_by, short))
 
 
-def _document(index: int, submitted: SubmittedDocument, now: datetime) -> Document:
-    url = _usable_url(f"documents.{index}.url", submitted.url) if submitted.url else None
-    source = url or submitted.file_path
-    data = None
-    if submitted.data is not None:
-        try:
-            data = base64.b64decode(submitted.data, validate=True)
-        except ValueError as error:
-            raise InvalidInput(f"documents.{index}.data", "not base64", "send base64 (RFC 4648)") from error
-    text = submitted.text if submitted.text is not None else submitted.html
-    media_type = submitted.media_type or _media_type(submitted, text or "")
-    return Document(
-        id=submitted.id or document_id_for(source or ""),
-        url=url,
-        file_path=submitted.file_path,
-        title=submitted.title,
-        media_type=media_type,
-        text=text if data is None else None,
-        data=base64.b64encode(data) if data is not None else None,
-        metadata=submitted.metadata,
-        provenance=Provenance(
-            source="submission", fetched_at=now, published_at=submitted.published_at, author=submitted.author
-        ),
-    )
-
-
-def _media_type(submitted: SubmittedDocument, text: str) -> str:
-    if submitted.html is not None:
-        return "text/html"
-    if submitted.file_path:
-        return media_type_for(submitted.file_path, text[:512].encode())
-    return "text/markdown"
+def _short_of(pages: int, ceiling: Ceiling) -> tuple[str, ...]:
+    most = pages if ceiling.pages is None else ceiling.pages
+    return Allowance(pages=most, bytes=ceiling.bytes, milliseconds=ceiling.milliseconds).short_of(pages)

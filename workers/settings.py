@@ -32,7 +32,7 @@ CONFIG_FILE = "sluice.toml"
 
 
 class PoolSettings(Value):
-    """How many of each: threads for search, crawl and query, processes for the others."""
+    """How many of each: threads for search, crawl and query, processes for the others. And when one has had enough."""
 
     gate: Annotated[int, Field(ge=1)] = 1
     search: Annotated[int, Field(ge=1)] = 4
@@ -41,6 +41,12 @@ class PoolSettings(Value):
     embed: Annotated[int, Field(ge=1)] = 1
     index: Annotated[int, Field(ge=1)] = 1
     query: Annotated[int, Field(ge=1)] = 4
+    max_memory_mb: Annotated[int, Field(ge=100)] = 3_000
+    """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
+    the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
+    is a leak, and less than that might be a large page."""
+    max_tasks_per_child: Annotated[int, Field(ge=1)] | None = None
+    """Events after which a child of the chunk pool is replaced. Not set: only when it has grown to 2 GB."""
 
 
 class DeliverySettings(Value):
@@ -59,7 +65,17 @@ class DeliverySettings(Value):
     retry_max_seconds: Annotated[float, Field(gt=0)] = 60.0
     """Longest pause between two tries."""
     event_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
-    """Longest that one event may take; the broker's visibility time-out is an hour more."""
+    """Longest that one event may take. A worker in which one takes longer finishes its others, ends itself and is
+    started anew."""
+    deaf_after_seconds: Annotated[float, Field(ge=5)] = 30.0
+    """How long a worker may take nothing from a queue that is not empty, or a process give no sign of life, before it
+    is started anew. Longer than any pause of a healthy one: loading a model takes a few seconds."""
+    max_ready_events: Annotated[int, Field(ge=1)] = 50_000
+    """Events that may wait in one stage; beyond, requests that would add to them are told to come back later. At a
+    hundred a second they are eight minutes of work: who comes later is served sooner elsewhere."""
+    max_ready_events_per_lane: Annotated[int, Field(ge=1)] = 20_000
+    """As max_ready_events, of one API key (or of one corpus, where there is no key): one feeder cannot fill a stage
+    to the exclusion of others."""
 
 
 class Settings(BaseSettings):
@@ -186,5 +202,5 @@ def environment_of(settings: Settings) -> Mapping[str, str]:
         "SLUICE_LEDGER_URL": settings.ledger_location,
         "SLUICE_HTTP_PORT": str(settings.http_port),
         "SLUICE_HTTP_HOST": settings.http_host,
-        **{f"SLUICE_POOLS__{stage.upper()}": str(size) for stage, size in settings.pools},
+        **{f"SLUICE_POOLS__{name.upper()}": str(size) for name, size in settings.pools if size is not None},
     }

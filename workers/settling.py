@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
 from contracts.errors import Fenced
 from contracts.event import Event, GapFound
@@ -18,9 +18,10 @@ from workers.claims import Claim
 from workers.closing import Maker, close_if_done
 from workers.outbox import Entry, write
 from workers.parking import park
-from workers.reservations import book, let_go
+from workers.reservations import Balance
 from workers.runs import take
-from workers.schema import AnyRow, events
+from workers.schema import UNITS, AnyRow, events
+from workers.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,8 @@ _SETTLE = (
         settled_at=bindparam("moment"),
         why=bindparam("because"),
     )
-    .returning(events.c.reserve_nanousd, events.c.reserve_pages, events.c.reserved_on)
+    .returning(events.c.reserved_on, *(events.c[f"reserve_{unit}"] for unit in UNITS))
 )
-_UNRESERVE = update(events).where(events.c.id == bindparam("of_event")).values(reserved_on=None)
 _WAIT = (
     update(events)
     .where(*_MINE)
@@ -70,7 +70,7 @@ _MINE_NOW = update(events).where(*_MINE).values(epoch=events.c.epoch).returning(
 
 
 def settle(
-    connection: Connection, claim: Claim, outcome: Outcome, make: Maker, max_attempts: int, now: float
+    connection: Transaction, claim: Claim, outcome: Outcome, make: Maker, max_attempts: int, now: float
 ) -> Settled:
     """Act on the outcome of a claimed event.
 
@@ -92,22 +92,19 @@ def settle(
 
 
 def _done(
-    connection: Connection, claim: Claim, outcome: Done, make: Maker, now: float, why: str | None = None
+    connection: Transaction, claim: Claim, outcome: Done, make: Maker, now: float, why: str | None = None
 ) -> Settled:
+    balance = Balance(spent=outcome.spend)
     run = take(connection, claim.event.run_id, settled=1, spend=outcome.spend)
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
-    row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
-    if row.reserved_on is not None:
-        let_go(connection, run.run_id, row)
-        connection.execute(_UNRESERVE, {"of_event": claim.event.id})
-    book(connection, outcome.spend, now)
+    balance.free(_still_mine(connection.execute(_SETTLE, facts).first(), claim))
     entries = [Entry(make(GapFound(gap=gap))) for gap in outcome.gaps]
     entries += [Entry(make(following.body), following.dedupe_key, following.reserve) for following in outcome.emits]
-    emitted = write(connection, run, entries, now)
-    return _closed(connection, run, emitted, make, now, dropped=len(entries) - len(emitted))
+    emitted = write(connection, run, entries, now, balance)
+    return _closed(connection, run, emitted, make, now, balance, dropped=len(entries) - len(emitted))
 
 
-def _wait(connection: Connection, claim: Claim, outcome: Retry, now: float) -> Settled:
+def _wait(connection: Transaction, claim: Claim, outcome: Retry, now: float) -> Settled:
     due_at = now + max(0.0, outcome.after_seconds)
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": due_at, "because": outcome.why}
     if connection.execute(_WAIT, facts).rowcount == 0:
@@ -115,19 +112,27 @@ def _wait(connection: Connection, claim: Claim, outcome: Retry, now: float) -> S
     return Settled()
 
 
-def _dead(connection: Connection, claim: Claim, verdict: DeadLetter, make: Maker, now: float) -> Settled:
+def _dead(connection: Transaction, claim: Claim, verdict: DeadLetter, make: Maker, now: float) -> Settled:
     run = take(connection, claim.event.run_id, dead=1)
     statement = _COUNT_ATTEMPT if verdict.reason == "exhausted" else _MINE_NOW
     found = connection.execute(statement, {"of_event": claim.event.id, "at_epoch": claim.epoch}).first()
     row = _still_mine(found, claim)
-    emitted = park(connection, run, row, claim.event, verdict, make, now)
-    return _closed(connection, run, emitted, make, now)
+    balance = Balance()
+    emitted = park(connection, run, row, verdict, make, now, balance)
+    return _closed(connection, run, emitted, make, now, balance)
 
 
 def _closed(
-    connection: Connection, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float, dropped: int = 0
+    connection: Transaction,
+    run: AnyRow,
+    emitted: Sequence[Event],
+    make: Maker,
+    now: float,
+    balance: Balance,
+    dropped: int = 0,
 ) -> Settled:
     closing = close_if_done(connection, run, emitted, make, now)
+    balance.carry_out(connection, run, now)
     finished = any(event.kind == "RunFinished" for event in closing)
     return Settled((*emitted, *closing), finished, dropped)
 

@@ -1,12 +1,12 @@
 """The life of one delivery: claim, run, settle and emit, publish, acknowledge.
 
-1. *Claim.* The ledger row is claimed with a fencing epoch. A row that is settled, or claimed by a
-   living worker, makes this delivery a duplicate: it is acknowledged and nothing else happens.
+1. *Claim.* A message permits one claim, and the ledger gives the event whose turn it is, under a new fencing epoch.
+   Where nothing is ready (another permit brought it, or the stage rests) the message is acknowledged, no more.
 2. *Run.* The handler of the event's kind runs inside one span, while a heartbeat extends the lease.
    Whatever it raises becomes an outcome, by one table: `outcome_of`.
 3. *Settle and emit.* One transaction settles the row and inserts what it emitted. A worker that lost
    its claim in the meantime is fenced: nothing of its work is recorded.
-4. *Publish.* The emitted events go to their queues. If the broker is away they wait in the ledger.
+4. *Publish.* Permits for the emitted events go to their queues. If the broker is away they wait in the ledger.
 5. *Acknowledge.* Returning acknowledges the message.
 
 Between any two of these the process may die. Before 3 the lease runs out and the reconciler sends
@@ -19,6 +19,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 from opentelemetry.trace import Span
@@ -28,6 +30,7 @@ from contracts.errors import (
     BudgetExhausted,
     Fenced,
     InvalidInput,
+    NotFound,
     Overloaded,
     PolicyRefused,
     SluiceError,
@@ -37,10 +40,12 @@ from contracts.errors import (
 from contracts.event import Event, Queue
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
 from otel import metrics
-from otel.context import current_traceparent, mark_failed, span
+from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
+from workers.breaker import StageBreaker, speaks_against
 from workers.handlers import HANDLERS
 from workers.heartbeat import Heartbeat
-from workers.ledger import Claim, NotClaimed, Settled
+from workers.isolation import Isolation
+from workers.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from workers.measure import count_events
 from workers.parts import Parts
 from workers.settings import DeliverySettings
@@ -60,54 +65,101 @@ PATIENT_ATTEMPTS = 12
 """Tries where nothing failed and only a turn was not to be had: a host's rate, a full queue."""
 
 
-def handle_event(event_id: str, stage: Queue, worker: str, parts: Parts, heartbeat: Heartbeat) -> None:
-    """Carry one delivered event through its life."""
-    delivery = parts.settings.delivery
-    claim = parts.ledger.claim(event_id, worker, delivery.lease_seconds, delivery.max_deliveries)
-    if isinstance(claim, NotClaimed):
-        log.info("delivery_ignored", event_id=event_id, stage=stage, reason=claim.reason)
-        _send(claim.emitted, parts)
-        return
-    event, started = claim.event, time.perf_counter()
-    attributes: dict[str, str | int] = {"sluice.stage": stage, "sluice.worker": worker, "sluice.epoch": claim.epoch}
-    with span(
-        event.kind, traceparent=event.traceparent, run_id=event.run_id, event_id=event.id, attributes=attributes
-    ) as hop:
-        with heartbeat.of(claim):
-            settled = _run_and_settle(claim, stage, parts, hop)
-        if settled is not None:
-            _send(settled.emitted, parts)
-    metrics.EVENT_SECONDS.labels(stage, event.kind).observe(time.perf_counter() - started)
+@dataclass(frozen=True, slots=True)
+class StageWorker:
+    """What one process handles the events of its stage with. Safe across its threads."""
+
+    stage: Queue
+    name: str
+    parts: Parts
+    heartbeat: Heartbeat
+    isolation: Isolation = field(default_factory=Isolation)
+    breaker: StageBreaker = field(default_factory=StageBreaker)
+
+    def claim(self, *, alone: bool) -> Claim | NotClaimed:
+        """The stage's next event, if there is one."""
+        lease_seconds = self.parts.settings.delivery.lease_seconds
+        return self.parts.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone)
 
 
-def _run_and_settle(claim: Claim, stage: Queue, parts: Parts, hop: Span) -> Settled | None:
+class Handled(NamedTuple):
+    """How the handler ended, and the error behind it."""
+
     outcome: Outcome
+    error: BaseException | None = None
+
+
+def use_permit(announced: str, worker: StageWorker) -> None:
+    """Carry the stage's next event through its life. `announced` is the event that the permit was published for."""
+    with worker.isolation.shared():
+        claim = worker.claim(alone=False)
+        if isinstance(claim, Claim):
+            return _carry_through(claim, worker)
+    if claim.reason == "suspects_wait":
+        with worker.isolation.alone():
+            claim = worker.claim(alone=True)
+            if isinstance(claim, Claim):
+                return _carry_through(claim, worker)
+    return _put_aside(announced, claim, worker)
+
+
+def _carry_through(claim: Claim, worker: StageWorker) -> None:
+    event, started = claim.event, time.perf_counter()
+    with span(
+        event.kind,
+        traceparent=claim.replay_traceparent or event.traceparent,
+        run_id=event.run_id,
+        event_id=event.id,
+        attributes={"sluice.stage": worker.stage, "sluice.worker": worker.name, "sluice.epoch": claim.epoch},
+        links=[event.baggage.get(RUN_TRACEPARENT), event.traceparent if claim.replay_traceparent else None],
+    ) as hop:
+        with worker.heartbeat.of(claim):
+            settled = _run_and_settle(claim, worker, hop)
+        if settled is not None:
+            _send(settled.emitted, worker.parts)
+    metrics.EVENT_SECONDS.labels(worker.stage, event.kind).observe(time.perf_counter() - started)
+
+
+def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
+    """Nothing was claimed. A permit for an event that was never recorded is somebody's mistake, and is kept."""
+    log.debug("permit_spare", event_id=announced, stage=worker.stage, reason=refusal.reason)
+    _send(refusal.emitted, worker.parts)
+    ledger = worker.parts.ledger
+    if refusal.reason == "nothing_ready" and ledger.standing(announced) is None:
+        log.warning("permit_unknown", event_id=announced, stage=worker.stage)
+        error = NotFound(f"the ledger has no event {announced}")
+        ledger.dead_letters.park_raw(announced.encode(), worker.stage, "unroutable", error)
+
+
+def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span) -> Settled | None:
+    stage, parts = worker.stage, worker.parts
     try:
         for race in range(BUDGET_RACES):
-            outcome = run_handler(claim.event, stage, claim.attempts, parts)
+            handled = run_handler(claim.event, stage, claim.attempts, parts)
             try:
-                return _settle(claim, outcome, stage, parts, hop)
+                return _settle(claim, handled, worker, hop)
             except BudgetExhausted as error:
                 log.info("budget_taken_meanwhile", event_id=claim.event.id, race=race, error=str(error))
-                outcome = DeadLetter("policy", error)
+                handled = Handled(DeadLetter("policy", error), error)
             except (Fenced, Unavailable):
                 raise
             except Exception as error:
                 log.error("outcome_unrecordable", event_id=claim.event.id, error=repr(error), exc_info=error)
                 outcome = outcome_of(error, claim.attempts, ATTEMPTS[stage], parts.settings.delivery)
+                handled = Handled(outcome, error)
                 break
-        return _settle(claim, outcome, stage, parts, hop)
+        return _settle(claim, handled, worker, hop)
     except Fenced as error:
         log.warning("fenced", event_id=claim.event.id, epoch=claim.epoch, error=str(error))
         return None
 
 
-def _settle(claim: Claim, outcome: Outcome, stage: Queue, parts: Parts, hop: Span) -> Settled:
+def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> Settled:
     deadline, pause = time.monotonic() + SETTLE_PATIENCE_SECONDS, 0.05
     while True:
         try:
-            settled = parts.ledger.settle(
-                claim, outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS
+            settled = worker.parts.ledger.settle(
+                claim, handled.outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS
             )
         except Unavailable as error:
             if time.monotonic() + pause > deadline:
@@ -116,26 +168,44 @@ def _settle(claim: Claim, outcome: Outcome, stage: Queue, parts: Parts, hop: Spa
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
         else:
-            _record(claim.event, stage, outcome, hop)
+            _record(claim.event, worker.stage, handled.outcome, hop)
+            _judge_stage(claim, handled.error, worker)
             return settled
 
 
+def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker) -> None:
+    """Let the stage rest when most of its work fails, and go on when a probe went well."""
+    stage, ledger = worker.stage, worker.parts.ledger
+    failed = speaks_against(stage, error)
+    why = worker.breaker.record(failed=failed)
+    try:
+        if claim.is_probe and not failed:
+            ledger.resume(stage)
+            log.info("stage_resumed", stage=stage)
+        elif why and ledger.pause(stage, why, seconds=PROBE_SECONDS):
+            metrics.STAGE_PAUSES.labels(stage).inc()
+            log.error("stage_paused", stage=stage, why=why, error=repr(error))
+    except Unavailable as away:
+        log.warning("stage_unjudged", stage=stage, error=str(away))
+
+
 def _send(emitted: Sequence[Event], parts: Parts) -> None:
-    count_events(emitted)
-    parts.transport.publish(emitted)
-    parts.transport.announce(emitted)
+    if emitted:
+        count_events(emitted)
+        parts.transport.publish(emitted)
+        parts.transport.announce(emitted)
 
 
-def run_handler(event: Event, stage: Queue, attempts: int, parts: Parts) -> Outcome:
+def run_handler(event: Event, stage: Queue, attempts: int, parts: Parts) -> Handled:
     """The outcome of the event's handler; whatever it raises is turned into one."""
     try:
-        return HANDLERS[event.kind](event, parts)
+        return Handled(HANDLERS[event.kind](event, parts))
     except Exception as error:
         outcome = outcome_of(error, attempts, ATTEMPTS[stage], parts.settings.delivery)
         log.warning(
             "handler_failed", kind=event.kind, outcome=type(outcome).__name__, error=repr(error), exc_info=error
         )
-        return outcome
+        return Handled(outcome, error)
 
 
 def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Outcome:
@@ -179,4 +249,4 @@ def _record(event: Event, stage: Queue, outcome: Outcome, hop: Span) -> None:
         case Discard(why=why):
             log.info("discarded", kind=event.kind, why=why)
         case Done(emits=emits, gaps=gaps):
-            log.info("done", kind=event.kind, emitted=[emit.body.kind for emit in emits], gaps=len(gaps))
+            log.debug("done", kind=event.kind, emitted=[emit.body.kind for emit in emits], gaps=len(gaps))

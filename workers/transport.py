@@ -6,35 +6,47 @@ and never an event. Everything here has a time limit.
 
 from __future__ import annotations
 
-import base64
 import json
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from typing import TypeVar, cast
 
 import redis
 import structlog
 from celery import Celery
-from kombu.exceptions import KombuError
+from kombu import Producer, uuid
+from kombu.exceptions import ChannelError, KombuError
+from kombu.exceptions import ConnectionError as KombuConnectionError
+from pydantic import ValidationError
 
 from contracts.base import Value
-from contracts.errors import Unavailable
+from contracts.errors import InvalidInput, Unavailable
 from contracts.event import QUEUES, Event, Queue
+from contracts.outcome import DeadLetterReason
 from contracts.retrieval import Query
 from workers.app import HANDLE_TASK, make_app
+from workers.channel import set_misplaced_aside
 from workers.keys import (
+    EXCHANGE,
+    PARKING_TTL_SECONDS,
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
     announced_channel,
     bindings_key,
+    malformed_key,
+    parking_key,
     presence_key,
     queue_key,
     reads_key,
     reply_key,
+    taken_key,
+    takers_key,
 )
+from workers.outbox import Permit, permits_of
+from workers.permit import permit_in, reason_of
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -48,7 +60,37 @@ PUBLISHER_WAIT_SECONDS = 5.0
 SHORT_BLOCK_SECONDS = 1.0
 """How long a thread that serves waits at a time, and so how long it may take to notice that it should stop."""
 
-BROKER_ERRORS = (KombuError, redis.RedisError, ConnectionError, TimeoutError, OSError)
+BATCH_PERMITS = 1_000
+"""Permits that go to the broker in one round trip: about half a megabyte."""
+NOTICE_FIELDS = ("run_id", "kind", "corpus")
+"""What an announcement says of an event."""
+
+Result = TypeVar("Result")
+Park = Callable[[bytes, DeadLetterReason, InvalidInput], object]
+"""Keeps an item that is no permit, for the reason given."""
+
+BROKER_ERRORS = (
+    KombuError,
+    KombuConnectionError,
+    ChannelError,
+    redis.RedisError,
+    ConnectionError,
+    TimeoutError,
+    OSError,
+)
+
+_PUT_BACK = """
+if redis.call('EXISTS', KEYS[1]) == 1 then
+    return 0
+end
+redis.call('SREM', KEYS[4], ARGV[1])
+local items = 0
+while redis.call('LMOVE', KEYS[2], KEYS[3], 'LEFT', 'RIGHT') do
+    items = items + 1
+end
+return items
+"""
+"""Unless the first key says that a worker lives, moves what it took back to where the next worker takes."""
 
 
 class ReadRequest(Value):
@@ -69,6 +111,7 @@ class Transport:
         """With `publish_patience_seconds` a publish is tried once, and no longer than that."""
         self._instance = settings.instance
         self._app = app or make_app(settings, publish_patience_seconds)
+        self._tries = 2 if publish_patience_seconds is None else 1
         self._publishers = threading.BoundedSemaphore(PUBLISHERS)
         self._redis = redis.Redis.from_url(
             settings.broker_location, socket_timeout=5, socket_connect_timeout=2, health_check_interval=10
@@ -80,44 +123,57 @@ class Transport:
         return self._app
 
     def publish(self, events: Iterable[Event]) -> int:
-        """Put the events that have a queue on it; how many the broker took. The reconciler sends the rest later.
+        """Put a permit for each event that has a queue on it; how many the broker took."""
+        return self.publish_permits(permits_of(list(events)))
 
-        A broker that has lost its bindings takes messages and drops them: only `queued_event_ids` knows.
+    def publish_permits(self, permits: Sequence[Permit]) -> int:
+        """Put permits on their queues; how many the broker surely took. The reconciler sends the rest later.
+
+        Where a batch failed half-way it is sent again as a whole: a permit too many finds nothing to do.
         """
-        sent = 0
-        directed = [event for event in events if event.queue]
-        if not directed:
-            return sent
+        if not permits:
+            return 0
         if not self._publishers.acquire(timeout=PUBLISHER_WAIT_SECONDS):
-            log.warning(
-                "publish_failed", sent=sent, unsent=len(directed), error="the broker keeps every publisher busy"
-            )
-            return sent
+            log.warning("publish_failed", sent=0, unsent=len(permits), error="the broker keeps every publisher busy")
+            return 0
         try:
-            with self._app.producer_pool.acquire(block=True) as producer:
-                for event in directed:
-                    self._app.send_task(
-                        HANDLE_TASK,
-                        args=[event.id],
-                        queue=event.queue,
-                        routing_key=f"{event.queue}.{event.kind}",
-                        headers={"run_id": event.run_id},
-                        producer=producer,
-                        ignore_result=True,
-                    )
-                    sent += 1
-        except BROKER_ERRORS as error:
-            log.warning("publish_failed", sent=sent, unsent=len(directed) - sent, error=repr(error))
+            return self._send(permits)
         finally:
             self._publishers.release()
+
+    def _send(self, permits: Sequence[Permit]) -> int:
+        sent = 0
+        for failures in range(self._tries):
+            try:
+                with self._app.producer_pool.acquire(block=True) as producer:
+                    while sent < len(permits):
+                        batch = permits[sent : sent + BATCH_PERMITS]
+                        self._send_batch(batch, producer)
+                        sent += len(batch)
+                return sent
+            except BROKER_ERRORS as error:
+                # The first failure may only show that the broker was restarted since this connection was used.
+                if failures + 1 == self._tries:
+                    log.warning("publish_failed", sent=sent, unsent=len(permits) - sent, error=repr(error))
         return sent
+
+    def _send_batch(self, permits: Sequence[Permit], producer: Producer) -> None:
+        with producer.batch(BATCH_PERMITS):
+            for stage, event_id in permits:
+                producer.publish(
+                    [[event_id], {}, {}],
+                    exchange=EXCHANGE,
+                    routing_key=f"{stage}.permit",
+                    declare=[self._app.amqp.queues[stage]],
+                    headers={"lang": "py", "task": HANDLE_TASK, "id": uuid(), "ignore_result": True},
+                )
 
     def announce(self, events: Sequence[Event]) -> None:
         """Tell whoever listens that these events were recorded. A lost announcement loses nothing."""
         try:
             pipe = self._redis.pipeline(transaction=False)
             for event in events:
-                notice = {"run_id": event.run_id, "kind": event.kind, "corpus": event.corpus}
+                notice = {name: getattr(event, name) for name in NOTICE_FIELDS}
                 pipe.publish(announced_channel(self._instance), json.dumps(notice))
             pipe.execute()
         except BROKER_ERRORS as error:
@@ -138,31 +194,103 @@ class Transport:
         with closing(self.listen()) as subscription:
             while not stopping.is_set():
                 message = subscription.get_message(timeout=SHORT_BLOCK_SECONDS)
-                if message is not None:
-                    yield json.loads(message["data"])
+                notice = _notice(message["data"]) if message else None
+                if notice is not None:
+                    yield notice
 
-    def queued_event_ids(self, stage: Queue) -> set[str]:
-        """The ids of the events that wait in a stage's queue.
-
-        What was handed out and not acknowledged is left out on purpose: a living worker claims it
-        within milliseconds, and a dead one never will.
+    def queued(self, stage: Queue) -> int:
+        """How many permits wait in a stage's queue.
 
         Raises:
             Unavailable: the broker does not answer.
         """
+        return self._ask(lambda: int(self._redis.llen(queue_key(self._instance, stage))), 0)
+
+    def park_malformed(self, stage: Queue, park: Park) -> bool:
+        """Hand the oldest item of a stage that is no permit to `park`, and remove it; False when there is none.
+
+        One worker at a time does so. If it dies before the item is removed, the item is parked twice.
+
+        Raises:
+            Unavailable: the broker does not answer.
+            Exception: whatever `park` raises; the item is still there.
+        """
+        malformed = malformed_key(self._instance, stage)
+        turn = self._redis.lock(parking_key(self._instance, stage), timeout=PARKING_TTL_SECONDS, blocking=False)
+        if not self._ask(lambda: self._redis.llen(malformed), 0) or not self._ask(turn.acquire, False):
+            return False
         try:
-            queued = self._redis.lrange(queue_key(self._instance, stage), 0, -1)
+            item = self._ask(lambda: cast("bytes | None", self._redis.lindex(malformed, -1)), None)
+            if item is not None:
+                self._park_item(item, stage, park)
+                self._ask(lambda: self._redis.lrem(malformed, -1, cast(str, item)), 0)
+            return item is not None
+        finally:
+            with suppress(*BROKER_ERRORS):
+                turn.release()
+
+    def _park_item(self, item: bytes, stage: Queue, park: Park) -> None:
+        try:
+            permit_in(item, stage)
+        except InvalidInput as refusal:
+            park(item, reason_of(refusal), refusal)
+        else:  # to a worker of an older release it was none
+            self._ask(lambda: self._redis.lpush(queue_key(self._instance, stage), item), 0)
+
+    def put_back_orphans(self, stage: Queue, worker: str) -> int:
+        """Put back what workers of a stage had taken that give no more signs of life; how much that was.
+
+        `worker` is known from now on as one that may take something, and so as one whose items others put back.
+
+        Raises:
+            Unavailable: the broker does not answer.
+        """
+        takers = takers_key(self._instance, stage)
+        self._ask(lambda: self._redis.sadd(takers, worker), 0)
+        known = self._ask(lambda: cast("set[bytes]", self._redis.smembers(takers)), set[bytes]())
+        items = sum(self._put_back(stage, other) for other in known - {worker.encode()})
+        if items:
+            log.warning("orphans_put_back", stage=stage, items=items)
+        return items
+
+    def _put_back(self, stage: Queue, taker: bytes) -> int:
+        name = taker.decode(errors="replace")
+        keys = [presence_key(self._instance, stage, name), taken_key(self._instance, stage, name)]
+        keys += [queue_key(self._instance, stage), takers_key(self._instance, stage)]
+        return self._ask(lambda: int(cast(int, self._redis.eval(_PUT_BACK, len(keys), *keys, cast(str, taker)))), 0)
+
+    def _ask(self, command: Callable[[], Result], otherwise: Result) -> Result:
+        """What the broker answers; `otherwise` when a key held what does not belong there, and was set aside."""
+        try:
+            return command()
         except BROKER_ERRORS as error:
+            if self._has_mended(error):
+                return otherwise
             raise Unavailable(f"the broker does not answer: {error}") from error
-        return {event_id for event_id in map(_event_id, queued) if event_id}
+
+    def _has_mended(self, error: BaseException) -> bool:
+        with suppress(*BROKER_ERRORS):
+            return str(error).startswith("WRONGTYPE") and set_misplaced_aside(self._redis, self._instance) > 0
+        return False
 
     def declare(self) -> None:
-        """Make sure that every queue is bound to the exchange, also after the broker lost its memory."""
-        if self._redis.scard(bindings_key(self._instance)) >= len(QUEUES):
+        """Make sure that every queue is bound to the exchange, also after the broker lost its memory.
+
+        Our own channel knows the bindings by itself (`workers.channel`); others, and stock kombu, look here.
+        """
+        if self._bindings() >= len(QUEUES):
             return
         with self._app.connection_for_write() as connection, connection.channel() as channel:
             for queue in self._app.conf.task_queues:
                 queue(channel).declare()
+
+    def _bindings(self) -> int:
+        try:
+            return int(self._redis.scard(bindings_key(self._instance)))
+        except redis.ResponseError as error:
+            if not self._has_mended(error):
+                raise
+            return 0
 
     def send_read(self, query: Query, traceparent: str | None, timeout_seconds: float) -> str:
         """Put a direct query before the query pool; returns the key on which its reply will be put.
@@ -185,11 +313,9 @@ class Transport:
 
     def next_read(self) -> ReadRequest | None:
         """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""
-        taken = self._redis.brpop([reads_key(self._instance)], timeout=SHORT_BLOCK_SECONDS)
-        if taken is None:
-            return None
-        request = ReadRequest.model_validate_json(taken[1])
-        return request if request.expires_at > time.time() else None
+        lane = reads_key(self._instance)
+        taken = self._ask(lambda: self._redis.brpop([lane], timeout=SHORT_BLOCK_SECONDS), None)
+        return _read_request(cast(bytes, taken[1])) if taken else None
 
     def reply(self, key: str, payload: bytes) -> None:
         """Answer a direct query."""
@@ -243,12 +369,19 @@ class Transport:
         self._app.close()
 
 
-def _event_id(raw: bytes | str) -> str | None:
-    """The event id inside a raw queue item, or None when it is not one of ours."""
+def _read_request(item: bytes) -> ReadRequest | None:
     try:
-        item = json.loads(raw)
-        message = item[0] if isinstance(item, list) else item
-        arguments = json.loads(base64.b64decode(message["body"]))[0]
-        return str(arguments[0])
-    except (ValueError, KeyError, IndexError, TypeError):
+        request = ReadRequest.model_validate_json(item)
+    except ValidationError as error:
+        log.warning("read_malformed", item_bytes=len(item), errors=error.error_count())
         return None
+    return request if request.expires_at > time.time() else None
+
+
+def _notice(data: bytes) -> dict[str, str] | None:
+    try:
+        notice = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    is_ours = isinstance(notice, dict) and all(isinstance(notice.get(name), str) for name in NOTICE_FIELDS)
+    return notice if is_ours else None

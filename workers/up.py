@@ -1,65 +1,74 @@
 """`sluice up`: every process of one instance on one machine, kept alive.
 
-A process that dies is started again, after a pause that doubles with every quick death. The claims
-of a dead worker are handed back at once, so its events need not wait for their leases to run out. So
-are those of a worker that could not finish its work in time when everything stops; that is no death.
+Promises:
+
+- A process that dies is started again, after a pause that doubles with every quick death. What a dead worker held is
+  handed back at once, so its events need not wait for their leases to run out.
+- One that lives but gives no sign of life (it is stopped, or its interpreter hangs) is killed and started again, as is
+  a reconciler that no longer ticks. A worker that has grown too large is asked to end first.
+- The first signal lets every worker finish what it has in hand, for a lease at most; the second kills. Either way
+  what is left in hand is handed back, and counts no death.
+- When it has ended, nothing that it started is left: no worker, no broker, no browser, no zombie. That holds for one
+  that is killed outright too, whose children are told by the kernel; what they could not do in time the next
+  `sluice up` does.
+
+Only the main thread starts and ends processes, and it waits for nothing: what needs ledger or broker is the clerk's.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
 from filelock import FileLock, Timeout
 
-from contracts.errors import Conflict, InvalidSetting, Unavailable
+from contracts.errors import Conflict, InvalidSetting, SluiceError, Unavailable
 from contracts.event import QUEUES
 from otel.metrics import forget_process
+from workers import ending
 from workers.api_keys import ApiKeys, check_exposure
 from workers.app import POOLS, pool_size
 from workers.broker import broker_command, prepare_broker
+from workers.child import FIRST_PAUSE_SECONDS, Child
+from workers.clerk import Clerk
+from workers.database import Database
+from workers.examining import browser_bytes, largest_bytes, reconciler_is_late
+from workers.handing_back import hand_back
 from workers.ledger import Ledger
-from workers.life import tied_to_parent, worker_name
+from workers.life import adopt_orphans, belongs_to, hear_signals, worker_name
+from workers.migrating import migrate
+from workers.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
+from workers.procfs import all_processes
 from workers.settings import Settings, environment_of
 from workers.transport import BROKER_ERRORS, Transport
 
+__all__ = ["Child", "Supervisor", "require_free_port"]
+
 log = structlog.get_logger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 15.0
 STEADY_AFTER_SECONDS = 30.0
-STOP_SECONDS = 20.0
 BROKER_START_SECONDS = 15.0
-
-
-@dataclass
-class Child:
-    """One process that `up` keeps alive."""
-
-    name: str
-    command: Sequence[str]
-    is_worker: bool = False
-    process: subprocess.Popen[bytes] | None = None
-    started_at: float = 0.0
-    pause_seconds: float = FIRST_PAUSE_SECONDS
-    start_after: float = 0.0
-    deaths: int = 0
-
-    @property
-    def pid(self) -> int | None:
-        """Its process id while it lives."""
-        return self.process.pid if self.process and self.process.poll() is None else None
+BROKER_STOP_SECONDS = 5.0
+END_MARGIN_SECONDS = 2.0
+"""How much longer than it may take to end a worker is waited for."""
+TICK_SECONDS = 0.1
+TIDY_TICKS = 10
+"""Between two looks for orphans."""
+EXAMINE_TICKS = 50
+"""Between two looks at what processes weigh and whether the reconciler ticks."""
+MOST_PASSED_SECONDS = 1.0
+"""What one tick can add to a process's silence: when the supervisor was stopped itself, nobody is to blame for it."""
 
 
 @dataclass
@@ -70,14 +79,19 @@ class Supervisor:
     log_dir: Path | None = None
     children: list[Child] = field(default_factory=list)
     _stopping: threading.Event = field(default_factory=threading.Event)
+    _at_once: threading.Event = field(default_factory=threading.Event)
+    _clerk: Clerk = field(default_factory=Clerk)
+    _late_seconds: float = 0.0
+    _strangers: frozenset[int] = frozenset()
+    """Children of this process that somebody else made."""
 
     def run(self) -> None:
-        """Run until SIGTERM or SIGINT; a second signal stops at once.
+        """Run until SIGTERM, SIGINT or SIGHUP; a second signal stops at once.
 
         Raises:
-            Conflict: another `sluice up` runs on the same data directory.
+            Conflict: another `sluice up` runs on the same data directory, or the ledger is a newer Sluice's.
             InvalidSetting: the HTTP port is taken, or open to the outside without a key.
-            Unavailable: the broker does not come up.
+            Unavailable: the broker does not come up, or the ledger cannot be migrated.
         """
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.settings.data_dir / "up.lock")
@@ -86,26 +100,37 @@ class Supervisor:
         except Timeout as error:
             raise Conflict(f"another `sluice up` runs on {self.settings.data_dir}") from error
         try:
-            require_free_port(self.settings.http_host, self.settings.http_port)
-            with Ledger(self.settings.ledger_location) as ledger:
-                check_exposure(self.settings, ApiKeys(ledger))
-            self._catch_signals()
+            left_behind = end_left_behind(_read_table(self._table), self.settings.data_dir)
+            self._prepare()
+            hear_signals(self._heard)
+            self._strangers = frozenset(own_children())
+            adopt_orphans()
             self._start_broker()
+            names = [worker_name(name.rsplit("-", 1)[0], process_id) for name, process_id in left_behind.items()]
+            self._clerk.do(lambda: self._free(names, died=False))
             self._start_everything()
             self._watch()
         finally:
             self._stop_everything()
             lock.release()
 
-    def _catch_signals(self) -> None:
-        def stop(number: int, _frame: object) -> None:
-            if self._stopping.is_set():
-                self._kill_everything()
-                os._exit(128 + number)
-            self._stopping.set()
+    # -- beginning
 
-        signal.signal(signal.SIGTERM, stop)
-        signal.signal(signal.SIGINT, stop)
+    def _prepare(self) -> None:
+        require_free_port(self.settings.http_host, self.settings.http_port)
+        with closing(Database(self.settings.ledger_location)) as database:
+            done = migrate(database, datetime.now(UTC))
+        if done.is_due:
+            log.info("ledger_migrated", found=done.found, now=done.wanted, copy=done.copy)
+        with Ledger(self.settings.ledger_location) as ledger:
+            check_exposure(self.settings, ApiKeys(ledger))
+
+    def _heard(self, number: int) -> None:
+        if self._at_once.is_set():
+            os._exit(128 + number)
+        if self._stopping.is_set():
+            self._at_once.set()
+        self._stopping.set()
 
     def _start_broker(self) -> None:
         if not self.settings.broker_url:
@@ -141,18 +166,9 @@ class Supervisor:
 
     def _start(self, child: Child) -> None:
         output = self._log_file(child.name)
-        child.process = subprocess.Popen(  # noqa: S603 - our own command line
-            child.command,
-            env=self._environment(),
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=tied_to_parent(),
-            process_group=0,  # so that Ctrl-C reaches the supervisor alone, which stops the others in order
-        )
+        child.start(self._environment(), output)
         if output is not None:
             os.close(output)
-        child.started_at = time.monotonic()
         self._write_process_table()
 
     def _log_file(self, name: str) -> int | None:
@@ -164,64 +180,142 @@ class Supervisor:
     def _environment(self) -> Mapping[str, str]:
         return {**os.environ, **environment_of(self.settings)}
 
+    def _write_process_table(self) -> None:
+        table = {child.name: child.pid for child in self.children if child.pid}
+        partial = self._table.with_suffix(".partial")
+        partial.write_text(json.dumps(table, indent=1))
+        partial.rename(self._table)
+
+    @property
+    def _table(self) -> Path:
+        """Where the process ids stand, for commands and for the supervisor after this one."""
+        return self.settings.data_dir / "processes.json"
+
+    @property
+    def _known(self) -> set[int]:
+        """Our children that are no orphans."""
+        return {child.process.pid for child in self.children if child.process is not None} | self._strangers
+
+    # -- watching
+
     def _watch(self) -> None:
-        while not self._stopping.wait(0.1):
+        ticks, looked_at = 0, time.monotonic()
+        while not self._stopping.wait(TICK_SECONDS):
+            ticks, now = ticks + 1, time.monotonic()
+            passed_seconds, looked_at = min(now - looked_at, MOST_PASSED_SECONDS), now
             for child in self.children:
-                if child.process is not None and child.process.poll() is not None:
-                    self._bury(child)
-                if child.process is None and time.monotonic() >= child.start_after:
-                    self._start(child)
+                self._look_after(child, passed_seconds)
+            if ticks % TIDY_TICKS == 0:
+                end_orphans(self._known)
+            if ticks % EXAMINE_TICKS == 0:
+                self._examine()
+
+    def _look_after(self, child: Child, passed_seconds: float) -> None:
+        child.listen(passed_seconds)
+        if child.silent_seconds >= self.settings.delivery.deaf_after_seconds:
+            child.condemned = "no sign of life"
+        elif time.monotonic() > child.gone_by:
+            child.condemned = "it did not end when asked to"
+        if child.pid is None and child.process is not None:
+            self._bury(child)
+        elif child.pid is not None and child.condemned:
+            log.error("process_killed", name=child.name, pid=child.pid, why=child.condemned)
+            child.kill()
+            child.condemned = None
+        if child.process is None and time.monotonic() >= child.start_after:
+            self._start_again(child)
+
+    def _start_again(self, child: Child) -> None:
+        try:
+            self._start(child)
+        except OSError as error:  # no more processes, no room on the disk: that passes, and everything else goes on
+            log.error("start_failed", name=child.name, error=repr(error))
+            child.start_after = time.monotonic() + LONGEST_PAUSE_SECONDS
 
     def _bury(self, child: Child) -> None:
-        process = child.process
+        steady = time.monotonic() - child.started_at > STEADY_AFTER_SECONDS
+        process = child.bury()
         if process is None:
             return
-        child.process = None
         child.deaths += 1
-        steady = time.monotonic() - child.started_at > STEADY_AFTER_SECONDS
         child.pause_seconds = FIRST_PAUSE_SECONDS if steady else min(child.pause_seconds * 2, LONGEST_PAUSE_SECONDS)
         child.start_after = time.monotonic() + child.pause_seconds
         log.warning("process_died", name=child.name, pid=process.pid, status=process.returncode)
         forget_process(process.pid)
+        end_orphans(self._known)
         if child.is_worker:
-            self._hand_back(child, process.pid)
+            died = process.returncode != 0  # else it was asked to end, and what it left is no fault of its events
+            self._clerk.do(lambda: self._hand_back(child, process.pid, died=died))
 
     def _hand_back(self, child: Child, process_id: int, *, died: bool = True) -> None:
-        worker = worker_name(child.name.rsplit("-", 1)[0], process_id)
+        self._free([worker_name(child.stage, process_id)], died=died)
+
+    def _free(self, workers: Collection[str], *, died: bool) -> None:
         try:
-            with Ledger(self.settings.ledger_location) as ledger, closing(Transport(self.settings)) as transport:
-                released = ledger.release(worker, max_deliveries=self.settings.delivery.max_deliveries, died=died)
-                transport.publish(released)
-        except (Unavailable, *BROKER_ERRORS) as error:
-            log.warning("hand_back_failed", worker=worker, error=repr(error))
-        else:
-            log.info("claims_handed_back", worker=worker, events=len(released))
+            hand_back(self.settings, lambda name: any(belongs_to(name, worker) for worker in workers), died=died)
+        except (SluiceError, *BROKER_ERRORS) as error:
+            log.warning("hand_back_failed", workers=list(workers), error=repr(error))
+
+    def _examine(self) -> None:
+        self._weigh_workers()
+        if self._clerk.is_idle:
+            self._clerk.do(self._examine_reconciler)
+
+    def _weigh_workers(self) -> None:
+        most, processes = self.settings.pools.max_memory_mb * 1_000_000, all_processes()
+        for child in self.children:
+            if not child.is_worker or child.pid is None or child.gone_by < float("inf"):
+                continue
+            own, browser = largest_bytes(child.pid, processes), browser_bytes(child.pid, processes)
+            if max(own, browser) > most:
+                log.warning("process_too_large", name=child.name, megabytes=own // 10**6, browser=browser // 10**6)
+                child.ask_to_end(self._end_seconds)
+
+    def _examine_reconciler(self) -> None:
+        for child in self.children:
+            if child.name != "reconciler" or child.pid is None:
+                continue
+            late = reconciler_is_late(self.settings, time.monotonic() - child.started_at)
+            self._late_seconds = self._late_seconds + EXAMINE_TICKS * TICK_SECONDS if late else 0.0
+            if self._late_seconds >= self.settings.delivery.deaf_after_seconds:
+                child.condemned, self._late_seconds = "it does not tick", 0.0
+
+    # -- ending
+
+    @property
+    def _end_seconds(self) -> float:
+        """How long a process that was asked to end is waited for."""
+        return self.settings.delivery.lease_seconds + ending.STOP_SECONDS + END_MARGIN_SECONDS
 
     def _stop_everything(self) -> None:
-        workers = [child for child in self.children if child.name != "broker"]
-        broker = [child for child in self.children if child.name == "broker"]
-        for group in (workers, broker):
-            for child in group:
-                if child.pid:
-                    os.kill(child.pid, signal.SIGTERM)
-            deadline = time.monotonic() + STOP_SECONDS
-            for child in group:
-                killed = _await_end(child, deadline)
-                if killed and child.is_worker:
-                    self._hand_back(child, killed, died=False)
-        (self.settings.data_dir / "processes.json").unlink(missing_ok=True)
+        brokers = [child for child in self.children if child.name == "broker"]
+        killed = self._stop([child for child in self.children if child not in brokers], self._end_seconds)
+        if killed:
+            self._clerk.do(lambda: self._free(killed, died=False))
+        self._clerk.finish(ending.STOP_SECONDS)
+        self._at_once.clear()  # the broker needs no patience, only the time to write what it has
+        self._stop(brokers, BROKER_STOP_SECONDS)
+        self._table.unlink(missing_ok=True)
 
-    def _kill_everything(self) -> None:
-        for child in self.children:
-            if child.pid:
-                os.killpg(child.pid, signal.SIGKILL)
-
-    def _write_process_table(self) -> None:
-        table = {child.name: child.pid for child in self.children if child.pid}
-        path = self.settings.data_dir / "processes.json"
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(table, indent=1))
-        partial.rename(path)
+    def _stop(self, group: Sequence[Child], patience_seconds: float) -> list[str]:
+        """Ask all to end and wait until they have; the names under which those claimed that had to be killed."""
+        killed: list[str] = []
+        for child in group:
+            child.ask_to_end(patience_seconds)
+        give_up_at = time.monotonic() + patience_seconds + GONE_SECONDS
+        while (living := [child for child in group if child.pid]) and time.monotonic() < give_up_at:
+            for child in living:
+                if child.process and (self._at_once.is_set() or time.monotonic() > child.gone_by):
+                    if child.gone_by < float("inf"):
+                        killed.append(worker_name(child.stage, child.process.pid))
+                        log.warning("process_killed", name=child.name, pid=child.process.pid, why="everything stops")
+                    child.kill()
+                    child.gone_by = float("inf")
+            time.sleep(TICK_SECONDS / 5)
+        for child in group:
+            child.bury()
+        end_all_orphans(self._known)
+        return killed
 
 
 def require_free_port(host: str, port: int) -> None:
@@ -244,15 +338,9 @@ def _sluice(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "workers.cli", *arguments]
 
 
-def _await_end(child: Child, deadline: float) -> int | None:
-    """Wait for the child's end; the id of its process where that, with all it had forked, had to be killed."""
-    if child.process is None:
-        return None
+def _read_table(path: Path) -> dict[str, int]:
     try:
-        child.process.wait(timeout=max(0.1, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        log.warning("process_killed", name=child.name, pid=child.process.pid)
-        os.killpg(child.process.pid, signal.SIGKILL)
-        child.process.wait()
-        return child.process.pid
-    return None
+        table = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): int(process_id) for name, process_id in table.items()}

@@ -6,30 +6,34 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql, sqlite
 
-_Insert = sqlite.Insert | postgresql.Insert
+from workers.transaction import Transaction
+
+Insert = sqlite.Insert | postgresql.Insert
 
 
-def insert_once(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+def insert_once(connection: Transaction, table: Table, row: Mapping[str, Any]) -> bool:
     """Whether `row` was inserted; False when a unique key of it is taken already."""
-    statement = _insert(connection.dialect.name, table).execution_options(preserve_rowcount=True)
-    return connection.execute(statement, dict(row)).rowcount == 1
+    return connection.insert(_insert_once(connection.dialect, table), row).rowcount == 1
 
 
-def insert_new(connection: Connection, table: Table, column: str, rows: Sequence[dict[str, Any]]) -> set[Any]:
+def insert_new(connection: Transaction, table: Table, column: str, rows: Sequence[Mapping[str, Any]]) -> set[Any]:
     """Insert in order those of `rows` whose unique keys are free; their values of `column`."""
-    return set(connection.execute(_insert_telling(connection.dialect.name, table, column), rows).scalars())
+    return {row[0] for row in connection.insert_each(_insert_telling(connection.dialect, table, column), rows)}
+
+
+def insert_into(dialect: str, table: Table) -> Insert:
+    """The dialect's own insert, which knows what to do about a key that is taken."""
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 @cache
-def _insert(dialect: str, table: Table) -> _Insert:
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    statement: _Insert = insert(table).on_conflict_do_nothing()
-    return statement
+def _insert_once(dialect: str, table: Table) -> Insert:
+    return insert_into(dialect, table).on_conflict_do_nothing()
 
 
 @cache
 def _insert_telling(dialect: str, table: Table, column: str) -> Any:
-    return _insert(dialect, table).returning(table.c[column])
+    return _insert_once(dialect, table).returning(table.c[column])

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-
-import pybreaker
-
 from contracts.errors import Unavailable
-from ingest.providers.provider import LeftAlone, SearchAnswer, SearchProvider, SearchQuery
+from ingest.breaker import Breaker, LeftAlone
+from ingest.providers.provider import SearchAnswer, SearchProvider, SearchQuery
 
 
 class Breaking:
-    """A provider behind a circuit breaker: after `failures` in a row it is not asked for `reset_seconds`."""
+    """A provider behind its circuit breaker."""
 
-    def __init__(self, provider: SearchProvider, *, failures: int, reset_seconds: float) -> None:
+    def __init__(self, provider: SearchProvider, breaker: Breaker) -> None:
         self._provider = provider
-        self._breaker = pybreaker.CircuitBreaker(
-            fail_max=failures,
-            reset_timeout=reset_seconds,
-            success_threshold=2,
-            throw_new_error_on_trip=False,
-            name=provider.name,
-        )
+        self._breaker = breaker
 
     @property
     def name(self) -> str:
@@ -34,36 +24,17 @@ class Breaking:
         """The provider's price."""
         return self._provider.cost_usd_per_call
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the provider is being left alone."""
-        return str(self._breaker.current_state) == pybreaker.STATE_OPEN
-
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Raises LeftAlone without asking while the provider is left alone."""
-        self._refuse_while_open()
+        """See `SearchProvider`. Raises LeftAlone without asking while the provider is left alone.
+
+        A refusal of our own, egress say, speaks neither for the provider nor against it.
+        """
+        if not self._breaker.admit():
+            raise LeftAlone(f"{self.name} failed most of the last times and is left alone for a while")
         try:
             answer = self._provider.search(query)
-        except Unavailable as error:
-            self._record(_fail, error)
+        except Unavailable:
+            self._breaker.record(failed=True)
             raise
-        self._record(lambda: None)
+        self._breaker.record(failed=False)
         return answer
-
-    def _refuse_while_open(self) -> None:
-        """Once the pause is over, this is the first of the two successes that the breaker wants to see."""
-        if not self.is_open:
-            return
-        try:
-            self._breaker.call(lambda: None)
-        except pybreaker.CircuitBreakerError as error:
-            raise LeftAlone(f"{self.name} failed several times in a row and is left alone for a while") from error
-
-    def _record(self, outcome: Callable[..., None], *arguments: Unavailable) -> None:
-        """Tell the breaker how a call ended. It locks while it calls, so no search is run inside it."""
-        with contextlib.suppress(Unavailable, pybreaker.CircuitBreakerError):  # another thread opened it meanwhile
-            self._breaker.call(outcome, *arguments)
-
-
-def _fail(error: Unavailable) -> None:
-    raise error

@@ -1,13 +1,16 @@
-"""From settings to providers, in order of fail-over, each behind its breaker."""
+"""From settings to providers, in order of fail-over, each behind its breaker; and what a search takes at most."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 
 from pydantic import SecretStr
 
+from contracts.budget import Spend
 from contracts.errors import InvalidSetting
+from ingest.breaker import Breaker, provider_rule
 from ingest.fetch import Fetcher, FetchLimits
 from ingest.providers.breaker import Breaking
 from ingest.providers.http import MAX_ANSWER_BYTES, Brave, Searxng, SerpApi, Tavily
@@ -15,22 +18,44 @@ from ingest.providers.keyless import Ddgs
 from ingest.providers.provider import SearchProvider
 from ingest.settings import SearchSettings
 
+REQUESTS_PER_SEARCH = {"searxng": Searxng.max_pages, "ddgs": 2}
+"""Requests one after the other that a provider may need for one search, each with its own time limit; others one."""
+
 
 def build_providers(
-    settings: SearchSettings, *, fetcher: Fetcher, proxy_url: str, clock: Callable[[], datetime]
+    settings: SearchSettings,
+    *,
+    fetcher: Fetcher,
+    proxy_url: str,
+    clock: Callable[[], datetime],
+    stopwatch: Callable[[], float] = time.monotonic,
+    on_breaker_open: Callable[[], None] = lambda: None,
 ) -> tuple[SearchProvider, ...]:
     """The providers that `settings.providers` names. Opens no connection.
+
+    `clock` gives times with their zone, `stopwatch` seconds that only grow.
 
     Raises:
         InvalidSetting: one of them lacks its key or address.
     """
+    rule = provider_rule(settings.breaker_reset_seconds)
     return tuple(
         Breaking(
             _build(name, settings, fetcher, proxy_url, clock),
-            failures=settings.breaker_failures,
-            reset_seconds=settings.breaker_reset_seconds,
+            Breaker(rule, clock=stopwatch, on_open=on_breaker_open),
         )
         for name in settings.providers
+    )
+
+
+def search_at_most(settings: SearchSettings) -> Spend:
+    """What one search may take: every provider's price and time, as a fail-over may have to pay them all."""
+    if not settings.enabled:
+        return Spend()
+    requests = sum(REQUESTS_PER_SEARCH.get(name, 1) for name in settings.providers)
+    return Spend(
+        usd=sum(float(getattr(settings, f"{name}_usd_per_call")) for name in settings.providers),
+        milliseconds=requests * settings.timeout_seconds * 1_000,
     )
 
 

@@ -101,10 +101,6 @@ class SearchAnswer:
     cost_usd: float
 
 
-class LeftAlone(Unavailable):
-    """The provider was not asked, as it kept failing: this costs neither money nor quota."""
-
-
 class SearchProvider(Protocol):
     """A web search."""
 

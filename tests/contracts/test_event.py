@@ -21,13 +21,18 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda path: path.stem)
 def test_a_golden_event_is_decoded_and_encoded_to_the_same_json(path: Path) -> None:
     event = decode(path.read_bytes())
-    assert f"{event.kind}.v{event.version}" == path.stem
+    assert f"{event.kind}.v{event.version}" == form_of(path)
     assert json.loads(encode(event)) == json.loads(path.read_bytes())
 
 
 def test_every_registered_body_has_a_golden_file() -> None:
     expected = {f"{kind}.v{version}" for kind, version in contracts.Body.registry if not kind.startswith("Test")}
-    assert {path.stem for path in GOLDEN.glob("*.json")} == expected
+    assert {form_of(path) for path in GOLDEN.glob("*.json")} == expected
+
+
+def form_of(path: Path) -> str:
+    """Kind and version of a golden file. A word behind them names what was added to that version later."""
+    return ".".join(path.stem.split(".")[:2])
 
 
 def test_the_schemas_on_disk_are_those_of_the_code() -> None:

@@ -1,4 +1,4 @@
-"""Directives share out pages and dollars so that no run can exceed its ceilings."""
+"""Directives share out pages, bytes, time and dollars so that no run can exceed its ceilings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowance, Ceiling, Ceilings, Spend
 from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, Plan, PolicyState
-from contracts.ingest import CrawlDirected, SearchDirected
-from gate.directives import Reach, directives, shares
+from contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
+from gate.decide import decide
+from gate.directives import Reach, crawl_directives, crawls_of_results, directives
+from gate.profile import load_profiles
+from tests.gate.samples import NOW, OPEN, asked, probed
 
-REACH = Reach(max_pages=8, max_depth=1, max_bytes=8_000, search_top_k=5, search_usd=0.01, locale="en-US")
+REACH = Reach(
+    max_pages=8,
+    max_depth=1,
+    max_bytes=8_000_000,
+    page_bytes=5_000_000,
+    page_milliseconds=60_000,
+    search_top_k=5,
+    search_usd=0.01,
+    search_milliseconds=10_000,
+    locale="en-US",
+)
 
 
 def decided(plan: Plan, *, searches: tuple[str, ...] = (), seeds: tuple[str, ...] = ()) -> GateDecided:
@@ -44,8 +58,7 @@ def test_a_search_plan_keeps_snippets_and_crawls_no_page() -> None:
     (only,) = directives(GateRequested(query="q"), decided(Plan.SEARCH, searches=("q",)), REACH)
     assert isinstance(only.body, SearchDirected)
     assert only.body.crawl_pages == 0
-    assert only.reserve is not None
-    assert only.reserve.usd == REACH.search_usd
+    assert only.reserve == Spend(usd=REACH.search_usd)
 
 
 @given(
@@ -77,6 +90,98 @@ def test_a_day_with_few_pages_left_gives_out_those_and_no_more() -> None:
     assert sum(given_out) == 3
 
 
-def test_shares_add_up() -> None:
-    assert shares(8, 3) == [3, 3, 2]
-    assert shares(0, 2) == [0, 0]
+def test_a_search_reserves_its_price_its_time_and_all_that_its_pages_may_take() -> None:
+    plan = decided(Plan.FULL_LOOP, searches=("q",))
+    timed = plan.model_copy(update={"budget": plan.budget.model_copy(update={"run_milliseconds_left": 50_000.0})})
+    (only,) = directives(GateRequested(query="q"), timed, REACH)
+    assert isinstance(only.body, SearchDirected)
+    assert only.body.millisecond_allowance == 40_000
+    assert only.reserve == Spend(usd=0.01, pages=8, bytes=8_000_000, milliseconds=50_000)
+
+
+def test_time_that_nobody_counts_is_not_reserved() -> None:
+    (only,) = directives(GateRequested(query="q"), decided(Plan.FULL_LOOP, searches=("q",)), REACH)
+    assert isinstance(only.body, SearchDirected)
+    assert only.body.millisecond_allowance is None
+    assert only.reserve is not None
+    assert only.reserve.milliseconds == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "left", "pages"),
+    [
+        (Limits(max_bytes=3 * LEAST_PAGE_BYTES), {}, 3),
+        (Limits(max_bytes=10), {}, 1),
+        (Limits(max_bytes=0), {}, 0),
+        (Limits(), {"day_bytes_left": 2 * LEAST_PAGE_BYTES}, 2),
+        (Limits(), {"run_milliseconds_left": 5.0 * LEAST_PAGE_MILLISECONDS}, 5),
+        (Limits(), {"day_milliseconds_left": 500.0}, 1),
+    ],
+)
+def test_a_small_ceiling_means_fewer_pages_and_not_smaller_ones(
+    limits: Limits, left: dict[str, float], pages: int
+) -> None:
+    seeds = tuple(f"http://example.com/{number}" for number in range(8))
+    plan = decided(Plan.FULL_LOOP, seeds=seeds)
+    poor = plan.model_copy(update={"budget": plan.budget.model_copy(update=left)})
+    assert len(directives(GateRequested(query="q", limits=limits), poor, REACH)) == pages
+
+
+def test_a_page_never_reserves_more_than_a_page_can_take() -> None:
+    rich = decided(Plan.FULL_LOOP, seeds=("http://example.com/",)).model_copy(
+        update={"budget": BudgetState(run_pages_left=1, run_bytes_left=10**9, run_milliseconds_left=10.0**9)}
+    )
+    reach = REACH.model_copy(update={"max_bytes": 10**9})
+    (only,) = directives(GateRequested(query="q"), rich, reach)
+    assert only.reserve == Spend(pages=1, bytes=REACH.page_bytes, milliseconds=REACH.page_milliseconds)
+
+
+amounts = st.one_of(st.none(), st.floats(0, 1), st.integers(0, 10**9))
+
+
+def ceiling(pages: float | None, size: float | None, tokens: float | None, time: float | None, usd: float | None):
+    def whole(most: float | None) -> int | None:
+        return None if most is None else int(most)
+
+    return Ceiling(pages=whole(pages), bytes=whole(size), tokens=whole(tokens), milliseconds=time, usd=usd)
+
+
+ceilings = st.builds(ceiling, amounts, amounts, amounts, amounts, amounts)
+
+
+@given(run=ceilings, day=ceilings, seeds=st.integers(0, 12), price=st.sampled_from([0.0, 0.0000004, 0.01, 0.1]))
+def test_what_the_gate_orders_fits_what_was_left_in_every_unit(
+    run: Ceiling, day: Ceiling, seeds: int, price: float
+) -> None:
+    left = Ceilings(run=run, day=day)
+    reach = REACH.model_copy(update={"search_usd": price})
+    budget = BudgetState.of(left, search_usd=price, search_milliseconds=reach.search_milliseconds)
+    request = asked(plan=Plan.FULL_LOOP, seeds=tuple(f"http://example.com/{number}" for number in range(seeds)))
+    found = decide(request, probed(), load_profiles()["default"], OPEN, budget, NOW)
+    ordered = directives(request, found, reach)
+    reserved = sum((one.reserve for one in ordered if one.reserve), Spend())
+    assert left.missing_for(reserved) == ()
+    assert bool(ordered) == (found.plan in (Plan.SEARCH, Plan.FULL_LOOP))
+    assert {one.body.kind for one in ordered} >= ({"SearchDirected"} if found.search_seeds else set())
+
+
+def test_results_share_what_their_search_was_given() -> None:
+    directed = SearchDirected(query="q", crawl_pages=5, byte_allowance=1_000, millisecond_allowance=100.0)
+    results = tuple(SearchResult(url=f"http://example.com/{n}", title="t", rank=n + 1) for n in range(2))
+    completed = SearchCompleted(
+        query="q", provider="searxng", results=results, cost_usd=0, elapsed_ms=1, searched_at=NOW
+    )
+    first, second = crawls_of_results(directed, completed, "never")
+    assert (first.reserve, second.reserve) == (
+        Spend(pages=3, bytes=600, milliseconds=60),
+        Spend(pages=2, bytes=400, milliseconds=40),
+    )
+    assert first.dedupe_key == "crawl:http://example.com/0"
+    assert isinstance(second.body, CrawlDirected)
+    assert second.body.allowance.reserve == second.reserve
+
+
+def test_seeds_beyond_the_pages_are_left_out() -> None:
+    plan = decided(Plan.FULL_LOOP, seeds=tuple(f"http://example.com/{number}" for number in range(20)))
+    assert len(directives(GateRequested(query="q"), plan, REACH)) == REACH.max_pages
+    assert crawl_directives([], Allowance(pages=3), REACH) == ()

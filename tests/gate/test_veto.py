@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.gate import Limits, Plan, PolicyState
+from contracts.gate import BudgetState, Limits, Plan, PolicyState
 from gate.budget import affordable_searches, budget_denials
 from gate.policy import policy_denials, policy_state
 from gate.veto import Denial, lower
@@ -71,17 +71,48 @@ def test_a_rich_budget_denies_nothing() -> None:
 @pytest.mark.parametrize(
     ("state", "limits", "name", "lifted_by"),
     [
-        ({"run_pages_left": 0}, Limits(), "run_pages", "crawl.max_pages in sluice.toml"),
+        ({"run_pages_left": 0}, Limits(), "run_pages", "crawl.max_pages or budget.run_pages in sluice.toml"),
         ({"run_pages_left": 0}, Limits(max_pages=0), "run_pages", "limits.max_pages of the request"),
         ({"day_pages_left": 0}, Limits(), "day_pages", "budget.day_pages in sluice.toml, or the next UTC day"),
         ({"run_usd_left": 0.004}, Limits(), "run_usd", "budget.run_usd in sluice.toml"),
         ({"run_usd_left": 0.0}, Limits(max_usd=0), "run_usd", "limits.max_usd of the request"),
         ({"day_usd_left": 0.004}, Limits(), "day_usd", "budget.day_usd in sluice.toml, or the next UTC day"),
+        ({"run_bytes_left": 0}, Limits(max_bytes=9), "run_bytes", "limits.max_bytes of the request"),
+        ({"day_bytes_left": 0}, Limits(), "day_bytes", "budget.day_bytes in sluice.toml, or the next UTC day"),
     ],
 )
 def test_each_ceiling_denies_and_says_what_lifts_it(state, limits, name, lifted_by) -> None:
     (denial,) = budget_denials(RICH.model_copy(update=state), limits)
     assert (denial.name, denial.lifted_by) == (name, lifted_by)
+
+
+@pytest.mark.parametrize(
+    ("state", "name"),
+    [
+        ({"run_tokens_left": 255}, "run_tokens"),
+        ({"day_tokens_left": 0}, "day_tokens"),
+        ({"run_milliseconds_left": 0.0}, "run_milliseconds"),
+        ({"day_milliseconds_left": 9_999.0}, "day_milliseconds"),
+    ],
+)
+def test_without_tokens_or_time_nothing_outside_is_worth_while(state: dict[str, float], name: str) -> None:
+    slow = RICH.model_copy(update={"search_milliseconds_estimate": 10_000.0, **state})
+    denials = budget_denials(slow, Limits())
+    assert {denial.name for denial in denials} == {name}
+    expected = {"search"} if state == {"day_milliseconds_left": 9_999.0} else {"search", "crawl"}
+    assert {denial.capability for denial in denials} == expected
+    assert lower(Plan.FULL_LOOP, denials, has_seeds=False)[0] is Plan.RETRIEVE
+
+
+def test_where_only_the_search_has_room_its_pages_are_denied() -> None:
+    tight = RICH.model_copy(update={"search_milliseconds_estimate": 10_000.0, "run_milliseconds_left": 10_000.0})
+    (denial,) = budget_denials(tight, Limits())
+    assert (denial.capability, denial.name) == ("crawl", "run_milliseconds")
+    assert "10,001" in denial.why
+
+
+def test_a_unit_without_a_ceiling_denies_nothing() -> None:
+    assert budget_denials(BudgetState(search_usd_estimate=99.0, search_milliseconds_estimate=1e9), Limits()) == ()
 
 
 def test_a_free_search_needs_no_money() -> None:
@@ -90,4 +121,4 @@ def test_a_free_search_needs_no_money() -> None:
 
 
 def test_exactly_enough_money_is_enough() -> None:
-    assert affordable_searches(0.015, RICH, most=5) == 3
+    assert affordable_searches(RICH.model_copy(update={"run_usd_left": 0.015}), most=5) == 3

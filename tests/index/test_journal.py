@@ -91,16 +91,21 @@ def test_a_missing_segment_is_an_error(tmp_path: Path) -> None:
         _texts(tmp_path)
 
 
-def test_a_failed_append_keeps_nothing_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"), [(OSError(28, "No space left on device"), Unavailable), (SystemExit(1), SystemExit)]
+)
+def test_an_append_that_failed_or_was_interrupted_keeps_nothing_of_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException, told: type[BaseException]
+) -> None:
     journal = Journal(tmp_path, LARGE)
     journal.append([_entry("kept")])
     with monkeypatch.context() as patch:
 
         def refuse(descriptor: int) -> None:
-            raise OSError(28, "No space left on device")
+            raise fault
 
         patch.setattr("index.journal.os.fsync", refuse)
-        with pytest.raises(Unavailable):
+        with pytest.raises(told):
             journal.append([_entry("lost")])
     assert journal.append([_entry("next")]) == 2
     journal.close()

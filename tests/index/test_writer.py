@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
+from index.journal import Journal
 from index.layout import corpora
 from index.reader import IndexReader
 from index.settings import IndexSettings, QuerySettings
@@ -239,6 +241,25 @@ def test_a_full_disk_leaves_the_old_generation_and_the_next_publish_resumes(
         assert [info.name for info in list_generations(tmp_path, "c")] == [first.name]
         assert writer.publish().chunk_count == 2
     assert _texts(tmp_path, "c", "ferrets otters") == {"ferrets", "otters"}
+
+
+def test_an_interruption_between_journal_and_view_repeats_no_document(
+    tmp_path: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Journal.append
+
+    def append_and_be_interrupted(journal: Journal, entries: Any) -> int:
+        append(journal, entries)
+        raise KeyboardInterrupt
+
+    batch = make.batch([make.document("a", "ferrets")])
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "append", append_and_be_interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                writer.append(*batch)
+        assert writer.append(*batch) == 1
+        assert writer.publish().document_count == 1
 
 
 def test_a_journal_that_lost_what_a_generation_covers_is_not_continued(tmp_path: Path, make) -> None:

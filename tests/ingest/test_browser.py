@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contracts.errors import BudgetExhausted, InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
+from contracts.errors import BudgetExhausted, Fenced, InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
 from ingest.browser import Browser
 from ingest.chromium import family, find_chromium, require_sandbox
 from ingest.rendering import Rendered, proxy_settings
@@ -236,6 +236,25 @@ def test_an_endless_script_ends_at_the_limit_and_the_next_page_is_normal(world: 
     with pytest.raises(TimedOut):
         world.render("/loop", seconds=1.5)
     assert time.monotonic() - started < 5
+    assert "nothing special" in world.render("/plain").html
+
+
+def test_a_page_that_is_not_wanted_any_more_is_given_up_and_the_next_page_is_normal(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.render("/plain")
+    looks: list[float] = []
+
+    def wanted() -> None:
+        looks.append(time.monotonic())
+        if len(looks) > 2:
+            raise Fenced("cancelled")
+
+    monkeypatch.setattr(world.browser, "_wanted", wanted)
+    with pytest.raises(Fenced):
+        world.render("/loop", seconds=60)
+    assert looks[-1] - looks[0] < 20
+    monkeypatch.undo()
     assert "nothing special" in world.render("/plain").html
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,25 +14,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.base import BlobRef
+from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Spend
 from contracts.errors import (
     BudgetExhausted,
+    Fenced,
     InvalidInput,
     InvalidSetting,
     NotFound,
     Overloaded,
     PolicyRefused,
     SluiceError,
+    TimedOut,
     Unavailable,
 )
 from contracts.ingest import CrawlDirected
+from ingest.breaker import HostBreakers, HostUnavailable, host_rule
 from ingest.browser import Browser
 from ingest.crawl import Crawler, directions_from, robots_fetch
 from ingest.egress import EgressProxy, Refusal
-from ingest.fetch import Fetcher
+from ingest.fetch import Fetcher, FetchLimits
+from ingest.meter import Meter
 from ingest.rate import HostRate
 from ingest.robots import RobotsCache
 from ingest.settings import CrawlSettings
 from ingest.verdict import retry_after_seconds
+from ingest.wanted import Wanted, always
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
 SHELL = "<div id=root></div><script src=app.js></script>"
@@ -58,6 +65,8 @@ class ShowingBrowser:
         self.asked.append({"url": url, **options})
         if "download" in self.answer:
             raise InvalidInput("url", "leads to a download")
+        if "hangs" in self.answer:
+            raise TimedOut("not rendered in time")
         answer = {name: value for name, value in self.answer.items() if name in {"status", "headers"}}
         return Shown(self.html, self.answer.get("final_url", url), **answer)
 
@@ -67,7 +76,12 @@ MakeCrawler = Callable[..., Crawler]
 
 @pytest.fixture
 def make_crawler(proxy: EgressProxy, fetcher: Fetcher) -> MakeCrawler:
-    def make(browser: ShowingBrowser | None = None, **changes: Any) -> Crawler:
+    def make(
+        browser: ShowingBrowser | None = None,
+        wanted: Wanted = always,
+        stopwatch: Callable[[], float] = time.monotonic,
+        **changes: Any,
+    ) -> Crawler:
         settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
         rate = HostRate(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
         robots = RobotsCache(robots_fetch(fetcher, rate), user_agent=settings.user_agent, clock=time.monotonic)
@@ -77,8 +91,10 @@ def make_crawler(proxy: EgressProxy, fetcher: Fetcher) -> MakeCrawler:
             fetcher=fetcher,
             robots=robots,
             rate=rate,
+            breakers=HostBreakers(host_rule(settings.breaker_reset_seconds), clock=stopwatch),
             browser=browser,
             clock=lambda: datetime.now(UTC),
+            wanted=wanted,
         )
 
     return make
@@ -242,6 +258,152 @@ def test_bytes_are_a_matter_of_policy_or_of_budget(site: Any, make_crawler: Make
             make_crawler().crawl(CrawlDirected(url=site.url("/large"), byte_allowance=allowance))
 
 
+def slowly(seconds: float) -> Callable[[Any], None]:
+    """An answer that takes its time."""
+
+    def answer(handler: Any) -> None:
+        time.sleep(seconds)
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html")
+        handler.end_headers()
+        handler.wfile.write(PROSE.encode())
+
+    return answer
+
+
+def test_what_a_page_takes_is_counted_and_its_own_turn_is_not(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/quick", PROSE)
+    site.call("/slow", slowly(0.3))
+    crawler = make_crawler(requests_per_second_per_host=2.0)
+    quick, slow = (CrawlDirected(url=site.url(path)) for path in ("/quick", "/slow"))
+    meters = Meter(quick.allowance), Meter(slow.allowance)
+    for directed, meter in zip((quick, slow), meters, strict=True):
+        crawler.crawl(directed, meter)
+    assert [meter.spend.pages for meter in meters] == [1, 1]
+    assert [meter.spend.bytes for meter in meters] == [len(PROSE), len(PROSE)]
+    assert meters[1].milliseconds >= 300
+    started = time.monotonic()
+    crawler.crawl(quick, meters[0])
+    assert meters[0].milliseconds < 1_000 * (time.monotonic() - started) + 300
+
+
+def test_a_page_that_is_refused_half_way_was_fetched_all_the_same(site: Any, make_crawler: MakeCrawler) -> None:
+    site.put("/large", b"x" * 5_000, Content_Type="text/plain")
+    site.put("/gone", b"sorry", 404)
+    large, gone = (CrawlDirected(url=site.url(path), byte_allowance=1_000) for path in ("/large", "/gone"))
+    meter = Meter(large.allowance)
+    with pytest.raises(BudgetExhausted):
+        make_crawler().crawl(large, meter)
+    assert (meter.spend.pages, meter.spend.bytes) == (0, 1_000)
+    meter = Meter(gone.allowance)
+    with pytest.raises(NotFound):
+        make_crawler().crawl(gone, meter)
+    assert (meter.spend.pages, meter.spend.bytes) == (0, 5)
+    assert meter.spend.milliseconds > 0
+
+
+def test_time_is_a_matter_of_the_site_or_of_budget(site: Any, make_crawler: MakeCrawler) -> None:
+    site.call("/slow", slowly(5.0))
+    slow = CrawlDirected(url=site.url("/slow"))
+    with pytest.raises(TimedOut):
+        make_crawler(page_timeout_seconds=0.3).crawl(slow)
+    short = slow.model_copy(update={"millisecond_allowance": 300.0})
+    meter = Meter(short.allowance)
+    with pytest.raises(BudgetExhausted, match="300 milliseconds"):
+        make_crawler().crawl(short, meter)
+    assert meter.spend.milliseconds <= 300
+    with pytest.raises(BudgetExhausted, match="no milliseconds"):
+        make_crawler().crawl(slow.model_copy(update={"millisecond_allowance": 0.0}))
+
+
+def test_a_shell_is_kept_as_it_is_when_nothing_is_left_to_render_it(site: Any, make_crawler: MakeCrawler) -> None:
+    site.html("/app", SHELL)
+    browser = ShowingBrowser()
+    page = make_crawler(browser).crawl(CrawlDirected(url=site.url("/app"), byte_allowance=len(SHELL)))
+    assert (page.rendered, browser.asked) == (False, [])
+    assert page.render_reason
+    make_crawler(browser).crawl(CrawlDirected(url=site.url("/app"), byte_allowance=5_000, millisecond_allowance=9e3))
+    assert browser.asked[0]["max_bytes"] == 5_000 - len(SHELL)
+    assert 0 < browser.asked[0]["timeout_seconds"] < 9
+
+
+def test_a_page_too_slow_to_render_is_a_matter_of_budget_only_where_time_is_short(
+    site: Any, make_crawler: MakeCrawler
+) -> None:
+    slow = CrawlDirected(url=site.url("/app"), render="always")
+    with pytest.raises(TimedOut):
+        make_crawler(ShowingBrowser(hangs=True)).crawl(slow)
+    with pytest.raises(BudgetExhausted, match="500 milliseconds"):
+        make_crawler(ShowingBrowser(hangs=True)).crawl(slow.model_copy(update={"millisecond_allowance": 500.0}))
+
+
+def test_a_host_that_keeps_failing_is_left_alone_and_tried_again_later(site: Any, make_crawler: MakeCrawler) -> None:
+    now = 0.0
+    site.put("/broken", "oh", 500)
+    site.html("/well", PROSE)
+    crawler = make_crawler(stopwatch=lambda: now, breaker_reset_seconds=60.0)
+    broken, well = (CrawlDirected(url=site.url(path)) for path in ("/broken", "/well"))
+    for _ in range(10):
+        with pytest.raises(Unavailable, match="answers 500"):
+            crawler.crawl(broken)
+    asked = len(site.asked)
+    with pytest.raises(HostUnavailable):
+        crawler.crawl(well)
+    now = 61.0
+    with pytest.raises(Unavailable, match="answers 500"):
+        crawler.crawl(broken)
+    with pytest.raises(HostUnavailable):
+        crawler.crawl(well)
+    now = 122.0
+    crawler.crawl(well)
+    crawler.crawl(well)
+    assert len(site.asked) == asked + 3
+
+
+def test_a_host_that_is_well_but_lacks_pages_or_refuses_them_is_asked_on(site: Any, make_crawler: MakeCrawler) -> None:
+    site.put("/robots.txt", "User-agent: *\nDisallow: /private")
+    site.put("/secret", status=403)
+    site.html("/well", PROSE)
+    crawler = make_crawler()
+    for path in ("/missing", "/private", "/secret") * 8:
+        with pytest.raises((NotFound, PolicyRefused)):
+            crawler.crawl(CrawlDirected(url=site.url(path)))
+    crawler.crawl(CrawlDirected(url=site.url("/well")))
+
+
+def test_one_dead_port_says_nothing_about_its_neighbour() -> None:
+    breakers = HostBreakers(host_rule(60.0), clock=time.monotonic)
+    for _ in range(10):
+        breakers.record("http://127.0.0.1:1", failed=True)
+    breakers.admit("http://127.0.0.1:2")
+    with pytest.raises(HostUnavailable):
+        breakers.admit("http://127.0.0.1:1")
+
+
+def test_a_crawl_that_is_not_wanted_any_more_ends_while_its_site_is_slow(
+    site: Any, proxy: EgressProxy, authorities: Any, make_crawler: MakeCrawler
+) -> None:
+    arrived = threading.Event()
+
+    def hang(handler: Any) -> None:
+        arrived.set()
+        time.sleep(5.0)
+
+    def wanted() -> None:
+        if arrived.is_set():
+            raise Fenced("cancelled")
+
+    site.call("/slow", hang)
+    fetcher = Fetcher(proxy.url, user_agent="test", tls=authorities, wanted=wanted)
+    started = time.monotonic()
+    with pytest.raises(Fenced):
+        fetcher.fetch(site.url("/slow"), limits=FetchLimits())
+    assert time.monotonic() - started < 4
+    with pytest.raises(Fenced):
+        make_crawler(wanted=wanted).crawl(CrawlDirected(url=site.url("/slow")))
+    assert site.paths() == ["/slow"]
+
+
 def test_what_the_rules_forbid_is_refused_before_any_question(site: Any, make_crawler: MakeCrawler) -> None:
     with pytest.raises(PolicyRefused) as caught:
         make_crawler().crawl(CrawlDirected(url="http://127.0.0.1/admin"))
@@ -282,53 +444,81 @@ class TestDirections:
             url="https://example.com/",
             max_depth=2,
             page_allowance=9,
-            byte_allowance=1_000,
+            byte_allowance=9_000_000,
+            millisecond_allowance=90_000,
             render="never",
             search_query="q",
             provider="brave",
         )
-        children = directions_from(links, directed, spent_bytes=100)
+        children = directions_from(links, directed, Spend(pages=1, bytes=1_000_000, milliseconds=10_000))
         assert [child.url for child in children] == list(links)
         assert [child.page_allowance for child in children] == [3, 3, 2]
-        assert {child.byte_allowance for child in children} == {300}
+        assert [child.byte_allowance for child in children] == [3_000_000, 3_000_000, 2_000_000]
+        assert [child.millisecond_allowance for child in children] == [30_000, 30_000, 20_000]
         first = children[0]
         assert (first.depth, first.max_depth, first.render) == (1, 2, "never")
         assert (first.search_query, first.provider) == ("q", "brave")
 
     def test_pages_at_the_last_depth_get_one_page_each(self) -> None:
         directed = CrawlDirected(url="https://example.com/", max_depth=1, page_allowance=10)
-        assert [child.page_allowance for child in directions_from(("https://example.com/a",), directed)] == [1]
+        children = directions_from(("https://example.com/a",), directed, Spend(pages=1))
+        assert [child.page_allowance for child in children] == [1]
 
     def test_where_nothing_is_left_nothing_is_directed(self) -> None:
         links = ("https://example.com/a", "https://example.com/b")
         spent = CrawlDirected(url="https://example.com/", page_allowance=1)
         deep = CrawlDirected(url="https://example.com/", depth=1, max_depth=1, page_allowance=5)
         poor = CrawlDirected(url="https://example.com/", page_allowance=5, byte_allowance=100)
-        assert directions_from(links, spent) == directions_from(links, deep) == ()
-        assert directions_from(links, poor, spent_bytes=100) == ()
+        late = CrawlDirected(url="https://example.com/", page_allowance=5, millisecond_allowance=100)
+        assert directions_from(links, spent, Spend(pages=1)) == directions_from(links, deep, Spend(pages=1)) == ()
+        assert directions_from(links, poor, Spend(pages=1, bytes=100)) == ()
+        assert directions_from(links, late, Spend(pages=1, milliseconds=100)) == ()
+
+    def test_a_small_rest_goes_to_fewer_pages_and_not_to_smaller_ones(self) -> None:
+        links = tuple(f"https://example.com/{number}" for number in range(8))
+        few = CrawlDirected(url="https://example.com/", page_allowance=9, byte_allowance=3 * LEAST_PAGE_BYTES)
+        brief = CrawlDirected(
+            url="https://example.com/", page_allowance=9, millisecond_allowance=2.5 * LEAST_PAGE_MILLISECONDS
+        )
+        assert len(directions_from(links, few, Spend(pages=1))) == 3
+        assert len(directions_from(links, brief, Spend(pages=1))) == 2
 
     @given(
         pages=st.integers(1, 60),
         depth=st.integers(0, 4),
         fan_out=st.integers(0, 12),
-        allowance=st.one_of(st.none(), st.integers(0, 50_000)),
+        size=st.one_of(st.none(), st.integers(0, 40 * LEAST_PAGE_BYTES)),
+        time_ms=st.one_of(st.none(), st.floats(0, 40 * LEAST_PAGE_MILLISECONDS)),
     )
     def test_a_whole_tree_of_pages_never_exceeds_its_allowances(
-        self, pages: int, depth: int, fan_out: int, allowance: int | None
+        self, pages: int, depth: int, fan_out: int, size: int | None, time_ms: float | None
     ) -> None:
         links = tuple(f"https://example.com/{number}" for number in range(fan_out))
         root = CrawlDirected(
-            url="https://example.com/", max_depth=depth, page_allowance=pages, byte_allowance=allowance
+            url="https://example.com/",
+            max_depth=depth,
+            page_allowance=pages,
+            byte_allowance=size,
+            millisecond_allowance=time_ms,
         )
-        waiting, seen, used_bytes = [root], 0, 0
+        waiting, used = [root], Spend()
         while waiting:
             directed = waiting.pop()
-            seen += 1
-            spent = min(700, directed.byte_allowance) if directed.byte_allowance is not None else 700
-            used_bytes += spent
-            waiting += directions_from(links, directed, spent_bytes=spent)
-        assert seen <= pages
-        assert allowance is None or used_bytes <= allowance
+            most = directed.allowance
+            spent = Spend(
+                pages=1,
+                bytes=700 if most.bytes is None else min(700_000, most.bytes),
+                milliseconds=9.0 if most.milliseconds is None else min(900.0, most.milliseconds),
+            )
+            used += spent
+            children = directions_from(links, directed, spent)
+            reserved = sum((child.allowance.reserve for child in children), spent)
+            assert reserved.pages <= most.pages
+            assert reserved.bytes <= (most.bytes if most.bytes is not None else reserved.bytes)
+            waiting += children
+        assert used.pages <= pages
+        assert size is None or used.bytes <= size
+        assert time_ms is None or used.milliseconds <= time_ms + 1e-6
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from contracts.errors import Conflict, Corrupted, InvalidSetting
+from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
 from ingest import minilm, packaged
 from ingest.minilm import (
     FINGERPRINT,
@@ -218,3 +218,16 @@ def normed(weights: Weights, name: str, hidden: Array) -> Array:
 def gelu(values: Array) -> Array:
     activated: Array = values * 0.5 * (1 + np.vectorize(math.erf)(values / math.sqrt(2)))
     return activated
+
+
+def test_an_embedding_that_is_not_wanted_any_more_ends_between_two_passes(model_dir: Path) -> None:
+    passes: list[int] = []
+
+    def wanted() -> None:
+        passes.append(1)
+        if len(passes) == 2:
+            raise Fenced("cancelled")
+
+    with pytest.raises(Fenced):
+        MiniLM(model_dir, threads=1, batch_size=1, wanted=wanted).embed(SENTENCES)
+    assert len(passes) == 2

@@ -94,7 +94,7 @@ def test_a_broker_that_is_gone_is_named() -> None:
     with ValkeyServer(port=free_port()) as server:
         rate = HostRate(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{server.port}/0")
         rate.wait_turn("example.com")
-    with pytest.raises(Unavailable, match=r"example\.com"):
+    with pytest.raises(Overloaded, match=r"example\.com"):
         rate.wait_turn("example.com")
 
 

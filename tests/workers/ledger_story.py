@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from sqlalchemy import text
+
 from contracts.budget import Ceilings
-from contracts.event import Body, Event
+from contracts.event import Body, Event, Queue
 from contracts.gate import GateRequested, Plan
 from contracts.ids import new_run_id
 from contracts.index import Answer, AnswerReady
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next, Outcome
-from workers.ledger import Claim, Ledger, NewRun, Settled
+from workers.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
 
@@ -54,19 +56,29 @@ class Story:
         """A gate run with its first event."""
         return self.begins(GateRequested(query=query), kind="gate", query=query, **facts)[0]
 
-    def claims(self, event: Event, worker: str = "w1", max_deliveries: int = 3) -> Claim:
-        """A claim that must succeed."""
-        claim = self.ledger.claim(event.id, worker, 10.0, max_deliveries)
+    def claims(self, event: Event, worker: str = "w1") -> Claim:
+        """A claim of this event, which is put first in line."""
+        assert event.queue is not None
+        with self.ledger._database.writing() as connection:
+            connection.execute(text("UPDATE events SET priority = -1 WHERE id = :id"), {"id": event.id})
+        claim = self.ledger.claim_next(event.queue, worker, 10.0)
         assert isinstance(claim, Claim), claim
+        assert claim.event.id == event.id
         return claim
+
+    def finds_nothing(self, queue: Queue = "crawl") -> str:
+        """Why a claim gets nothing."""
+        claim = self.ledger.claim_next(queue, "prober", 10.0)
+        assert isinstance(claim, NotClaimed), claim
+        return claim.reason
 
     def handles(self, event: Event, outcome: Outcome, **facts: int) -> Settled:
         """One claim and its settling."""
         return self.ledger.settle(self.claims(event), outcome, **facts)  # type: ignore[arg-type]
 
     def statuses(self, event: Event) -> str:
-        """What a further claim would hear."""
-        return getattr(self.ledger.claim(event.id, "prober", 10.0, 3), "reason", "claimed")
+        """How the event stands."""
+        return str(self.ledger.standing(event.id))
 
 
 def page(number: int = 1) -> CrawlDirected:

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from contracts.errors import Conflict, InvalidSetting
+from contracts.ingest import SearchDirected
 from contracts.outcome import Done, Next
 from tests.workers.ledger_story import Clock, Story, page
 from workers.ledger import Claim, Ledger
@@ -26,21 +27,23 @@ def open_ledger(url: str, answers: Connection) -> None:
         answers.send(ledger.open_count())
 
 
-def settle_all(url: str, event_ids: list[str], worker: str, answers: Connection) -> None:
-    """Claim every event, settle those that could be claimed, and tell which."""
+def settle_all(url: str, worker: str, answers: Connection) -> None:
+    """Claim and settle until nothing is ready, and tell what."""
     settled = []
     with Ledger(url) as ledger:
-        for event_id in event_ids:
-            claim = ledger.claim(event_id, worker, 30.0, 3)
-            if isinstance(claim, Claim):
-                emitted = ledger.settle(claim, Done(emits=(Next(page(9), dedupe_key=f"of {event_id}"),)))
-                settled.append((event_id, len(emitted.emitted)))
+        while isinstance(claim := ledger.claim_next("crawl", worker, 30.0), Claim):
+            emitted = ledger.settle(claim, Done((Next(query_of(claim), dedupe_key=f"of {claim.event.id}"),)))
+            settled.append((claim.event.id, len(emitted.emitted)))
         answers.send(settled)
 
 
-def claim_and_die(url: str, event_id: str) -> None:
+def query_of(claim: Claim) -> SearchDirected:
+    return SearchDirected(query=claim.event.id, top_k=1)
+
+
+def claim_and_die(url: str) -> None:
     with Ledger(url) as ledger:
-        ledger.claim(event_id, "doomed", 30.0, 3)
+        ledger.claim_next("crawl", "doomed", 30.0)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -66,7 +69,7 @@ def test_many_processes_may_open_a_new_ledger_at_once(ledger_url: str) -> None:
 def test_processes_that_race_for_the_same_events_settle_each_exactly_once(story: Story) -> None:
     events = story.begins(*(page(number) for number in range(60)))
     ids = [event.id for event in events]
-    answers = in_processes(settle_all, [(story.url, ids, f"w{number}") for number in range(3)])
+    answers = in_processes(settle_all, [(story.url, f"w{number}") for number in range(3)])
     settled = [pair for answer in answers for pair in answer]  # type: ignore[attr-defined]
     assert sorted(settled) == sorted((event_id, 1) for event_id in ids)
     view = story.ledger.run(events[0].run_id)
@@ -76,12 +79,12 @@ def test_processes_that_race_for_the_same_events_settle_each_exactly_once(story:
 def test_what_a_killed_worker_claimed_is_handled_by_another(story: Story) -> None:
     story.clock.now = 0.0  # long before the process's own clock, so that its lease holds
     [event] = story.begins(page())
-    process = FORK.Process(target=claim_and_die, args=(story.url, event.id))
+    process = FORK.Process(target=claim_and_die, args=(story.url,))
     process.start()
     process.join(30)
     assert process.exitcode == -signal.SIGKILL
-    assert story.statuses(event) == "claimed_elsewhere"
-    assert story.ledger.release("doomed") == (event,)
+    assert story.statuses(event) == "claimed"
+    assert story.ledger.release("doomed") == (("crawl", event.id),)
     assert story.ledger.settle(story.claims(event), Done()).finished
 
 
@@ -104,7 +107,10 @@ def test_threads_share_a_ledger(story: Story) -> None:
     finished: list[bool] = []
 
     def work(mine: tuple[object, ...]) -> None:
-        finished.extend(story.handles(event, Done()).finished for event in mine)  # type: ignore[arg-type]
+        for _ in mine:
+            claim = story.ledger.claim_next("crawl", "w1", 10.0)
+            assert isinstance(claim, Claim)
+            finished.append(story.ledger.settle(claim, Done()).finished)
 
     threads = [threading.Thread(target=work, args=(events[start::6],)) for start in range(6)]
     for thread in threads:
@@ -139,15 +145,21 @@ def test_a_url_that_cannot_hold_a_ledger_is_named(url: str) -> None:
 
 def test_sqlite_syncs_every_commit_and_writes_ahead(tmp_path: Path, clock: Clock) -> None:
     with Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}", clock=clock) as ledger, ledger._database.reading() as connection:
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
 
 
 @pytest.mark.parametrize(
     ("query", "index"),
     [
         ("SELECT id FROM events WHERE run_id = ? AND due_at >= 0 LIMIT 1", "events_open"),
-        ("SELECT id FROM events WHERE status = 'ready' AND due_at <= ? ORDER BY due_at, seq LIMIT 9", "events_due"),
+        (
+            "SELECT seq FROM events WHERE status = 'ready' AND queue = ? AND deaths = 0"
+            " ORDER BY priority, turn, seq LIMIT 1",
+            "events_ready",
+        ),
+        ("SELECT seq FROM events WHERE status = 'ready' AND deaths > 0 AND queue = ? ORDER BY seq", "events_suspect"),
+        ("SELECT last_turn FROM lanes WHERE queue = ? AND priority = 0 ORDER BY last_turn DESC", "lanes_latest"),
         ("SELECT id FROM events WHERE status = 'claimed' AND due_at IS NOT NULL AND worker = ?", "events_due"),
         ("SELECT payload FROM events WHERE run_id = ? AND kind = 'GapFound' ORDER BY seq", "events_of_kind"),
         ("SELECT payload FROM events WHERE run_id = ? AND seq > 9 ORDER BY seq LIMIT 9", "events_of_run"),

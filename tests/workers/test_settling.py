@@ -76,7 +76,7 @@ def test_a_retry_waits_for_its_moment_and_counts_an_attempt(story: Story) -> Non
     assert story.statuses(event) == "waiting"
     assert story.ledger.wake_due_retries() == ()
     story.clock.passes(5.0)
-    assert story.ledger.wake_due_retries() == (event,)
+    assert story.ledger.wake_due_retries() == (("crawl", event.id),)
     claim = story.claims(event)
     assert (claim.attempts, claim.deliveries, claim.epoch) == (1, 2, 2)
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from contracts.budget import Ceilings, Spend
+from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
 from contracts.event import Event
 from contracts.ids import new_run_id
+from contracts.ingest import SearchDirected
 from contracts.outcome import DeadLetter, Done, Next, Outcome, Retry
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers import database, task
+from workers.breaker import LEAST_OUTCOMES, StageBreaker
 from workers.handlers import HANDLERS
 from workers.heartbeat import Heartbeat
 from workers.ledger import Claim, NewRun
@@ -39,6 +42,7 @@ class Worker:
     def __init__(self, parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
         self.parts = parts
         self.handled = 0
+        self._breaker = StageBreaker()
         self._monkeypatch = monkeypatch
 
     def leases_last(self, seconds: float) -> None:
@@ -59,20 +63,24 @@ class Worker:
         self._monkeypatch.setitem(HANDLERS, "CrawlDirected", counted)
         beating = heartbeat or Heartbeat(self.parts.ledger, self.parts.settings.delivery.lease_seconds)
         try:
-            task.handle_event(event.id, "crawl", "w1", self.parts, beating)
+            task.use_permit(event.id, task.StageWorker("crawl", "w1", self.parts, beating, breaker=self._breaker))
         finally:
             beating.close()
 
     def kinds(self, event: Event) -> list[str]:
         return [found.kind for _, found in self.parts.ledger.events_after(event.run_id)]
 
-    def refusal(self, event: Event) -> str:
-        return getattr(self.parts.ledger.claim(event.id, "prober", 10.0, 3), "reason", "claimed")
+    def standing(self, event: Event) -> str | None:
+        return self.parts.ledger.standing(event.id)
 
 
 @pytest.fixture
 def worker(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Worker:
     return Worker(parts, monkeypatch)
+
+
+def finds_a_question(_event: Event, _parts: Parts) -> Outcome:
+    return Done((Next(SearchDirected(query="why?", top_k=1)),))
 
 
 def finds_another_page(_event: Event, _parts: Parts) -> Outcome:
@@ -82,11 +90,47 @@ def finds_another_page(_event: Event, _parts: Parts) -> Outcome:
 def test_what_a_handler_emits_is_recorded_and_queued_once_however_often_it_is_delivered(worker: Worker) -> None:
     event = worker.begins()
     for _ in range(2):
-        worker.handles(event, finds_another_page)
+        worker.handles(event, finds_a_question)
     assert worker.handled == 1
-    assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
-    (_, (_, following)) = worker.parts.ledger.events_after(event.run_id)
-    assert worker.parts.transport.queued_event_ids("crawl") == {following.id}
+    assert worker.kinds(event) == ["CrawlDirected", "SearchDirected"]
+    assert worker.parts.transport.queued("search") == 1
+
+
+def test_a_permit_for_an_event_that_was_never_recorded_is_kept_as_a_dead_letter(worker: Worker) -> None:
+    stranger = Event.of(page(), run_id=new_run_id(), corpus="docs")
+    worker.handles(stranger, finds_another_page)
+    assert worker.handled == 0
+    [letter] = worker.parts.ledger.dead_letters.list()
+    assert (letter.reason, letter.stage) == ("unroutable", "crawl")
+    assert worker.parts.ledger.dead_letters.show(letter.id).payload.raw == stranger.id.encode()
+
+
+def test_a_stage_whose_work_keeps_failing_rests_and_goes_on_after_a_probe(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_a_bug(_event: Event, _parts: Parts) -> Outcome:
+        raise TypeError("deployed on a Friday")
+
+    monkeypatch.setattr(task, "PROBE_SECONDS", 0.05)
+    for _ in range(LEAST_OUTCOMES):
+        assert worker.parts.ledger.paused() == []
+        event = worker.begins()
+        worker.handles(event, has_a_bug)
+    [pause] = worker.parts.ledger.paused()
+    assert (pause.stage, pause.why) == ("crawl", "20 of the last 20 events failed")
+    assert worker.parts.ledger.dead_letters.list() == []
+    time.sleep(0.1)
+    worker.handles(worker.begins(), finds_a_question)
+    assert worker.parts.ledger.paused() == []
+
+
+def test_a_dead_site_does_not_make_the_stage_rest(worker: Worker) -> None:
+    def finds_the_site_dead(_event: Event, _parts: Parts) -> Outcome:
+        raise Unavailable("connection refused")
+
+    for _ in range(LEAST_OUTCOMES):
+        worker.handles(worker.begins(), finds_the_site_dead)
+    assert worker.parts.ledger.paused() == []
 
 
 def test_a_worker_that_dies_in_its_handler_leaves_a_claim_and_nothing_else(worker: Worker) -> None:
@@ -97,8 +141,8 @@ def test_a_worker_that_dies_in_its_handler_leaves_a_claim_and_nothing_else(worke
     with pytest.raises(SystemExit):
         worker.handles(event, dies)
     assert worker.kinds(event) == ["CrawlDirected"]
-    assert worker.refusal(event) == "claimed_elsewhere"
-    assert worker.parts.ledger.release("w1") == (event,)
+    assert worker.standing(event) == "claimed"
+    assert worker.parts.ledger.release("w1") == (("crawl", event.id),)
     worker.handles(event, finds_another_page)
     assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
 
@@ -109,11 +153,11 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
     worker.handles(event, finds_another_page)
     valkey.start()
     transport = worker.parts.transport
-    assert transport.queued_event_ids("crawl") == set()
+    assert transport.queued("crawl") == 0
     prompt = DeliverySettings(republish_after_seconds=0.01)
-    reconciler = Reconciler(worker.parts.ledger, transport.publish, transport.queued_event_ids, prompt)
+    reconciler = Reconciler(worker.parts.ledger, transport.publish_permits, transport.queued, prompt)
     assert [reconciler.tick().lost, reconciler.tick().lost] == [1, 0]
-    assert len(transport.queued_event_ids("crawl")) == 1
+    assert transport.queued("crawl") == 1
 
 
 def test_finished_work_waits_for_a_ledger_that_is_away(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,11 +192,11 @@ def test_a_handler_that_was_fenced_is_tried_again(worker: Worker) -> None:
 
     event = worker.begins()
     worker.handles(event, is_fenced)
-    assert worker.refusal(event) == "waiting"
+    assert worker.standing(event) == "waiting"
 
 
 def test_work_that_no_budget_is_left_for_is_parked_after_a_few_races(worker: Worker) -> None:
-    event = worker.begins(Ceilings(run_pages=1))
+    event = worker.begins(Ceilings(run=Ceiling(pages=1)))
     worker.handles(event, lambda _event, _parts: Done((Next(page(2), reserve=Spend(pages=2)),)))
     assert worker.handled == task.BUDGET_RACES
     assert [letter.reason for letter in worker.parts.ledger.dead_letters.list()] == ["policy"]
@@ -160,16 +204,16 @@ def test_work_that_no_budget_is_left_for_is_parked_after_a_few_races(worker: Wor
 
 def test_a_heartbeat_keeps_the_claim_of_a_slow_handler(worker: Worker) -> None:
     worker.leases_last(0.3)
-    heard: list[str] = []
+    expired: list[object] = []
 
     def is_slow(event: Event, parts: Parts) -> Outcome:
         threading.Event().wait(0.8)
-        heard.append(worker.refusal(event))
+        expired.extend(parts.ledger.expire_leases(3))
         return finds_another_page(event, parts)
 
     event = worker.begins()
     worker.handles(event, is_slow)
-    assert heard == ["claimed_elsewhere"]
+    assert expired == []
     assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
 
 
@@ -179,7 +223,8 @@ def test_a_handler_that_hangs_loses_its_claim_and_what_it_does_later_does_not_co
 
     def hangs(event: Event, parts: Parts) -> Outcome:
         threading.Event().wait(1.0)
-        taken.append(parts.ledger.claim(event.id, "w2", 10.0, 3))
+        parts.ledger.expire_leases(3)
+        taken.append(parts.ledger.claim_next("crawl", "w2", 10.0))
         return finds_another_page(event, parts)
 
     event = worker.begins()

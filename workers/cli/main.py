@@ -25,6 +25,7 @@ EXIT_CODES = """Exit codes:
 - **4** forbidden by a rule or for want of a right
 - **5** contradicts what is recorded or running
 - **6** a part does not answer, or not in time
+- **7** full: a queue or a rate has no room, come back later
 - **130** interrupted"""
 
 
@@ -44,11 +45,17 @@ COMMANDS = {
     "ingest": Entry("feeding:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
     "crawl": Entry("feeding:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
     "runs": Entry("following:runs", "Show one run, or list the latest.", _OPERATOR),
+    "cancel": Entry("cancelling:cancel", "Cancel a run: what is queued goes, what is under way stops.", _OPERATOR),
     "trace": Entry("following:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
+    "stages": Entry("stages:stages", "What waits in each stage; pause and resume.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
     "gate": Entry("decisions:gate", "The gate's decisions and profiles.", _OPERATOR),
     "keys": Entry("keys:keys", "API keys.", _OPERATOR),
+    "migrate": Entry(
+        "ledger:migrate", "Bring the ledger of an older Sluice to this one; a copy is taken first.", _OPERATOR
+    ),
+    "prune": Entry("ledger:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
     "init": Entry("init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS),
     "doctor": Entry("doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
     "up": Entry(

@@ -39,6 +39,7 @@ EXIT_CODES: dict[type[errors.SluiceError], int] = {
     errors.PolicyRefused: 4,
     errors.Conflict: 5,
     errors.Unavailable: 6,
+    errors.Overloaded: 7,
     errors.SluiceError: 1,
 }
 
@@ -104,7 +105,10 @@ def fail(error: errors.SluiceError, *, as_json: bool = False) -> NoReturn:
     """Print an error and leave with its exit code."""
     code = next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
     if as_json:
-        print_json({"error": error.code, "message": str(error), "field": getattr(error, "field", None)})
+        told = {"error": error.code, "message": str(error), "field": getattr(error, "field", None)}
+        if isinstance(error, errors.Overloaded):
+            told["retry_after_seconds"] = error.retry_after_seconds
+        print_json(told)
     else:
         error_console.print(f"[red]error[/] {marked(error)}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)

@@ -1,88 +1,120 @@
-"""Dead letters, for operators."""
+"""Dead letters, for operators. A key of some corpora sees the letters of those alone."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 
-from contracts.api import DeadLetterView, Replayed
-from contracts.errors import NotFound
-from contracts.event import decode
-from workers.dead_letters import ParkedLetter
+from contracts.dead_letters import (
+    DeadLetterSummary,
+    DeadLetterView,
+    LetterGroup,
+    LetterPage,
+    Purged,
+    PurgeRequest,
+    Replayed,
+)
+from contracts.errors import InvalidInput, NotFound
+from workers.dead_letters import DeadLetters
+from workers.http import replays
 from workers.http.access import Caller, Operator
 from workers.http.problems import problem_responses
-from workers.ledger import Ledger
+from workers.http.replays import Note, narrowed
+from workers.http.tracing import request_span
 from workers.parts import Parts
 
-router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
+router = APIRouter()
+letters = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])
 
-MOST = 1_000
-"""Letters that one answer lists, and among which those of an operator's corpora are looked for."""
-
-
-@router.get("", responses=problem_responses(503), summary="Parked events, the latest first")
-def some(
-    request: Request,
-    operator: Operator,
-    stage: str | None = None,
-    reason: str | None = None,
-    fingerprint: str | None = None,
-    run_id: str | None = None,
-    status: str | None = "parked",
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
-) -> list[DeadLetterView]:
-    """Dead letters that meet every filter given."""
-    letters = _ledger(request).dead_letters.list(
-        stage=stage,
-        reason=reason,
-        fingerprint=fingerprint,
-        run_id=run_id,
-        status=status,
-        limit=limit if operator.corpora is None else MOST,
-    )
-    shown = [letter for letter in letters if _may_see(operator, letter)]
-    return [DeadLetterView.model_validate(letter) for letter in shown[:limit]]
+Wanted = Annotated[LetterPage, Query()]
 
 
-@router.get("/{letter_id}", responses=problem_responses(404, 503), summary="One dead letter, whole")
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+@letters.get("", responses=problem_responses(503), summary="Letters one by one, the latest first")
+def some(request: Request, operator: Operator, wanted: Wanted) -> list[DeadLetterSummary]:
+    """Letters that meet every filter given; the next page is `before` the `position` of the last one."""
+    return list(_letters(request).list(narrowed(wanted, operator)))
+
+
+@letters.get("/groups", responses=problem_responses(503), summary="What fails: a line per fingerprint")
+def groups(request: Request, operator: Operator, wanted: Wanted) -> list[LetterGroup]:
+    """Letters that failed alike, counted, with an example; paged like the letters."""
+    return list(_letters(request).groups(narrowed(wanted, operator)))
+
+
+@letters.post("/purge", responses=problem_responses(409, 503), summary="Empty many letters")
+def purge_all(request: Request, operator: Operator, body: PurgeRequest) -> Purged:
+    """Payloads and stacks go, facts stay; recorded with who and when. Ask with `dry_run` first, confirm its count."""
+    wanted = narrowed(body.filter, operator)
+    if body.dry_run:
+        return Purged(matching=_letters(request).count_to_purge(wanted), purged=0)
+    if body.confirm is None:
+        raise InvalidInput("confirm", "missing", "send the count that the same request with dry_run gave")
+    return _letters(request).purge_all(wanted, operator.owner, expected=body.confirm, note=body.note)
+
+
+@letters.get("/{letter_id}", responses=problem_responses(404, 503), summary="One letter, whole")
 def one(request: Request, letter_id: str, operator: Operator) -> DeadLetterView:
-    """The envelope, the error with its stack, and the counts."""
-    return DeadLetterView.model_validate(_visible(request, letter_id, operator))
+    """The envelope, the error with its stack, the counts, past payloads, and what operators did."""
+    return _visible(request, letter_id, operator)
 
 
-@router.post(
-    "/{letter_id}/replay", status_code=202, responses=problem_responses(404, 409, 429, 503), summary="Try it again"
+@letters.put(
+    "/{letter_id}/payload",
+    responses=problem_responses(404, 409, 413, 503),
+    openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}},
+    summary="Put another payload in place",
 )
-def replay(
+def edit(
     request: Request,
     letter_id: str,
     operator: Operator,
-    force: bool = False,
-    note: Annotated[str, Query(max_length=1_000)] = "",
-) -> Replayed:
+    payload: Annotated[bytes, Depends(_body)],
+    note: Note = "",
+) -> DeadLetterView:
+    """The body is the whole event, kept as it is sent; the old payload is kept too. A replay brings a new event."""
+    _visible(request, letter_id, operator)
+    return _letters(request).edit(letter_id, payload, operator.owner, note)
+
+
+@letters.post(
+    "/{letter_id}/replay", status_code=202, responses=problem_responses(404, 409, 429, 503), summary="Try it again"
+)
+def replay(request: Request, letter_id: str, operator: Operator, force: bool = False, note: Note = "") -> Replayed:
     """Make the event ready again under its own id; recorded with who and when. Refused after three times."""
     _visible(request, letter_id, operator)
     parts: Parts = request.app.state.parts
-    event = parts.ledger.dead_letters.replay(letter_id, operator.owner, force=force, note=note)
-    parts.transport.publish([event])
+    with request_span(request, "POST /v1/dead-letters/replay"):
+        event = parts.ledger.dead_letters.replay(letter_id, operator.owner, force=force, note=note)
+        parts.transport.publish([event])
+        parts.transport.announce([event])
     return Replayed(dead_letter_id=letter_id, event_id=event.id, run_id=event.run_id)
 
 
-def _visible(request: Request, letter_id: str, operator: Caller) -> ParkedLetter:
-    letter = _ledger(request).dead_letters.show(letter_id)
-    if not _may_see(operator, letter):
+@letters.delete("/{letter_id}", responses=problem_responses(404, 409, 503), summary="Empty one letter")
+def purge(request: Request, letter_id: str, operator: Operator, note: Note = "") -> Purged:
+    """Its payload, stack and past payloads go, the facts stay; recorded with who and when."""
+    _visible(request, letter_id, operator)
+    _letters(request).purge(letter_id, operator.owner, note)
+    return Purged(matching=1, purged=1)
+
+
+router.include_router(letters)
+router.include_router(replays.router)
+
+
+def _visible(request: Request, letter_id: str, operator: Caller) -> DeadLetterView:
+    """The letter, if it is of a corpus of the operator's. One that is no event is of none."""
+    letter = _letters(request).show(letter_id)
+    if operator.corpora is not None and letter.corpus not in operator.corpora:
         raise NotFound(f"no dead letter {letter_id}")
     return letter
 
 
-def _may_see(operator: Caller, letter: ParkedLetter) -> bool:
-    """Whether the letter is of a corpus of the operator's. One that is no event is of none."""
-    if operator.corpora is None:
-        return True
-    return letter.event_id is not None and decode(letter.payload).corpus in operator.corpora
-
-
-def _ledger(request: Request) -> Ledger:
-    ledger: Ledger = request.app.state.ledger
-    return ledger
+def _letters(request: Request) -> DeadLetters:
+    parts: Parts = request.app.state.parts
+    return parts.ledger.dead_letters

@@ -36,7 +36,7 @@ def add(
 @router.delete(
     "/documents/{document_id:path}",
     status_code=202,
-    responses=problem_responses(404, 503),
+    responses=problem_responses(404, 429, 503),
     summary="Forget a document",
 )
 def remove(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import structlog
@@ -37,7 +38,7 @@ MEANINGS = {
     409: "The idempotency key belongs to another request, or the state does not allow it",
     413: "The request is larger than max_request_bytes",
     422: "A field is wrong: the problem names it",
-    429: "A ceiling is reached: come back after Retry-After",
+    429: "No room: a queue is full (come back after Retry-After), or a budget is used up",
     500: "A defect, or damaged data: the log has its trace",
     503: "A part that is needed does not answer",
     504: "It took longer than its limit",
@@ -81,7 +82,7 @@ async def _from_error(_request: Request, error: Exception) -> JSONResponse:
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     code = getattr(error, "code", "error")
     headers = (
-        {"Retry-After": str(max(1, round(error.retry_after_seconds)))} if isinstance(error, errors.Overloaded) else {}
+        {"Retry-After": str(max(1, ceil(error.retry_after_seconds)))} if isinstance(error, errors.Overloaded) else {}
     )
     match error:
         case errors.InvalidInput():

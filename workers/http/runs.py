@@ -95,10 +95,11 @@ def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
 
 @router.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503), summary="Cancel a run")
 def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
-    """Stop what is still open. What was indexed stays indexed."""
+    """Stop what is still open, also what a worker has in hand. What was indexed stays indexed."""
     _visible(request, run_id, caller)
+    service: Service = request.app.state.service
+    service.cancel(run_id)
     ledger: Ledger = request.app.state.ledger
-    ledger.cancel(run_id)
     return ledger.run(run_id)
 
 

@@ -1,0 +1,233 @@
+"""Dead letters as operators see them, and what operators may say about them; HTTP and command line use the same."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from contracts.base import CorpusName, Moment, Value
+from contracts.event import Queue
+from contracts.outcome import DeadLetterReason
+
+LetterStatus = Literal["parked", "replayed", "purged"]
+ReplayStatus = Literal["running", "paused", "done", "aborted"]
+SkipReason = Literal[
+    "not_parked", "not_an_event", "unreadable", "run_gone", "run_cancelled", "replayed_too_often", "budget_exhausted"
+]
+"""Why a letter is not replayed. `run_cancelled` and `replayed_too_often` can be forced."""
+
+MOST_AT_ONCE = 1_000
+"""Letters or groups that one answer lists."""
+MOST_PER_SECOND = 250.0
+"""The fastest bulk replay: what the reconciler can bring back besides its other work."""
+
+Note = Annotated[str, Field(max_length=1_000)]
+
+
+class LetterFilter(Value):
+    """Which dead letters: those that meet everything given. `since` and `until` are about when one was last seen."""
+
+    stage: Queue | None = None
+    reason: DeadLetterReason | None = None
+    kind: str | None = None
+    fingerprint: str | None = None
+    run_id: str | None = None
+    corpora: tuple[CorpusName, ...] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    status: LetterStatus | Literal["any"] = "parked"
+
+    def within(self, allowed: frozenset[str] | None) -> Self:
+        """The same, but of these corpora alone; None: all. A letter that is no event is of none."""
+        if allowed is None:
+            return self
+        chosen = allowed if self.corpora is None else allowed & set(self.corpora)
+        return self.model_copy(update={"corpora": tuple(sorted(chosen))})
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it narrows nothing down, so that it means every letter of its status."""
+        return all(getattr(self, name) is None for name in LetterFilter.model_fields if name != "status")
+
+
+class LetterPage(LetterFilter):
+    """A filter, and which part of what it finds: the `limit` latest behind the position `before`."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 100
+    before: str | None = None
+
+
+class DeadLetterSummary(Value):
+    """A dead letter in a list. `stage` is the queue that failed; `position` is where the list goes on behind it."""
+
+    id: str
+    position: str
+    event_id: str | None
+    cause_id: str | None
+    run_id: str | None
+    corpus: str | None
+    stage: str
+    kind: str | None
+    schema_version: int | None
+    code_version: str
+    idempotency_key: str | None
+    reason: DeadLetterReason
+    exception_type: str
+    message: str
+    fingerprint: str
+    attempts: int
+    deliveries: int
+    first_seen: Moment
+    last_seen: Moment
+    worker: str | None
+    traceparent: str | None
+    sha256: str
+    replay_count: int
+    status: LetterStatus
+    replayed_as: str | None
+    replay_id: str | None
+    operator: str | None
+    note: str | None
+
+
+class Payload(Value):
+    """Bytes as they came: as text where they are UTF-8, else in base64."""
+
+    encoding: Literal["utf-8", "base64"]
+    text: str
+
+    @classmethod
+    def of(cls, raw: bytes) -> Payload:
+        """The payload that holds these bytes."""
+        try:
+            return cls(encoding="utf-8", text=raw.decode())
+        except UnicodeDecodeError:
+            return cls(encoding="base64", text=base64.b64encode(raw).decode())
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes."""
+        return self.text.encode() if self.encoding == "utf-8" else base64.b64decode(self.text)
+
+
+class PastPayload(Value):
+    """A payload that an operator replaced at `at`."""
+
+    at: Moment
+    operator: str
+    sha256: str
+    payload: Payload
+
+
+class OperatorAction(Value):
+    """What an operator did to a dead letter or a bulk replay."""
+
+    at: Moment
+    operator: str
+    action: str
+    note: str
+
+
+class DeadLetterView(DeadLetterSummary):
+    """A dead letter, whole."""
+
+    stack: str
+    payload: Payload
+    payload_history: tuple[PastPayload, ...] = ()
+    actions: tuple[OperatorAction, ...] = ()
+
+
+class LetterGroup(Value):
+    """Letters with one fingerprint: one failure, many times. `example_id` and `message` are of the newest letter."""
+
+    fingerprint: str
+    position: str
+    count: int
+    stage: str
+    exception_type: str
+    reasons: tuple[DeadLetterReason, ...]
+    kinds: tuple[str, ...]
+    first_seen: Moment
+    last_seen: Moment
+    example_id: str
+    message: str
+
+
+class Replayed(Value):
+    """A dead letter was put back to work: as `event_id`, which is another than it was when its payload was edited."""
+
+    dead_letter_id: str
+    event_id: str
+    run_id: str
+
+
+class ReplayRequest(Value):
+    """`POST /v1/replays`: the letters to put back to work, so many `per_second`; or, with `dry_run`, which they are."""
+
+    filter: LetterFilter
+    per_second: Annotated[float, Field(gt=0, le=MOST_PER_SECOND)] = 10.0
+    force: bool = False
+    note: Note = ""
+    dry_run: bool = False
+
+
+class PlannedGroup(Value):
+    """What a bulk replay would do with the letters of one fingerprint."""
+
+    fingerprint: str
+    replayable: int
+    skips: dict[SkipReason, int]
+
+
+class ReplayPlan(Value):
+    """The answer to a dry run. Whether a budget still has room is only seen when a letter's turn comes."""
+
+    total: int
+    replayable: int
+    skips: dict[SkipReason, int]
+    groups: tuple[PlannedGroup, ...]
+
+
+class ReplayView(Value):
+    """A bulk replay and how far it is.
+
+    Of `total` letters, `replayed` were put back to work and `skips` were left out, by reason. Of those replayed, and
+    not taken over by a later replay since, `open` are under way, `succeeded` were handled, `parked_again` failed and
+    `cancelled` went with their run.
+    """
+
+    id: str
+    status: ReplayStatus
+    why: str | None
+    filter: LetterFilter
+    per_second: float
+    force: bool
+    operator: str
+    note: str
+    created_at: Moment
+    updated_at: Moment
+    total: int
+    replayed: int
+    skips: dict[SkipReason, int]
+    open: int
+    succeeded: int
+    parked_again: int
+    cancelled: int
+
+
+class PurgeRequest(Value):
+    """`POST /v1/dead-letters/purge`: `confirm` must be the count that the `dry_run` gave."""
+
+    filter: LetterFilter
+    note: Note = ""
+    dry_run: bool = False
+    confirm: Annotated[int, Field(ge=0)] | None = None
+
+
+class Purged(Value):
+    """How many letters the filter matched, and how many were emptied."""
+
+    matching: int
+    purged: int

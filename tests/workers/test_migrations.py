@@ -1,0 +1,434 @@
+"""A ledger of an older version becomes one of this version, keeps its rows, and is copied before it is touched."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, event, inspect, text
+
+from contracts.errors import Conflict, Unavailable
+from contracts.event import Event, encode
+from contracts.gate import GateRequested
+from contracts.outcome import Done
+from tests.workers.ledger_story import page
+from workers.database import Database
+from workers.ledger import Claim, Ledger
+from workers.migrating import Migration, look, migrate, upgrade
+from workers.reservations import NO_CEILING
+from workers.schema import SCHEMA_VERSION, install, metadata
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
+Make = Callable[[], Database]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    """Makes empty databases."""
+    made: list[Database] = []
+
+    def make() -> Database:
+        url = f"sqlite:///{tmp_path / secrets.token_hex(4) / 'ledger.sqlite'}"
+        if request.param == "postgresql":
+            url = _schema_in(request.getfixturevalue("postgresql_cluster"))
+        made.append(Database(url))
+        return made[-1]
+
+    yield make
+    for database in made:
+        _drop_copies(database)
+        database.close()
+
+
+@pytest.fixture
+def old(make: Make) -> Database:
+    """A ledger of version 1 with work in it."""
+    database = make()
+    with database.installing() as connection:
+        _run_golden(connection)
+        _fill(connection)
+    return database
+
+
+def test_the_first_step_makes_the_tables_of_version_1(make: Make) -> None:
+    golden, first = make(), make()
+    with golden.installing() as connection:
+        _run_golden(connection)
+    with first.installing() as connection:
+        upgrade(connection, 0, 1)
+    assert _shape(first) == _shape(golden)
+
+
+def test_after_the_last_step_the_tables_are_those_of_a_new_ledger(make: Make, old: Database) -> None:
+    new = make()
+    with new.installing() as connection:
+        install(connection)
+    migrate(old, NOW)
+    assert _shape(old) == _shape(new)
+
+
+def test_nothing_differs_from_what_the_schema_declares(old: Database) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    migrate(old, NOW)
+    with old.installing() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_new_ledger_and_one_of_this_version_are_left_alone(make: Make) -> None:
+    new = make()
+    assert not migrate(new, NOW).is_due
+    with new.installing() as connection:
+        install(connection)
+    before = _shape(new)
+    assert migrate(new, NOW) == Migration(SCHEMA_VERSION)
+    assert _shape(new) == before
+
+
+def test_looking_makes_no_database(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+    assert look(database) == Migration(None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_of_an_older_version_is_not_opened_and_the_command_that_helps_is_named(old: Database) -> None:
+    with pytest.raises(Conflict, match=r"version 1 .* needs 2: run `sluice migrate`"):
+        Ledger(_url(old))
+
+
+def test_a_ledger_of_a_newer_version_is_not_touched(old: Database) -> None:
+    _execute(old, "UPDATE schema_version SET version = 99")
+    before = _shape(old)
+    with pytest.raises(Conflict, match="version 99"):
+        migrate(old, NOW)
+    assert _shape(old) == before
+
+
+def test_work_goes_on_where_it_stood(old: Database) -> None:
+    migrate(old, NOW)
+    with Ledger(_url(old), clock=NOW.timestamp) as ledger:
+        taken = [_take(ledger) for _ in range(3)]
+        assert [claim.event.id for claim in taken] == ["evt_ask", "evt_a1", "evt_b1"]  # interactive first, then by lane
+        assert _take(ledger).event.id == "evt_a2"
+        ledger.settle(taken[0], Done())
+        assert ledger.run("run_a").spend.milliseconds == 12.346
+        assert ledger.budget_left("run_a").run.bytes is None
+        assert ledger.budget_left("run_a").run.pages == 10 - 3
+
+
+def test_a_dead_letter_learns_what_its_event_and_its_run_know(old: Database) -> None:
+    migrate(old, NOW)
+    told = _rows(old, "SELECT corpus, cause_id, schema_version, idempotency_key, code_version FROM dead_letters")
+    assert told == [("docs", "evt_cause", 1, "key-1", "")]
+
+
+def test_what_a_run_reserved_stays_reserved_and_counts_in_all_units(old: Database) -> None:
+    migrate(old, NOW)
+    rows = _rows(old, "SELECT reserved_pages, reserved_bytes, run_tokens FROM runs WHERE run_id = 'run_a'")
+    assert rows == [(1, 0, NO_CEILING)]
+    assert _rows(old, "SELECT reserved_pages, spent_microseconds FROM days") == [(1, 0)]
+
+
+def test_the_next_event_of_a_lane_stands_behind_those_that_were_there(old: Database) -> None:
+    migrate(old, NOW)
+    lines = _rows(old, "SELECT lane, last_turn FROM lanes WHERE queue = 'crawl' ORDER BY lane")
+    assert lines == [("corpus:docs", 2), ("key:somebody", 0)]
+
+
+def test_the_copy_is_the_ledger_as_it_was(old: Database) -> None:
+    before = _contents(old)
+    done = migrate(old, NOW)
+    assert done == replace(Migration(1), copy=done.copy)
+    assert done.copy is not None
+    if old.url.get_backend_name() == "sqlite":
+        assert done.copy.endswith("ledger.sqlite.before-2-20310506T120000Z")
+        copy = Database(f"sqlite:///{done.copy}")
+        assert _contents(copy) == before
+        copy.close()
+    else:
+        assert done.copy == "sluice_before_2_20310506t120000z"
+        assert _contents(old, done.copy) == before
+
+
+def test_without_room_for_a_copy_nothing_is_changed(tmp_path: Path) -> None:
+    database = old_ledger_in(tmp_path)
+    with pytest.raises(Unavailable, match=r"needs .* MB: make room"):
+        migrate(database, NOW, free_bytes=lambda _: 10_000)
+    assert look(database).is_due
+    assert not list(tmp_path.glob("*before*"))
+
+
+def test_a_copy_that_cannot_be_finished_is_removed_and_nothing_is_changed(tmp_path: Path) -> None:
+    database = old_ledger_in(tmp_path)
+    (tmp_path / "ledger.sqlite.before-2-20310506T120000Z").mkdir()  # it cannot take its name
+    with pytest.raises(OSError, match="directory"):
+        migrate(database, NOW)
+    assert look(database).is_due
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_nobody_writes_between_the_copy_and_the_change(tmp_path: Path) -> None:
+    database, written = old_ledger_in(tmp_path), threading.Event()
+
+    def write(*_: object) -> int:
+        with sqlite3.connect(tmp_path / "ledger.sqlite", timeout=0.2) as other, pytest.raises(sqlite3.OperationalError):
+            other.execute("UPDATE runs SET corpus = 'other'")
+        written.set()
+        return 2**40
+
+    migrate(database, NOW, free_bytes=write)
+    assert written.is_set()
+
+
+@pytest.mark.timeout(300)
+def test_killed_at_any_statement_it_leaves_the_old_schema_or_the_new_and_can_be_run_again(make: Make) -> None:
+    new = make()
+    with new.installing() as connection:
+        install(connection)
+    shapes, ended, statement = {2: _shape(new)}, False, 0
+    while not ended:
+        database = make()
+        with database.installing() as connection:
+            _run_golden(connection)
+            _fill(connection)
+        shapes[1], kept = _shape(database), _rows(database, "SELECT id, payload FROM events ORDER BY id")
+        url = _url(database)
+        database.close()
+        ended = _migrates_until(url, statement)
+        found = look(database).found
+        assert found in (1, 2)
+        assert ended == (found == 2)
+        assert _shape(database) == shapes[found]
+        migrate(database, NOW)
+        assert _shape(database) == shapes[2]
+        assert _rows(database, "SELECT id, payload FROM events ORDER BY id") == kept
+        _drop_copies(database)
+        statement += 3
+    assert statement > 60
+
+
+def test_of_two_that_migrate_at_once_one_does(old: Database) -> None:
+    done: list[Migration] = []
+    url = _url(old)
+    threads = [threading.Thread(target=lambda: done.append(migrate(Database(url), NOW))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one.found for one in done if one.found) == [1, 2, 2]
+
+
+def test_a_new_ledger_is_opened_without_alembic(tmp_path: Path) -> None:
+    program = (
+        "import sys; from workers.ledger import Ledger; from workers import migrating, up;"
+        f"Ledger('sqlite:///{tmp_path / 'ledger.sqlite'}').close(); sys.exit('alembic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=GOLDEN.parents[1], timeout=60).returncode == 0
+
+
+# -- the words above
+
+
+def _fill(connection: Connection) -> None:
+    """Two lanes of crawl events and a question, all ready; a reservation, and a dead letter with its run."""
+    connection.execute(text("INSERT INTO schema_version (version) VALUES (1)"))
+    for run, kind, owner in (("run_a", "crawl", "local"), ("run_b", "crawl", "somebody"), ("run_q", "gate", "local")):
+        _insert(connection, "runs", **_run(run, kind, owner))
+    for name, run, status in (
+        ("evt_a1", "run_a", "ready"),
+        ("evt_a2", "run_a", "ready"),
+        ("evt_a3", "run_a", "waiting"),
+        ("evt_b1", "run_b", "ready"),
+        ("evt_dead", "run_a", "dead"),
+        ("evt_old", "run_b", "settled"),
+    ):
+        _insert(connection, "events", **_event(Event.of(page(), run_id=run, corpus="docs"), name, status))
+    _insert(
+        connection,
+        "events",
+        **_event(Event.of(GateRequested(query="?"), run_id="run_q", corpus="docs"), "evt_ask", "ready"),
+    )
+    _insert(connection, "days", day="2031-05-06", reserved_nanousd=0, reserved_pages=1, spent_nanousd=0, spent_pages=3)
+    _insert(connection, "dead_letters", **_letter())
+
+
+def _run(run_id: str, kind: str, owner: str) -> dict[str, Any]:
+    noughts = ("reserved_nanousd", "spent_nanousd", "spent_bytes", "spent_tokens", "settled_events", "dead_letters")
+    return {
+        "run_id": run_id,
+        "kind": kind,
+        "corpus": "docs",
+        "owner": owner,
+        "status": "open",
+        "request_sha256": "0" * 64,
+        "created_at": NOW.timestamp(),
+        "run_nanousd": NO_CEILING,
+        "run_pages": 10,
+        "day_nanousd": NO_CEILING,
+        "day_pages": 1_000,
+        "reserved_pages": 1,
+        "spent_pages": 2,
+        "spent_milliseconds": 12.3456,
+        **dict.fromkeys(noughts, 0),
+    }
+
+
+def _event(made: Event, name: str, status: str) -> dict[str, Any]:
+    due_at = {"ready": NOW.timestamp() - 1, "waiting": NOW.timestamp() + 60}
+    return {
+        "id": name,
+        "run_id": made.run_id,
+        "kind": made.kind,
+        "queue": made.queue,
+        "status": status,
+        "due_at": due_at.get(status),
+        "dedupe_key": "key-1" if status == "dead" else None,
+        "reserve_pages": 1,
+        "reserved_on": "2031-05-06" if name == "evt_a1" else None,
+        "created_at": NOW.timestamp(),
+        "payload": encode(made.model_copy(update={"id": name, "cause_id": "evt_cause"})).decode(),
+        **dict.fromkeys(("epoch", "attempts", "deliveries", "deaths", "reserve_nanousd"), 0),
+    }
+
+
+def _letter() -> dict[str, Any]:
+    texts = ("stage", "exception_type", "message", "stack", "fingerprint", "sha256")
+    return {
+        "id": "dead_1",
+        "event_id": "evt_dead",
+        "run_id": "run_a",
+        "reason": "policy",
+        "status": "parked",
+        "payload": b"{}",
+        **dict.fromkeys(texts, "x"),
+        **dict.fromkeys(("attempts", "deliveries", "replay_count"), 1),
+        **dict.fromkeys(("first_seen", "last_seen"), NOW.timestamp()),
+    }
+
+
+def _take(ledger: Ledger) -> Claim:
+    stages = ("gate", "query", "crawl")
+    claims = (ledger.claim_next(stage, "w", 60.0) for stage in stages)  # type: ignore[arg-type]
+    return next(claim for claim in claims if isinstance(claim, Claim))
+
+
+def _migrates_until(url: str, statement: int) -> bool:
+    """Migrate in a process that is killed before that statement; whether it came to its end before."""
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        database, left = Database(url), [statement]
+
+        def count(*_: object) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        event.listen(database.engine, "before_cursor_execute", count)
+        migrate(database, NOW)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def old_ledger_in(folder: Path) -> Database:
+    """A ledger of version 1 with work in it, in a file."""
+    database = Database(f"sqlite:///{folder / 'ledger.sqlite'}")
+    with database.installing() as connection:
+        _run_golden(connection)
+        _fill(connection)
+    return database
+
+
+def _drop_copies(database: Database) -> None:
+    if database.url.get_backend_name() == "postgresql":
+        schemas = _rows(database, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'sluice_before%'")
+        for (schema,) in schemas:
+            _execute(database, f"DROP SCHEMA {schema} CASCADE")
+
+
+def _schema_in(cluster: str) -> str:
+    schema = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    return cluster.replace("postgresql://", "postgresql+psycopg://") + f"?options=-csearch_path%3D{schema}"
+
+
+def _url(database: Database) -> str:
+    return database.url.render_as_string(hide_password=False)
+
+
+def _run_golden(connection: Connection) -> None:
+    for statement in (GOLDEN / f"ledger-v1.{connection.dialect.name}.sql").read_text().split(";\n"):
+        if statement:
+            connection.execute(text(statement))
+
+
+def _insert(connection: Connection, table: str, **row: Any) -> None:
+    names = ", ".join(row)
+    connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({', '.join(f':{name}' for name in row)})"), row)
+
+
+def _execute(database: Database, statement: str) -> None:
+    with database.installing() as connection:
+        connection.execute(text(statement))
+
+
+def _rows(database: Database, query: str) -> list[tuple[Any, ...]]:
+    with database.installing() as connection:
+        return [tuple(row) for row in connection.execute(text(query))]
+
+
+def _contents(database: Database, schema: str | None = None) -> dict[str, list[str]]:
+    """Every row of every table, as text."""
+    with database.installing() as connection:
+        tables = inspect(connection).get_table_names(schema=schema)
+        prefix = f"{schema}." if schema else ""
+        return {
+            table: sorted(str(dict(row._mapping)) for row in connection.execute(text(f"SELECT * FROM {prefix}{table}")))
+            for table in tables
+        }
+
+
+def _shape(database: Database) -> dict[str, Any]:
+    """Tables, columns, keys, and indices with their conditions. On SQLite the order of columns too: it costs time there."""
+    with database.installing() as connection:
+        found = inspect(connection)
+        tables = {table: _table_shape(found, table) for table in found.get_table_names()}
+        order: dict[str, list[str]] = {}
+        if connection.dialect.name == "sqlite":
+            order = {table: list(shape["columns"]) for table, shape in tables.items()}
+            indices = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        else:
+            indices = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"
+        rows = connection.execute(text(indices)).all()
+        return {"tables": tables, "order": order, "indices": {name: _plain(sql) for name, sql in rows}}
+
+
+def _table_shape(found: Any, table: str) -> dict[str, Any]:
+    columns = found.get_columns(table)
+    return {
+        "columns": {
+            column["name"]: (str(column["type"]), column["nullable"], _plain(column["default"])) for column in columns
+        },
+        "primary_key": found.get_pk_constraint(table)["constrained_columns"],
+        "unique": sorted(constraint["column_names"] for constraint in found.get_unique_constraints(table)),
+    }
+
+
+def _plain(definition: str | None) -> str | None:
+    """An index or a default without the name of its schema."""
+    return definition and re.sub(r"\bt_[0-9a-f]{12}\.", "", definition)

@@ -1,0 +1,39 @@
+"""Who did what and when: what operators did to dead letters and bulk replays, in the transaction that did it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, insert, select
+
+from contracts.dead_letters import OperatorAction
+from workers.schema import operator_actions
+from workers.transaction import Transaction
+
+SLUICE = "sluice"
+"""The operator of what Sluice did by itself."""
+
+_RECORD = insert(operator_actions).returning(operator_actions.c.seq)
+_OF = (
+    select(operator_actions)
+    .where(operator_actions.c.subject == bindparam("of_subject"))
+    .order_by(operator_actions.c.seq)
+)
+
+
+def record(
+    connection: Transaction, now: float, operator: str, action: str, subjects: Sequence[str], note: str = ""
+) -> None:
+    """Record one action on each of `subjects`."""
+    facts = {"at": now, "operator": operator, "action": action, "note": note}
+    if subjects:
+        connection.insert_each(_RECORD, [facts | {"subject": subject} for subject in subjects])
+
+
+def actions_on(connection: Transaction, subject: str) -> tuple[OperatorAction, ...]:
+    """What was done to `subject`, in order."""
+    return tuple(
+        OperatorAction(at=datetime.fromtimestamp(row.at, UTC), operator=row.operator, action=row.action, note=row.note)
+        for row in connection.execute(_OF, {"of_subject": subject})
+    )

@@ -1,0 +1,119 @@
+"""Whether there is room for one more request: what would only wait in a queue that is full is not accepted.
+
+A request is refused before anything of it is recorded or stored, and whoever sent it is told when to come back.
+Looked at is every stage that its work passes through: a stage that is quick would else take in what the slow one
+behind it cannot. A request that is larger than a limit by itself is taken when nothing waits; else it never would be.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from contracts.errors import Overloaded
+from contracts.event import Queue
+from workers.ledger import Ledger
+from workers.overdue import Backlog
+from workers.runs import NewRun
+from workers.settings import DeliverySettings
+from workers.turns import lane_of, priority_of
+
+PATHS: Mapping[Queue, Sequence[Queue]] = {
+    "query": ("query", "gate"),
+    "crawl": ("crawl", "chunk", "embed", "index"),
+    "chunk": ("chunk", "embed", "index"),
+    "index": ("index",),
+}
+"""The stages that work passes through which enters at one of them."""
+LOOK_SECONDS = 0.5
+"""How long a count of what waits is good for: at tens of thousands it takes some milliseconds."""
+SOONEST_SECONDS, LATEST_SECONDS = 1.0, 60.0
+"""When to come back, at least and at most."""
+
+
+class Admission:
+    """The gatekeeper of one process. Safe across threads.
+
+    It counts what waits now and then, and what it has let in since.
+    """
+
+    def __init__(self, ledger: Ledger, limits: DeliverySettings, clock: Callable[[], float] = time.time) -> None:
+        self._ledger = ledger
+        self._limits = limits
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._looked_at = float("-inf")
+        self._backlogs: Mapping[Queue, Backlog] = {}
+        self._lanes: dict[tuple[Queue, int, str], int] = {}
+        self._admitted: Counter[Queue | tuple[Queue, int, str]] = Counter()
+
+    def admit(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
+        """Let the run's first events in: how many, by the stage that they enter.
+
+        Raises:
+            Overloaded: a stage is full, for everybody or for the run's lane; says when to come back.
+        """
+        with self._guard:
+            self._require_room(run, entering)
+            for entry, events in entering.items():
+                self._admitted[entry] += events
+                self._admitted[entry, priority_of(run), lane_of(run)] += events
+
+    def require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
+        """Only ask whether there is room, before work is put into what is to be let in.
+
+        Raises:
+            Overloaded: as `admit`.
+        """
+        with self._guard:
+            self._require_room(run, entering)
+
+    def _require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
+        self._look()
+        for entry, events in entering.items():
+            for stage in PATHS[entry]:
+                self._require_room_in(stage, run, events)
+
+    def _look(self) -> None:
+        if self._clock() - self._looked_at > LOOK_SECONDS:
+            self._backlogs = self._ledger.backlogs()
+            self._looked_at = self._clock()
+            self._lanes.clear()
+            self._admitted.clear()
+
+    def _require_room_in(self, stage: Queue, run: NewRun, events: int) -> None:
+        backlog = self._backlogs.get(stage, _NOTHING)
+        ready = backlog.ready + self._admitted[stage]
+        self._refuse_beyond("max_ready_events", stage, ready, events, backlog)
+        lane = (stage, priority_of(run), lane_of(run))
+        if lane not in self._lanes:
+            self._lanes[lane] = min(backlog.ready, self._ledger.lane_backlog(*lane))
+        self._refuse_beyond(
+            "max_ready_events_per_lane", stage, self._lanes[lane] + self._admitted[lane], events, backlog
+        )
+
+    def _refuse_beyond(self, setting: str, stage: Queue, waiting: int, events: int, backlog: Backlog) -> None:
+        most: int = getattr(self._limits, setting)
+        if not waiting or waiting + events <= most:
+            return
+        seconds = _seconds_until_room(waiting + events - most, backlog, self._clock())
+        raise Overloaded(
+            f"{waiting} events wait in stage {stage} and delivery.{setting} is {most}: come back in {seconds:.0f} s",
+            seconds,
+        )
+
+
+_NOTHING = Backlog(ready=0, oldest=0.0)
+
+
+def _seconds_until_room(excess: int, backlog: Backlog, now: float) -> float:
+    """How long the stage needs for `excess` events.
+
+    By Little's law (1961) its rate is what waits divided by how long it waits, for which the oldest stands.
+    """
+    if not backlog.ready:
+        return SOONEST_SECONDS
+    seconds_each = max(0.0, now - backlog.oldest) / backlog.ready
+    return min(LATEST_SECONDS, max(SOONEST_SECONDS, excess * seconds_each))

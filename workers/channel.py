@@ -1,0 +1,305 @@
+"""How permits come out of the broker: nothing that lies in a queue can stop a worker, and nothing taken can be lost.
+
+The life of a raw item:
+
+1. *Take.* `BLMOVE` moves it from the queue to the worker's own list of taken items, in one step of the broker. A worker
+   that is killed at any moment leaves it there; once that worker gives no more signs of life, another one of the
+   stage puts it back (`Transport.put_back_orphans`).
+2. *Admit.* Only a permit of this stage gets further, and of it only the event id: Celery is given a message of our own
+   making, so no header of a stranger's reaches it.
+3. *Refuse.* What is no permit moves on to the stage's list of malformed items, again in one step, and from there into
+   the ledger, as a dead letter (`Transport.park_malformed`).
+4. *Acknowledge.* The item is removed from the taken ones.
+
+Stock kombu pops an item, and a worker that dies before it has written it down again loses it; what it cannot decode
+ends the worker. It writes every message to a hash and a sorted set and removes it from both again, two transactions
+that cost more than all the rest, and gives back what a dead worker held after `visibility_timeout`, an hour later.
+
+This depends on kombu's inner workings, so it is used with the versions in `workers.app.VERIFIED_KOMBU` and no others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from queue import Empty
+from typing import Any, TypeVar, cast
+
+import redis
+import structlog
+from kombu.transport import redis as stock
+from kombu.transport import virtual
+
+from contracts.errors import InvalidInput
+from contracts.event import QUEUES
+from workers.app import HANDLE_TASK
+from workers.keys import EXCHANGE, kinds_of_keys, malformed_key, misplaced_key, queue_key, taken_key
+from workers.permit import permit_in
+
+log = structlog.get_logger(__name__)
+
+REFUSED_PAUSE_SECONDS = 1.0
+"""How long a worker rests whose command the broker refused, before the next one."""
+
+Result = TypeVar("Result")
+
+_MOVE = """
+if redis.call('LREM', KEYS[1], 1, ARGV[1]) == 1 then
+    local outcome = redis.pcall(ARGV[2], KEYS[2], ARGV[1])
+    if type(outcome) == 'table' and outcome.err then
+        redis.call('LPUSH', KEYS[1], ARGV[1])
+        return outcome
+    end
+end
+"""
+"""Moves an item to an end of another list, if the first one still has it, and the second one is a list."""
+
+_TAKE_FROM_A_FULL_BROKER = """
+redis.call('LREM', KEYS[2], 1, '')
+return redis.call('LMOVE', KEYS[1], KEYS[2], 'RIGHT', 'LEFT')
+"""
+"""A broker at its `maxmemory` refuses to move an item, except to a script that begins by removing something."""
+
+_SET_MISPLACED_ASIDE = """
+local misplaced = {}
+for number, key in ipairs(KEYS) do
+    local kind = redis.call('TYPE', key)['ok']
+    if kind ~= 'none' and kind ~= ARGV[number] then
+        redis.call('RENAME', key, ARGV[#KEYS + number])
+        table.insert(misplaced, key)
+    end
+end
+return misplaced
+"""
+
+
+def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
+    """Rename every key of the instance, and of these further lists, that holds another kind of thing; how many.
+
+    Such a key makes every command on it fail for as long as it is there. What it holds is somebody's, so it is kept;
+    the permits that should have been in it are sent again by the reconciler.
+    """
+    kinds = kinds_of_keys(instance) | dict.fromkeys(lists, "list")
+    aside = {key: misplaced_key(key) for key in kinds}
+    misplaced = client.eval(_SET_MISPLACED_ASIDE, len(kinds), *kinds, *kinds.values(), *aside.values())
+    for key in map(bytes.decode, cast(list[bytes], misplaced)):
+        log.error("misplaced_key", key=key, wanted=kinds[key], kept_as=aside[key])
+    return len(cast(list[bytes], misplaced))
+
+
+class TakenItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
+    """What a channel has taken and not acknowledged. The broker's record of the same is the list of taken items."""
+
+    def ack(self, delivery_tag: str) -> None:
+        """Acknowledge, even if the broker is away: the item is put back then, and its permit finds nothing to do."""
+        try:
+            self.channel.forget(self._delivered.get(delivery_tag))
+        finally:
+            super().ack(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Put the item back, or acknowledge it."""
+        if requeue:
+            super().reject(delivery_tag, requeue=True)
+        else:
+            self.ack(delivery_tag)
+
+
+class PermitMessage(virtual.Message):  # type: ignore[misc]
+    """A message whose body need not be decoded: that was done to see whether it is a permit."""
+
+    def __init__(self, payload: dict[str, Any], **facts: Any) -> None:
+        super().__init__(payload, **facts)
+        self._decoded_cache = self.body
+
+
+class Channel(stock.Channel):  # type: ignore[misc]
+    """A channel that takes items as this module says. It consumes from one queue at most."""
+
+    QoS = TakenItems
+    Message = PermitMessage
+    from_transport_options = (*stock.Channel.from_transport_options, "instance", "worker")
+
+    instance = ""
+    worker = ""
+    """Under whose name items are taken. A channel that only publishes needs none."""
+
+    _stage = ""
+    _tidy = False
+    _client_of_kombu: redis.Redis | None = None
+    _client_of_ours: redis.Redis | None = None
+
+    def forget(self, message: Any) -> None:
+        """Remove a message's item from the taken ones. A closed channel has put it back already.
+
+        Raises:
+            redis.ConnectionError: the broker is away.
+        """
+        if message is not None and not self.closed:
+            self._mending(lambda: self._commands.lrem(self._taken, 1, message._raw["item"]), None)
+
+    def basic_consume(self, queue: str, *arguments: Any, **named: Any) -> Any:
+        """Begin to take items of this queue.
+
+        Raises:
+            InvalidInput: the channel has no worker's name, or takes from a queue already.
+        """
+        if not self.worker:
+            raise InvalidInput("worker", "a channel that consumes needs a name", "make_app(settings, worker=...)")
+        if self._active_queues:
+            raise InvalidInput("queue", f"this channel already takes from {self._active_queues[0]}", "open another")
+        return super().basic_consume(queue, *arguments, **named)
+
+    # -- kombu asks the broker for an item; when its socket has something to read, it reads the answer --
+
+    def _brpop_start(self, timeout: float | None = None) -> None:
+        self._stage = self._active_queues[0]
+        if self._mending(self._tidy_up, False):
+            self._in_poll = self.client.connection
+            self._brpop_sent_at = time.monotonic()
+            wait = self.brpop_timeout if timeout is None else timeout
+            self._in_poll.send_command("BLMOVE", self._queue, self._taken, "RIGHT", "LEFT", wait)
+
+    def _brpop_read(self, **_: Any) -> bool:
+        try:
+            item = self._mending(self._answer, None)
+            self.connection._deliver(self._admitted(item), self._stage)
+            return True
+        finally:
+            self._in_poll = None
+            self._flush_brpop_reauth()
+
+    def _get(self, queue: str) -> dict[str, Any]:
+        raise NotImplementedError(f"permits of {queue} are consumed, not fetched")
+
+    def _answer(self) -> bytes | None:
+        try:
+            return cast("bytes | None", self.client.parse_response(self.client.connection, "BLMOVE"))
+        except self.connection_errors:
+            self.client.connection.disconnect()
+            raise
+        except redis.OutOfMemoryError:
+            return self._take_from_a_full_broker()
+
+    def _take_from_a_full_broker(self) -> bytes | None:
+        item = self._commands.eval(_TAKE_FROM_A_FULL_BROKER, 2, self._queue, self._taken)
+        if item is None:
+            time.sleep(REFUSED_PAUSE_SECONDS)  # a broker that is not full would have waited for an item
+        return cast("bytes | None", item)
+
+    def _tidy_up(self) -> bool:
+        """Put back what a lost connection, or a dead worker of the same name, left among the taken items."""
+        if not self._tidy:
+            in_hand = {message._raw["item"] for message in self.qos._delivered.values()}
+            for item in cast(list[bytes], self._commands.lrange(self._taken, 0, -1)):
+                if item not in in_hand:
+                    self._move(item, self._queue, "RPUSH")
+            self._tidy = True
+        return True
+
+    def _admitted(self, item: bytes | None) -> dict[str, Any]:
+        if item is None:
+            raise Empty
+        try:
+            event_id = permit_in(item, self._stage)
+        except InvalidInput as refusal:
+            log.warning("item_refused", stage=self._stage, item_bytes=len(item), error=str(refusal))
+            self._tidy = self._mending(lambda: self._move(item, self._malformed, "LPUSH"), False)
+            raise Empty from None
+        return _message(item, event_id, self._stage, f"{event_id}.{next(self._delivery_tags)}")
+
+    def _restore(self, message: Any, leftmost: bool = False) -> None:
+        """Put a message's item back, to be taken next. If the broker is away, whoever tidies up does it."""
+        try:
+            self._move(message._raw["item"], self._queue, "RPUSH")
+        except redis.RedisError as error:
+            log.warning("put_back_failed", worker=self.worker, error=repr(error))
+
+    def _on_connection_disconnect(self, connection: Any) -> None:
+        self._tidy = False
+        super()._on_connection_disconnect(connection)
+
+    def _move(self, item: bytes, target: str, push: str) -> bool:
+        self._commands.eval(_MOVE, 2, self._taken, target, item, push)
+        return True
+
+    # -- what stock kombu asks the broker for, or builds anew, for every message --
+
+    def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
+        """The queue of a routing key. The bindings are code, so a broker that has lost them loses no message."""
+        if exchange != EXCHANGE:
+            return cast(list[str], super()._lookup(exchange, routing_key, default))
+        stage = routing_key.partition(".")[0]
+        return [stage] if stage in QUEUES else []
+
+    def _create_client(self, asynchronous: bool = False) -> redis.Redis:
+        if asynchronous:
+            return cast(redis.Redis, super()._create_client(asynchronous=True))
+        if self._client_of_kombu is None or self._client_of_kombu.connection_pool is not self.pool:
+            self._client_of_kombu = cast(redis.Redis, super()._create_client())
+        return self._client_of_kombu
+
+    @property
+    def _commands(self) -> redis.Redis:
+        """A client that prefixes nothing: keys come whole from `workers.keys`."""
+        if self._client_of_ours is None or self._client_of_ours.connection_pool is not self.pool:
+            self._client_of_ours = redis.Redis(connection_pool=self.pool)
+        return self._client_of_ours
+
+    # -- a command that the broker refuses costs time and no worker --
+
+    def _size(self, queue: str) -> int:
+        return self._mending(lambda: cast(int, super(Channel, self)._size(queue)), 0)
+
+    def _queue_bind(self, *binding: str) -> None:
+        self._mending(lambda: super(Channel, self)._queue_bind(*binding), None)
+
+    def _mending(self, command: Callable[[], Result], otherwise: Result) -> Result:
+        try:
+            return command()
+        except redis.ReadOnlyError as error:
+            raise redis.ConnectionError("the broker has become a replica") from error
+        except redis.ResponseError as error:
+            log.error("broker_refused", worker=self.worker, error=str(error))
+            if not (str(error).startswith("WRONGTYPE") and self._set_misplaced_aside()):
+                time.sleep(REFUSED_PAUSE_SECONDS)
+            return otherwise
+
+    def _set_misplaced_aside(self) -> bool:
+        try:
+            lists = [self._taken] if self.worker else []
+            return set_misplaced_aside(self._commands, self.instance, *lists) > 0
+        except redis.ResponseError as error:
+            log.error("broker_refused", worker=self.worker, error=str(error))
+            return False
+
+    @property
+    def _queue(self) -> str:
+        return queue_key(self.instance, self._stage)
+
+    @property
+    def _taken(self) -> str:
+        return taken_key(self.instance, self._stage, self.worker)
+
+    @property
+    def _malformed(self) -> str:
+        return malformed_key(self.instance, self._stage)
+
+
+class Transport(stock.Transport):  # type: ignore[misc]
+    """Kombu's transport with our channel."""
+
+    Channel = Channel
+
+
+def _message(item: bytes, event_id: str, stage: str, tag: str) -> dict[str, Any]:
+    """What Celery (message protocol 2) needs to run the handling task for one permit, and the item to acknowledge."""
+    return {
+        "item": item,
+        "headers": {"lang": "py", "task": HANDLE_TASK, "id": tag, "ignore_result": True},
+        "properties": {
+            "delivery_tag": tag,
+            "delivery_info": {"exchange": EXCHANGE, "routing_key": f"{stage}.permit"},
+        },
+        "body": ([event_id], {}, {}),
+    }

@@ -1,0 +1,20 @@
+"""`sluice cancel`: ending a run before its time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workers.cli.answers import print_run
+from workers.cli.output import AsJson, error_console
+from workers.cli.session import session
+from workers.service import Service
+
+
+def cancel(run_id: Annotated[str, typer.Argument(help="The run to cancel.")], as_json: AsJson = False) -> None:
+    """Cancel a run: what is queued goes, what is under way stops."""
+    with session(as_json=as_json) as parts:
+        if not Service(parts).cancel(run_id) and not as_json:
+            error_console.print("[dim]it had ended already[/]")
+        print_run(parts.ledger.run(run_id), as_json=as_json)

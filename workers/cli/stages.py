@@ -1,0 +1,66 @@
+"""`sluice stages`: what waits in each stage, which rest and why, and pausing and resuming by hand."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from contracts.api import StageView
+from contracts.event import QUEUES, Queue
+from workers.cli.output import AsJson, print_json, print_table
+from workers.cli.session import session
+
+stages = typer.Typer(help="Stages: what waits in each, and which rest.", no_args_is_help=True)
+
+StageName = Annotated[Queue, typer.Argument(help=f"One of {', '.join(QUEUES)}.")]
+
+
+@stages.command("list")
+def list_stages(as_json: AsJson = False) -> None:
+    """Every stage: what is ready, claimed and waiting, and whether it rests."""
+    with session(as_json=as_json) as parts:
+        _print(parts.ledger.stages(), as_json=as_json)
+
+
+@stages.command("pause")
+def pause(
+    stage: StageName,
+    why: Annotated[str, typer.Option(help="Why, for whoever looks later.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let nobody take work of a stage; its events stay ready until it is resumed."""
+    with session(as_json=as_json) as parts:
+        parts.ledger.pause(stage, why, operator=getpass.getuser())
+        _print(parts.ledger.stages(), as_json=as_json)
+
+
+@stages.command("resume")
+def resume(stage: StageName, as_json: AsJson = False) -> None:
+    """Go on with a stage, whoever paused it."""
+    with session(as_json=as_json) as parts:
+        parts.ledger.resume(stage, operator=getpass.getuser())
+        _print(parts.ledger.stages(), as_json=as_json)
+
+
+def _print(found: Sequence[StageView], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    columns = ("stage", "ready", "claimed", "waiting", "oldest (s)", "rests because", "paused by", "probe at")
+    rows = [
+        (
+            stage.stage,
+            stage.ready,
+            stage.claimed,
+            stage.waiting,
+            round(stage.oldest_ready_seconds, 1),
+            stage.paused_because,
+            stage.paused_by,
+            stage.probe_at,
+        )
+        for stage in found
+    ]
+    print_table("stages", columns, rows)

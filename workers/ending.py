@@ -1,0 +1,127 @@
+"""How a worker process comes to its end, whatever its threads are doing.
+
+1. SIGTERM, SIGINT or SIGHUP: *drain*. No further permit is taken, what is in hand may finish for `drain_seconds`.
+2. A second one, or SIGQUIT: *stop*, at once.
+3. An event held for longer than one may take: drain, then stop, because the thread that hangs cannot be ended alone.
+
+Promises: whatever is in hand at a stop is handed back first, so that it need not wait for its lease to run out; from
+the stop to the end of the process pass `STOP_SECONDS` at most, also where ledger or broker do not answer; what the
+process has started ends with it. Signals are heard by a thread of their own: the main thread may be busy for minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from workers.life import hear_signals
+from workers.procfs import all_processes, descendants
+
+log = structlog.get_logger(__name__)
+
+STOP_SECONDS = 5.0
+"""How long handing back and the last spans may take."""
+HUNG, DEAF = 70, 69
+"""Exit codes of a process that ends itself because an event hangs, or because it takes no more permits."""
+_LOOK_SECONDS = 0.1
+_MOST_STACK_CHARACTERS = 16_384
+
+
+class Ending:
+    """The end of this process. It begins once; whoever asks for it again hurries it."""
+
+    def __init__(
+        self,
+        drain_seconds: float,
+        stop_taking: Callable[[], None],
+        in_hand: Callable[[], int],
+        hand_back: Callable[[bool], None],
+    ) -> None:
+        """`hand_back` is told whether what is left counts as a death of the process."""
+        self._drain_seconds = drain_seconds
+        self._stop_taking = stop_taking
+        self._in_hand = in_hand
+        self._hand_back = hand_back
+        self._begun = threading.Event()
+        self._stopped = threading.Lock()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether nothing further is to be taken."""
+        return self._begun.is_set()
+
+    def listen(self) -> None:
+        """Take the signals over; to be called in the main thread."""
+        hear_signals(self._heard)
+
+    def drain(self, why: str) -> None:
+        """Let what is in hand finish, and stop where that takes too long."""
+        self._begin(why, 0, lambda: False)
+
+    def hang(self, event_id: str) -> None:
+        """Let what else is in hand finish, and stop: this event will not."""
+        log.error("event_hangs", event_id=event_id, stacks=stacks())
+        self._begin("an event hangs", HUNG, lambda: not self._in_hand())
+
+    def stop(self, code: int) -> None:
+        """Hand back and be gone."""
+        if not self._stopped.acquire(blocking=False):
+            return
+        threading.Timer(STOP_SECONDS, os._exit, [code]).start()
+        try:
+            self._begun.set()
+            end_descendants()
+            self._hand_back(code == HUNG and not self._in_hand())
+        except Exception as error:  # the end must come whatever befalls what precedes it
+            log.error("hand_back_failed", error=repr(error), exc_info=error)
+        finally:
+            log.info("stopped", code=code)
+            with suppress(OSError):
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _begin(self, why: str, code: int, is_over: Callable[[], bool]) -> None:
+        if self._begun.is_set():
+            return
+        self._begun.set()
+        log.info("draining", why=why, in_hand=self._in_hand())
+        self._stop_taking()
+        threading.Thread(target=self._wait_and_stop, args=(code, is_over), name="ending", daemon=True).start()
+
+    def _wait_and_stop(self, code: int, is_over: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + self._drain_seconds
+        while time.monotonic() < deadline and not is_over():
+            time.sleep(_LOOK_SECONDS)
+        self.stop(code)
+
+    def _heard(self, number: int) -> None:
+        if number == signal.SIGQUIT or self.has_begun:
+            self.stop(128 + number)
+        else:
+            self.drain(signal.Signals(number).name)
+
+
+def end_descendants() -> None:
+    """Kill all that this process has started, and what that has started."""
+    for process in descendants(os.getpid(), all_processes()):
+        with suppress(ProcessLookupError, PermissionError):  # gone already; a helper of root's ends by itself
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def stacks() -> str:
+    """Where every thread of this process is, the end of it if it is long."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    told = [
+        f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in sys._current_frames().items()
+        if ident != threading.get_ident()
+    ]
+    return "\n".join(told)[-_MOST_STACK_CHARACTERS:]

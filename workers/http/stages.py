@@ -1,0 +1,44 @@
+"""Stages, for operators: what waits in each, which rest and why, and pausing and resuming by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from contracts.api import StageView
+from contracts.event import Queue
+from workers.http.access import Operator
+from workers.http.problems import problem_responses
+from workers.ledger import Ledger
+
+router = APIRouter(prefix="/v1/stages", tags=["stages"])
+
+
+@router.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it rests")
+def every(request: Request, _operator: Operator) -> list[StageView]:
+    """In the order of the pipeline."""
+    return _ledger(request).stages()
+
+
+@router.post("/{stage}/pause", responses=problem_responses(503), summary="Let nobody take work of a stage")
+def pause(
+    request: Request, stage: Queue, operator: Operator, why: Annotated[str, Query(min_length=1, max_length=1_000)]
+) -> list[StageView]:
+    """Its events stay ready until it is resumed; what is being handled is finished. Recorded with who and when."""
+    ledger = _ledger(request)
+    ledger.pause(stage, why, operator=operator.owner)
+    return ledger.stages()
+
+
+@router.post("/{stage}/resume", responses=problem_responses(503), summary="Go on with a stage")
+def resume(request: Request, stage: Queue, operator: Operator) -> list[StageView]:
+    """End a pause, the circuit breaker's too. Recorded with who and when."""
+    ledger = _ledger(request)
+    ledger.resume(stage, operator=operator.owner)
+    return ledger.stages()
+
+
+def _ledger(request: Request) -> Ledger:
+    ledger: Ledger = request.app.state.ledger
+    return ledger

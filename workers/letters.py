@@ -1,0 +1,211 @@
+"""Finding dead letters: by what they have in common, one by one, or whole.
+
+Lists are of the latest seen first and go on behind a position, which stands for a moment and an id: it stays good
+while letters are parked and purged. They leave out payloads and stacks, so ten thousand letters are ten thousand
+short rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select, tuple_
+
+from contracts.dead_letters import (
+    DeadLetterSummary,
+    DeadLetterView,
+    LetterFilter,
+    LetterGroup,
+    LetterPage,
+    PastPayload,
+    Payload,
+)
+from contracts.errors import InvalidInput, NotFound
+from workers.actions import actions_on
+from workers.schema import AnyRow, dead_letter_payloads, dead_letters
+from workers.transaction import Transaction
+
+_LONG = ("stack", "payload")
+_BRIEF = [column for column in dead_letters.c if column.name not in _LONG]
+_LETTER = select(dead_letters).where(dead_letters.c.id == bindparam("of_letter"))
+_HISTORY = (
+    select(dead_letter_payloads)
+    .where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
+    .order_by(dead_letter_payloads.c.seq)
+)
+
+
+def conditions(wanted: LetterFilter) -> list[ColumnElement[bool]]:
+    """What a letter has to meet."""
+    has = dead_letters.c
+    equal: dict[Any, str | None] = {
+        has.status: None if wanted.status == "any" else wanted.status,
+        has.stage: wanted.stage,
+        has.reason: wanted.reason,
+        has.kind: wanted.kind,
+        has.fingerprint: wanted.fingerprint,
+        has.run_id: wanted.run_id,
+    }
+    found = [column == value for column, value in equal.items() if value is not None]
+    if wanted.corpora is not None:
+        found.append(or_(false(), *(has.corpus == corpus for corpus in wanted.corpora)))
+    if wanted.since is not None:
+        found.append(has.last_seen >= wanted.since.timestamp())
+    if wanted.until is not None:
+        found.append(has.last_seen < wanted.until.timestamp())
+    return found
+
+
+def count(connection: Transaction, meeting: Sequence[ColumnElement[bool]]) -> int:
+    """How many letters meet these conditions."""
+    return int(connection.execute(select(func.count()).select_from(dead_letters).where(*meeting)).scalar() or 0)
+
+
+def page(connection: Transaction, wanted: LetterPage) -> list[DeadLetterSummary]:
+    """One page of letters.
+
+    Raises:
+        InvalidInput: `before` is no position.
+    """
+    seen, letter_id = dead_letters.c.last_seen, dead_letters.c.id
+    query = select(*_BRIEF).where(*conditions(wanted)).order_by(seen.desc(), letter_id.desc()).limit(wanted.limit)
+    if wanted.before is not None:
+        query = query.where(_behind(seen, letter_id, wanted.before))
+    return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
+
+
+def groups(connection: Transaction, wanted: LetterPage) -> list[LetterGroup]:
+    """One page of fingerprints.
+
+    Raises:
+        InvalidInput: `before` is no position.
+    """
+    alike = _alike(wanted)
+    example = (
+        select(alike, dead_letters.c.stage, dead_letters.c.exception_type, dead_letters.c.message)
+        .join(dead_letters, dead_letters.c.id == alike.c.example_id)
+        .order_by(alike.c.latest.desc(), alike.c.fingerprint.desc())
+    )
+    rows = connection.execute(example).all()
+    reasons, kinds = _mixture(connection, wanted, alike)
+    return [_group(row, reasons[row.fingerprint], kinds[row.fingerprint]) for row in rows]
+
+
+def show(connection: Transaction, letter_id: str) -> DeadLetterView:
+    """One letter, whole.
+
+    Raises:
+        NotFound: there is no such letter.
+    """
+    row = found(connection, letter_id)
+    return DeadLetterView(
+        **_facts(row),
+        stack=row.stack,
+        payload=Payload.of(row.payload),
+        payload_history=tuple(map(_past, connection.execute(_HISTORY, {"of_letter": letter_id}))),
+        actions=actions_on(connection, letter_id),
+    )
+
+
+def found(connection: Transaction, letter_id: str) -> AnyRow:
+    """The letter's row.
+
+    Raises:
+        NotFound: there is no such letter.
+    """
+    row = connection.execute(_LETTER, {"of_letter": letter_id}).first()
+    if row is None:
+        raise NotFound(f"no dead letter {letter_id}")
+    return row
+
+
+def _alike(wanted: LetterPage) -> Any:
+    has = dead_letters.c
+    latest = func.max(has.last_seen)
+    query: Select[Any] = (
+        select(
+            has.fingerprint,
+            func.count().label("letters"),
+            func.min(has.first_seen).label("earliest"),
+            latest.label("latest"),
+            func.max(has.id).label("example_id"),
+        )
+        .where(*conditions(wanted))
+        .group_by(has.fingerprint)
+        .order_by(latest.desc(), has.fingerprint.desc())
+        .limit(wanted.limit)
+    )
+    if wanted.before is not None:
+        query = query.having(_behind(latest, has.fingerprint, wanted.before))
+    return query.subquery()
+
+
+_Sets = dict[str, set[str]]
+
+
+def _mixture(connection: Transaction, wanted: LetterPage, alike: Any) -> tuple[_Sets, _Sets]:
+    """The reasons and the kinds of each fingerprint."""
+    has = dead_letters.c
+    of_the_page = has.fingerprint.in_(select(alike.c.fingerprint))
+    query = select(has.fingerprint, has.reason, has.kind).where(*conditions(wanted), of_the_page).distinct()
+    reasons: _Sets = defaultdict(set)
+    kinds: _Sets = defaultdict(set)
+    for row in connection.execute(query):
+        reasons[row.fingerprint].add(row.reason)
+        if row.kind is not None:
+            kinds[row.fingerprint].add(row.kind)
+    return reasons, kinds
+
+
+def _group(row: AnyRow, reasons: set[str], kinds: set[str]) -> LetterGroup:
+    return LetterGroup.model_validate(
+        {
+            "fingerprint": row.fingerprint,
+            "position": _position(row.latest, row.fingerprint),
+            "count": row.letters,
+            "stage": row.stage,
+            "exception_type": row.exception_type,
+            "reasons": tuple(sorted(reasons)),
+            "kinds": tuple(sorted(kinds)),
+            "first_seen": _moment(row.earliest),
+            "last_seen": _moment(row.latest),
+            "example_id": row.example_id,
+            "message": row.message,
+        }
+    )
+
+
+def _facts(row: AnyRow) -> dict[str, Any]:
+    """The fields of a summary."""
+    facts = {name: value for name, value in row._asdict().items() if name not in _LONG}
+    facts["position"] = _position(row.last_seen, row.id)
+    for name in ("first_seen", "last_seen"):
+        facts[name] = _moment(facts[name])
+    return facts
+
+
+def _past(row: AnyRow) -> PastPayload:
+    return PastPayload(at=_moment(row.at), operator=row.operator, sha256=row.sha256, payload=Payload.of(row.payload))
+
+
+def _position(seconds: float, name: str) -> str:
+    return f"{seconds!r}-{name}"
+
+
+def _behind(seen: ColumnElement[float], name: ColumnElement[str], position: str) -> ColumnElement[bool]:
+    seconds, _, last = position.partition("-")
+    try:
+        moment = float(seconds)
+    except ValueError:
+        moment = math.nan
+    if not math.isfinite(moment):
+        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
+    return tuple_(seen, name) < tuple_(bindparam(None, moment), bindparam(None, last))
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

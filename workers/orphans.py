@@ -1,0 +1,83 @@
+"""Processes whose parent died before them: those that come to this one, and those that a killed supervisor has left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from workers.life import LIFELINE
+from workers.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
+
+log = structlog.get_logger(__name__)
+
+GONE_SECONDS = 2.0
+"""How long what was killed may take to be gone."""
+_LOOK_SECONDS = 0.02
+
+
+def own_children() -> set[int]:
+    """Every child of this process, adopted ones and zombies too."""
+    return {process.pid for process in all_processes() if process.parent == os.getpid()}
+
+
+def end_orphans(known: Collection[int]) -> None:
+    """Kill what this process has adopted, and let go of what has ended: all of its children that are not `known`."""
+    for process_id in own_children().difference(known):
+        if _lives(process_id):
+            log.info("orphan_killed", pid=process_id)
+            _kill(process_id)
+        with suppress(ChildProcessError):
+            os.waitpid(process_id, os.WNOHANG)
+
+
+def end_all_orphans(known: Collection[int]) -> None:
+    """The same until none is left: what they leave behind comes to us generation by generation."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while own_children().difference(known) and time.monotonic() < deadline:
+        end_orphans(known)
+        time.sleep(_LOOK_SECONDS)
+
+
+def end_left_behind(table: Mapping[str, int], data_dir: Path) -> dict[str, int]:
+    """Kill those processes of the table of a supervisor that is gone that still run; those that were killed.
+
+    A process id may have become somebody else's since: only a process that some supervisor of this instance started
+    is meant.
+    """
+    processes = all_processes()
+    left = {name: process_id for name, process_id in table.items() if _is_of(process_id, data_dir)}
+    everybody: list[int] = []
+    for name, process_id in left.items():
+        log.warning("left_behind_killed", name=name, pid=process_id)
+        everybody += [process_id, *(process.pid for process in descendants(process_id, processes))]
+    for process_id in everybody:
+        _kill(process_id)
+    _await_gone(everybody)
+    return left
+
+
+def _is_of(process_id: int, data_dir: Path) -> bool:
+    started_with = environment(process_id)
+    return LIFELINE in started_with and started_with.get("SLUICE_DATA_DIR") == str(data_dir)
+
+
+def _kill(process_id: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # a helper of root's ends by itself
+        os.kill(process_id, signal.SIGKILL)
+
+
+def _await_gone(process_ids: Collection[int]) -> None:
+    deadline = time.monotonic() + GONE_SECONDS
+    while any(map(_lives, process_ids)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+
+
+def _lives(process_id: int) -> bool:
+    facts = facts_of(process_id)
+    return facts is not None and facts.state != ZOMBIE

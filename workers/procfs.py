@@ -1,0 +1,71 @@
+"""What the kernel says about processes (Linux; proc(5)). Elsewhere there is nothing to read, and nothing is found."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ZOMBIE = "Z"
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One process at one moment. `started` (clock ticks since boot) tells it from a later one with the same id."""
+
+    pid: int
+    parent: int
+    group: int
+    state: str
+    started: int
+
+
+def all_processes() -> list[ProcessFacts]:
+    """Every process that there is."""
+    if not _PROC.is_dir():
+        return []
+    found = (facts_of(int(entry)) for entry in os.listdir(_PROC) if entry.isdigit())
+    return [facts for facts in found if facts is not None]
+
+
+def facts_of(pid: int) -> ProcessFacts | None:
+    """One process, or None when it is gone."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    return ProcessFacts(pid, parent=int(fields[1]), group=int(fields[2]), state=fields[0], started=int(fields[19]))
+
+
+def descendants(pid: int, processes: Iterable[ProcessFacts]) -> Iterator[ProcessFacts]:
+    """Everything below `pid`, parents before their children."""
+    children: dict[int, list[ProcessFacts]] = defaultdict(list)
+    for process in processes:
+        children[process.parent].append(process)
+    found = children[pid]
+    for process in found:  # grows while it is walked
+        found.extend(children[process.pid])
+        yield process
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Memory that is the process's own: neither a file's pages, such as a mapped index, nor shared. 0 when gone."""
+    try:
+        _, resident, shared, *_ = (_PROC / str(pid) / "statm").read_text().split()
+    except (OSError, ValueError):
+        return 0
+    return max(0, int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def environment(pid: int) -> Mapping[str, str]:
+    """The variables that the process was started with; empty where that is not for us to know."""
+    try:
+        raw = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return {}
+    entries = (entry.decode(errors="replace").partition("=") for entry in raw.split(b"\0"))
+    return {name: value for name, is_one, value in entries if is_one}

@@ -1,0 +1,188 @@
+"""Forgets old runs: what ended long enough ago, with all its events, leaves the ledger.
+
+Promises: a run that is not ended, has an open event (feedback that waits, say) or a dead letter that is still parked
+stays, however old; a run goes as a whole, its row last, so that one whose pruning was interrupted is found again by
+the next; no transaction removes more than `MOST_ROWS` rows. Who pruned, up to when, and what went is recorded.
+
+With a run goes its idempotency key: the same request under the same key is a new run then. Blobs stay: bodies are
+shared by their content among runs, journal and caches, and nothing counts who still refers to one. The file of an
+SQLite ledger keeps its size and is filled anew.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, exists, func, or_, select
+
+from contracts.api import ENDED
+from contracts.errors import NotFound
+from workers.actions import record
+from workers.database import Database
+from workers.reservations import today
+from workers.runs import take
+from workers.schema import IS_OPEN, IS_READY, UNITS, dead_letter_payloads, dead_letters, events, lanes, runs
+from workers.schema import days as days_table
+from workers.transaction import Transaction
+
+MOST_ROWS = 5_000
+"""Rows that one transaction removes: some ten milliseconds in which nobody else writes."""
+_RUNS_AT_ONCE = 200
+SUBJECT = "ledger"
+"""What the recorded actions are on."""
+
+
+@dataclass(slots=True)
+class Pruned:
+    """How many rows of each went, or would go."""
+
+    runs: int = 0
+    events: int = 0
+    dead_letters: int = 0
+    days: int = 0
+    lanes: int = 0
+
+    def add(self, other: Pruned) -> None:
+        """Count what one transaction removed."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+_BEFORE: BindParameter[float] = bindparam("before")
+_PARKED = exists().where(dead_letters.c.run_id == runs.c.run_id, dead_letters.c.status == "parked")
+_HAS_OPEN = exists().where(events.c.run_id == runs.c.run_id, IS_OPEN)
+_PRUNABLE = and_(runs.c.status.in_(ENDED), runs.c.finished_at < _BEFORE, ~_HAS_OPEN, ~_PARKED)
+_NEXT_RUNS = (
+    select(runs.c.run_id)
+    .where(runs.c.run_id > bindparam("after"), _PRUNABLE)
+    .order_by(runs.c.run_id)
+    .limit(_RUNS_AT_ONCE)
+)
+_STILL_PRUNABLE = select(runs.c.run_id).where(runs.c.run_id == bindparam("of_run"), _PRUNABLE)
+_SOME_EVENTS = select(events.c.seq).where(events.c.run_id == bindparam("of_run")).limit(bindparam("most"))
+_DROP_EVENTS = delete(events).where(events.c.seq.in_(_SOME_EVENTS))
+_DROP_RUN = delete(runs).where(runs.c.run_id == bindparam("of_run"))
+_LETTERS_OF_RUN = select(dead_letters.c.id).where(dead_letters.c.run_id == bindparam("of_run"))
+_IS_LONE = or_(dead_letters.c.run_id.is_(None), ~exists().where(runs.c.run_id == dead_letters.c.run_id))
+_IS_DONE_WITH = and_(dead_letters.c.status != "parked", dead_letters.c.last_seen < _BEFORE, _IS_LONE)
+_LONE_LETTERS = select(dead_letters.c.id).where(_IS_DONE_WITH).limit(MOST_ROWS)
+_DROP_LETTER = delete(dead_letters).where(dead_letters.c.id == bindparam("of_letter"))
+_DROP_PAYLOADS = delete(dead_letter_payloads).where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
+_IS_PAST = and_(days_table.c.day < bindparam("of_day"), *(days_table.c[f"reserved_{unit}"] == 0 for unit in UNITS))
+
+
+def _is_idle() -> ColumnElement[bool]:
+    """A lane that has nothing in line and whose last turn is over: where it begins again does not depend on its row."""
+    other = lanes.alias()
+    here = (events.c.queue == lanes.c.queue, events.c.priority == lanes.c.priority)
+    served = select(func.min(events.c.turn)).where(IS_READY, *here).scalar_subquery()
+    latest = (
+        select(func.max(other.c.last_turn))
+        .where(other.c.queue == lanes.c.queue, other.c.priority == lanes.c.priority)
+        .scalar_subquery()
+    )
+    in_line = exists().where(IS_OPEN, *here, events.c.lane == lanes.c.lane)
+    return and_(~in_line, lanes.c.last_turn < func.coalesce(served, latest))
+
+
+_IS_IDLE = _is_idle()
+
+
+class Pruning:
+    """Removes what is old from one ledger."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def count(self, before: datetime) -> Pruned:
+        """What `prune` would remove, at this moment."""
+        moment = before.timestamp()
+        of_run = select(runs.c.run_id).where(_PRUNABLE)
+        questions = {
+            "runs": select(func.count()).select_from(runs).where(_PRUNABLE),
+            "events": select(func.count()).select_from(events).where(events.c.run_id.in_(of_run)),
+            "dead_letters": select(func.count())
+            .select_from(dead_letters)
+            .where(or_(dead_letters.c.run_id.in_(of_run), _IS_DONE_WITH)),
+            "days": select(func.count()).select_from(days_table).where(_IS_PAST),
+            "lanes": select(func.count()).select_from(lanes).where(_IS_IDLE),
+        }
+        facts = {"before": moment, "of_day": today(moment)}
+        with self._database.reading() as connection:
+            return Pruned(**{name: connection.execute(ask, facts).scalar() or 0 for name, ask in questions.items()})
+
+    def prune(self, before: datetime, operator: str) -> Pruned:
+        """Remove what ended before that moment; what went."""
+        moment, total = before.timestamp(), Pruned()
+        self._record(operator, "prune", f"what ended before {before.isoformat()}")
+        for removed in self._in_steps(moment):
+            total.add(removed)
+        self._record(operator, "pruned", json.dumps(asdict(total)))
+        return total
+
+    def _in_steps(self, moment: float) -> Iterator[Pruned]:
+        after = ""
+        while some := self._next_runs(after, moment):
+            after = some[-1]
+            while some:
+                with self._database.writing() as connection:
+                    removed, some = _drop_runs(connection, some, moment)
+                yield removed
+        yield from self._lone_letters(moment)
+        with self._database.writing() as connection:
+            days = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)}).rowcount
+            yield Pruned(days=days, lanes=connection.execute(delete(lanes).where(_IS_IDLE)).rowcount)
+
+    def _next_runs(self, after: str, moment: float) -> list[str]:
+        with self._database.reading() as connection:
+            return connection.execute(_NEXT_RUNS, {"after": after, "before": moment}).scalars()
+
+    def _lone_letters(self, moment: float) -> Iterator[Pruned]:
+        removed = 1
+        while removed:
+            with self._database.writing() as connection:
+                letters = connection.execute(_LONE_LETTERS, {"before": moment}).scalars()
+                removed = _drop_letters(connection, letters)
+            yield Pruned(dead_letters=removed)
+
+    def _record(self, operator: str, action: str, note: str) -> None:
+        with self._database.writing() as connection:
+            record(connection, self._clock(), operator, action, [SUBJECT], note)
+
+
+def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tuple[Pruned, list[str]]:
+    """Remove as many of the runs as one transaction may; what went, and the runs that are left to do."""
+    removed = Pruned()
+    for done, run_id in enumerate(run_ids):
+        if not _is_still_prunable(connection, run_id, moment):
+            continue
+        room = MOST_ROWS - removed.events
+        dropped = connection.execute(_DROP_EVENTS, {"of_run": run_id, "most": room}).rowcount
+        removed.events += dropped
+        if dropped == room:
+            return removed, run_ids[done:]
+        letters = connection.execute(_LETTERS_OF_RUN, {"of_run": run_id}).scalars()
+        removed.dead_letters += _drop_letters(connection, letters)
+        removed.runs += connection.execute(_DROP_RUN, {"of_run": run_id}).rowcount
+    return removed, []
+
+
+def _is_still_prunable(connection: Transaction, run_id: str, moment: float) -> bool:
+    """Asked under the run's row: whoever adds an event to it or replays one takes that first."""
+    try:
+        take(connection, run_id)
+    except NotFound:
+        return False
+    return connection.execute(_STILL_PRUNABLE, {"of_run": run_id, "before": moment}).first() is not None
+
+
+def _drop_letters(connection: Transaction, letters: list[str]) -> int:
+    for letter_id in letters:
+        connection.execute(_DROP_PAYLOADS, {"of_letter": letter_id})
+        connection.execute(_DROP_LETTER, {"of_letter": letter_id})
+    return len(letters)

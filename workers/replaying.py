@@ -1,0 +1,214 @@
+"""Bringing one dead letter back, in the caller's transaction.
+
+Promises: a letter that is parked is brought back once, whoever else tries at the same time; whoever was refused has
+changed nothing. The event that failed comes back as it was, under its id and its key, with its attempts and deaths at
+nought and at the end of its lane; the next claim raises its epoch. A letter whose payload was edited comes back as a
+new event under a new key, and what had failed stays dead. Either way what it may cost is reserved anew, and its
+handler's span hangs below the operator's, which links to the one that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, case, exists, or_, select, update
+
+from contracts.budget import Spend
+from contracts.dead_letters import SkipReason
+from contracts.errors import MalformedEvent, NotFound
+from contracts.event import Event, decode
+from otel.context import current_traceparent, span
+from workers.actions import record
+from workers.outbox import Entry, write
+from workers.reservations import Balance, spend_in, today
+from workers.runs import take
+from workers.schema import AnyRow, dead_letter_payloads, dead_letters, events, runs
+from workers.transaction import Transaction
+from workers.turns import take_turns
+
+MAX_REPLAYS = 3
+"""Replays after which one must be forced: what failed four times is not going to mend itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Who wants a letter back, and how. `replay_id` is the bulk replay that asks."""
+
+    operator: str
+    note: str = ""
+    force: bool = False
+    replay_id: str | None = None
+
+
+_IS_EDITED = exists().where(dead_letter_payloads.c.letter_id == dead_letters.c.id)
+_CASE = (
+    select(
+        dead_letters.c.id,
+        dead_letters.c.status,
+        dead_letters.c.fingerprint,
+        dead_letters.c.event_id,
+        dead_letters.c.run_id,
+        dead_letters.c.schema_version,
+        dead_letters.c.replay_count,
+        dead_letters.c.traceparent,
+        _IS_EDITED.label("is_edited"),
+        runs.c.status.label("run_status"),
+        events.c.status.label("event_status"),
+    )
+    .outerjoin(runs, runs.c.run_id == dead_letters.c.run_id)
+    .outerjoin(events, events.c.id == dead_letters.c.event_id)
+)
+CASE = _CASE.add_columns(
+    case((or_(_IS_EDITED, dead_letters.c.schema_version.is_(None)), dead_letters.c.payload)).label("payload")
+)
+"""What `judge` asks for; the payload only where there may be doubt whether it can be read."""
+_CASE_OF = _CASE.add_columns(dead_letters.c.payload).where(dead_letters.c.id == bindparam("of_letter"))
+_EVENT = select(events).where(events.c.id == bindparam("of_event"))
+_MARK = (
+    update(dead_letters)
+    .where(dead_letters.c.id == bindparam("of_letter"), dead_letters.c.status == "parked")
+    .values(
+        status="replayed",
+        replay_count=dead_letters.c.replay_count + 1,
+        operator=bindparam("by_operator"),
+        note=bindparam("because"),
+        replay_id=bindparam("by_replay"),
+        replayed_as=bindparam("as_event"),
+    )
+)
+_REVIVE = (
+    update(events)
+    .where(events.c.id == bindparam("of_event"), events.c.status == "dead")
+    .values(
+        status="ready",
+        due_at=bindparam("moment"),
+        turn=bindparam("at_turn"),
+        attempts=0,
+        deaths=0,
+        why=None,
+        reserved_on=bindparam("held_on"),
+        replay_traceparent=bindparam("below"),
+    )
+)
+
+
+@contextmanager
+def replay_span(letter: AnyRow, orders: Orders) -> Iterator[None]:
+    """The operator's span, linked to the one that failed."""
+    facts = {
+        "sluice.dead_letter_id": letter.id,
+        "sluice.operator": orders.operator,
+        "sluice.replay_id": orders.replay_id,
+    }
+    with span("Replay", run_id=letter.run_id, event_id=letter.event_id, attributes=facts, links=[letter.traceparent]):
+        yield
+
+
+def case_of(connection: Transaction, letter_id: str) -> AnyRow:
+    """What is known of a letter, its event and its run.
+
+    Raises:
+        NotFound: there is no such letter.
+    """
+    row = connection.execute(_CASE_OF, {"of_letter": letter_id}).first()
+    if row is None:
+        raise NotFound(f"no dead letter {letter_id}")
+    return row
+
+
+def judge(row: AnyRow, *, force: bool, is_readable: bool) -> SkipReason | None:
+    """Why the letter of `row` (see `CASE`) cannot be brought back; None when it can."""
+    is_event = row.event_id is not None and not row.is_edited
+    if row.status != "parked" or (is_event and row.event_status not in ("dead", None)):
+        return "not_parked"
+    if row.event_id is None and not row.is_edited:
+        return "not_an_event"
+    if row.run_status is None or (is_event and row.event_status is None):
+        return "run_gone"
+    if not is_readable:
+        return "unreadable"
+    if row.run_status == "cancelled" and not force:
+        return "run_cancelled"
+    if row.replay_count >= MAX_REPLAYS and not force:
+        return "replayed_too_often"
+    return None
+
+
+def can_be_read(payload: bytes) -> bool:
+    """Whether a payload is an event that this Sluice knows."""
+    try:
+        decode(payload)
+    except MalformedEvent:
+        return False
+    return True
+
+
+def bring_back(connection: Transaction, letter_id: str, orders: Orders, now: float) -> Event | SkipReason:
+    """Make the letter's event ready again, or say why not; the caller publishes it.
+
+    Raises:
+        NotFound: there is no such letter.
+        BudgetExhausted: what the event may cost no longer fits. The transaction must be undone.
+    """
+    row = case_of(connection, letter_id)
+    if row.run_id is not None and row.run_status is not None:
+        take(connection, row.run_id)
+        row = case_of(connection, letter_id)  # as it is now that the run is held
+    skip = judge(row, force=orders.force, is_readable=can_be_read(row.payload))
+    if skip is not None:
+        return skip
+    failed = decode(row.payload)
+    event = _as_new(row, failed, now) if row.is_edited else failed
+    if not _mark(connection, row, orders, event):
+        return "not_parked"
+    record(connection, now, orders.operator, "replay, forced" if orders.force else "replay", [row.id], _told(orders))
+    if row.is_edited:
+        _insert(connection, row, event, now)
+    else:
+        _revive(connection, row, now)
+    return event
+
+
+def _mark(connection: Transaction, row: AnyRow, orders: Orders, event: Event) -> bool:
+    facts = {"by_operator": orders.operator, "because": orders.note, "by_replay": orders.replay_id}
+    facts |= {"of_letter": row.id, "as_event": event.id if row.is_edited else None}
+    return connection.execute(_MARK, facts).rowcount == 1
+
+
+def _told(orders: Orders) -> str:
+    return orders.note if orders.replay_id is None else f"{orders.replay_id} {orders.note}".strip()
+
+
+def _revive(connection: Transaction, row: AnyRow, now: float) -> None:
+    run = take(connection, row.run_id, dead=-1)
+    event = connection.execute(_EVENT, {"of_event": row.event_id}).one()
+    [turn] = take_turns(connection, [event.queue], event.priority, event.lane)
+    reserve = spend_in(event, "reserve")
+    held_on = today(now) if reserve != Spend() else None
+    facts = {"moment": now, "at_turn": turn, "held_on": held_on, "below": current_traceparent()}
+    connection.execute(_REVIVE, {"of_event": event.id, **facts})
+    Balance(held=reserve).carry_out(connection, run, now)
+
+
+def _insert(connection: Transaction, row: AnyRow, event: Event, now: float) -> None:
+    run, balance = take(connection, row.run_id), Balance()
+    origin = connection.execute(_EVENT, {"of_event": row.event_id}).first()
+    reserve = spend_in(origin, "reserve") if origin else None
+    write(connection, run, [Entry(event, f"edited:{row.id}", reserve)], now, balance)
+    balance.carry_out(connection, run, now)
+
+
+def _as_new(row: AnyRow, edited: Event, now: float) -> Event:
+    """The edited payload as an event of its own, caused by the one that failed."""
+    event = Event.of(
+        edited.body,
+        run_id=edited.run_id,
+        corpus=edited.corpus,
+        traceparent=current_traceparent() or edited.traceparent,
+        occurred_at=datetime.fromtimestamp(now, UTC),
+        baggage=edited.baggage,
+    )
+    return event.model_copy(update={"cause_id": row.event_id or edited.cause_id})

@@ -1,0 +1,100 @@
+"""What is handed in, as documents: read, checked by field, and put together for travelling."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from pydantic_core import PydanticSerializationError
+
+from contracts.api import SubmittedDocument
+from contracts.base import Value
+from contracts.document import Document, Provenance, document_id_for
+from contracts.errors import InvalidInput
+from ingest.media import media_type_for
+from ingest.url import normalise_url
+
+DOCUMENTS_PER_EVENT = 64
+"""Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
+CHARACTERS_PER_EVENT = 400_000
+"""Text that travels together, unless one document is longer: some ten seconds of embedding on two cores."""
+
+
+def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents that travel together."""
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        length = len(document.text or "") + len(document.data or b"")
+        if batch and (len(batch) == DOCUMENTS_PER_EVENT or characters + length > CHARACTERS_PER_EVENT):
+            yield batch
+            batch, characters = [], 0
+        batch.append(document)
+        characters += length
+    if batch:
+        yield batch
+
+
+def encoded(field: str, value: Value) -> str:
+    """The JSON of what was handed in; half a surrogate pair, which Python's own JSON lets in, has none."""
+    try:
+        return value.model_dump_json()
+    except PydanticSerializationError as error:
+        raise InvalidInput(field, f"holds what is not Unicode: {error}", "send valid UTF-8") from error
+
+
+def usable_url(field: str, url: str) -> str:
+    """The URL as it is kept.
+
+    Raises:
+        InvalidInput: it cannot be used; names `field`.
+    """
+    try:
+        return normalise_url(url)
+    except InvalidInput as error:
+        raise InvalidInput(field, error.problem, error.remedy) from error
+
+
+def has_content(submitted: SubmittedDocument) -> bool:
+    """Whether content was handed in, be it empty: then it is the document, and its URL is not crawled."""
+    return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
+
+
+def document_of(index: int, submitted: SubmittedDocument, now: datetime) -> Document:
+    """The document that was handed in as the one at `index`.
+
+    Raises:
+        InvalidInput: its URL or its data cannot be read.
+    """
+    url = usable_url(f"documents.{index}.url", submitted.url) if submitted.url else None
+    source = url or submitted.file_path
+    data = None
+    if submitted.data is not None:
+        try:
+            data = base64.b64decode(submitted.data, validate=True)
+        except ValueError as error:
+            raise InvalidInput(f"documents.{index}.data", "not base64", "send base64 (RFC 4648)") from error
+    text = submitted.text if submitted.text is not None else submitted.html
+    media_type = submitted.media_type or _media_type(submitted, text or "")
+    return Document(
+        id=submitted.id or document_id_for(source or ""),
+        url=url,
+        file_path=submitted.file_path,
+        title=submitted.title,
+        media_type=media_type,
+        text=text if data is None else None,
+        data=base64.b64encode(data) if data is not None else None,
+        metadata=submitted.metadata,
+        provenance=Provenance(
+            source="submission", fetched_at=now, published_at=submitted.published_at, author=submitted.author
+        ),
+    )
+
+
+def _media_type(submitted: SubmittedDocument, text: str) -> str:
+    if submitted.html is not None:
+        return "text/html"
+    if submitted.file_path:
+        return media_type_for(submitted.file_path, text[:512].encode())
+    return "text/markdown"
