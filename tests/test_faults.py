@@ -120,11 +120,11 @@ def test_a_dead_provider_is_a_visible_failure_and_never_an_empty_result(instance
 def test_a_dead_letter_can_be_looked_at_and_replayed(instance: Instance) -> None:
     letter = instance.http.get("/v1/dead-letters", params={"stage": "search"}).json()[0]
     shown = instance.http.get(f"/v1/dead-letters/{letter['id']}").json()
-    assert "SearchDirected" in shown["payload"]
+    assert "SearchDirected" in shown["payload"]["text"]
     assert shown["stack"]
     replayed = instance.http.post(f"/v1/dead-letters/{letter['id']}/replay", params={"note": "again"})
     assert replayed.status_code == 202
-    listed = instance.sluice("dead", "list", "--json", "--all")
+    listed = instance.sluice("dead", "list", "--json", "--all", "--each")
     assert letter["id"] in listed.stdout
 
 

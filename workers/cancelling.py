@@ -16,7 +16,7 @@ import redis
 import structlog
 
 from contracts.errors import InvalidSetting
-from workers.keys import key_prefix
+from workers.keys import cancelled_channel
 from workers.settings import Settings
 from workers.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS
 
@@ -58,8 +58,3 @@ class Cancellations:
         """Close every connection."""
         if "_broker" in self.__dict__:
             self._broker.close()
-
-
-def cancelled_channel(instance: str) -> str:
-    """The channel on which the ids of cancelled runs are told."""
-    return f"{key_prefix(instance)}cancelled"

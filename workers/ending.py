@@ -75,9 +75,9 @@ class Ending:
         """Hand back and be gone."""
         if not self._stopped.acquire(blocking=False):
             return
-        threading.Timer(STOP_SECONDS, os._exit, [code]).start()
         try:
             self._begun.set()
+            threading.Timer(STOP_SECONDS, os._exit, [code]).start()
             end_descendants()
             self._hand_back(code == HUNG and not self._in_hand())
         except Exception as error:  # the end must come whatever befalls what precedes it

@@ -18,6 +18,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:rate:…` | counters | requests per host | two windows of the limit |
 | `{i}:quota:…` | counters | search calls per provider and day | two days |
 | `{i}:announced` | pub/sub channel | run id and kind of each recorded event | not kept: only a hint |
+| `{i}:cancelled` | pub/sub channel | ids of cancelled runs | not kept: only a hint |
 """
 
 from __future__ import annotations
@@ -100,3 +101,8 @@ def reply_key(instance: str, request_id: str) -> str:
 def announced_channel(instance: str) -> str:
     """The channel on which recorded events are announced."""
     return f"{key_prefix(instance)}announced"
+
+
+def cancelled_channel(instance: str) -> str:
+    """The channel on which the ids of cancelled runs are told."""
+    return f"{key_prefix(instance)}cancelled"

@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1
@@ -77,16 +78,18 @@ def hear_signals(heard: Callable[[int], None]) -> None:
     mouth.setblocking(False)
     signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
     for number in ENDING_SIGNALS:
-        signal.signal(number, _note)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup(1) means what it says
+            signal.signal(number, _note)
     os.register_at_fork(after_in_child=_stop_hearing)
+    threading.Thread(target=_hear, args=(ear, mouth, heard), name="signals", daemon=True).start()
 
-    def hear() -> None:
-        while mouth.fileno() >= 0 and (numbers := ear.recv(16)):
-            for number in numbers:
-                if number in ENDING_SIGNALS:
-                    heard(number)
 
-    threading.Thread(target=hear, name="signals", daemon=True).start()
+def _hear(ear: socket.socket, _mouth: socket.socket, heard: Callable[[int], None]) -> None:
+    """The kernel writes to the other end, which is kept open by being handed in."""
+    while numbers := ear.recv(16):
+        for number in numbers:
+            if number in ENDING_SIGNALS:
+                heard(number)
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:
@@ -138,7 +141,8 @@ def run_below_init() -> None:
 
 def _be_init(child: int) -> None:
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        os.kill(child, number)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(child, number)
 
     for number in ENDING_SIGNALS:
         signal.signal(number, pass_on)

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, update
 
 from contracts.errors import MalformedEvent
-from contracts.event import Event, Gap, GapFound, decode
+from contracts.event import Body, Event, Gap, GapFound, decode
 from contracts.ids import new_event_id
 from contracts.outcome import DeadLetter, DeadLetterReason
 from otel.redact import redact_text
@@ -56,7 +56,7 @@ def park(
     facts |= {"attempts": row.attempts, "deliveries": row.deliveries, "worker": row.worker}
     if connection.execute(_SEEN_AGAIN.values(**facts), {"of_event": row.id}).rowcount == 0:
         connection.insert(insert(dead_letters), new_letter(now) | facts | _origin(row, run, event))
-    subject = row.kind if event is None else subject_of(event)
+    subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)
 
@@ -82,15 +82,14 @@ def _origin(row: AnyRow, run: AnyRow, event: Event | None) -> dict[str, Any]:
     }
 
 
-def subject_of(event: Event) -> str:
-    """What the event is about, in a reader's words: its page, question or documents, else its kind."""
-    body = event.body
+def subject_of(body: Body) -> str:
+    """What an event is about, in a reader's words: its page, question or documents, else its kind."""
     for name in ("url", "query"):
         if value := getattr(body, name, None):
             return str(value)
     documents: tuple[str, ...] = getattr(body, "document_ids", ())
     if not documents:
-        return event.kind
+        return body.kind
     return documents[0] + (f" and {len(documents) - 1} more" if len(documents) > 1 else "")
 
 

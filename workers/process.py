@@ -57,6 +57,8 @@ log = structlog.get_logger(__name__)
 
 CHUNK_LIMIT_SECONDS = 120.0
 """Longest that a child of a pool may take for one event, where events may not take less: then it is killed."""
+CHILD_START_SECONDS = 60.0
+"""How long a new child may take to be ready: it opens the ledger, for which it may have to wait."""
 RECONNECT_SECONDS = 1.0
 TIDY_SECONDS = 2.0
 """How often a worker looks for what is no permit, and for what a dead worker had taken."""
@@ -240,6 +242,7 @@ def _limits(settings: Settings) -> dict[str, float | None]:
     return {
         "task_time_limit": min(CHUNK_LIMIT_SECONDS, settings.delivery.event_timeout_seconds),
         "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
+        "worker_proc_alive_timeout": CHILD_START_SECONDS,
     }
 
 

@@ -37,8 +37,8 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from contracts.event import Event, Queue
-from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
+from contracts.event import Event, Gap, Queue
+from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
 from otel import metrics
 from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
 from workers.breaker import StageBreaker, speaks_against
@@ -47,13 +47,11 @@ from workers.heartbeat import Heartbeat
 from workers.isolation import Isolation
 from workers.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from workers.measure import count_events
+from workers.parking import subject_of
 from workers.parts import Parts
 from workers.settings import DeliverySettings
 
 log = structlog.get_logger(__name__)
-
-BUDGET_RACES = 3
-"""How often work is done anew because another worker took the budget in between."""
 
 SETTLE_PATIENCE_SECONDS = 60.0
 """How long a worker holds on to finished work while the ledger is away: a restart of PostgreSQL takes less."""
@@ -134,24 +132,44 @@ def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None
 def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span) -> Settled | None:
     stage, parts = worker.stage, worker.parts
     try:
-        for race in range(BUDGET_RACES):
-            handled = run_handler(claim.event, stage, claim.attempts, parts)
-            try:
-                return _settle(claim, handled, worker, hop)
-            except BudgetExhausted as error:
-                log.info("budget_taken_meanwhile", event_id=claim.event.id, race=race, error=str(error))
-                handled = Handled(DeadLetter("policy", error), error)
-            except (Fenced, Unavailable):
-                raise
-            except Exception as error:
-                log.error("outcome_unrecordable", event_id=claim.event.id, error=repr(error), exc_info=error)
-                outcome = outcome_of(error, claim.attempts, ATTEMPTS[stage], parts.settings.delivery)
-                handled = Handled(outcome, error)
-                break
-        return _settle(claim, handled, worker, hop)
+        handled = run_handler(claim.event, stage, claim.attempts, parts)
+        try:
+            return _settle_within_budget(claim, handled, worker, hop)
+        except (Fenced, Unavailable):
+            raise
+        except Exception as error:
+            log.error("outcome_unrecordable", event_id=claim.event.id, error=repr(error), exc_info=error)
+            outcome = outcome_of(error, claim.attempts, ATTEMPTS[stage], parts.settings.delivery)
+            return _settle(claim, Handled(outcome, error), worker, hop)
     except Fenced as error:
         log.warning("fenced", event_id=claim.event.id, epoch=claim.epoch, error=str(error))
         return None
+
+
+def _settle_within_budget(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> Settled:
+    """Settle what was done, even where another worker took the budget of what should follow meanwhile.
+
+    Half of what costs is left out, and half again, until the rest fits; what is left out is a gap. The work itself is
+    not done a second time: it may have been paid for.
+    """
+    while True:
+        try:
+            return _settle(claim, handled, worker, hop)
+        except BudgetExhausted as error:
+            log.info("budget_taken_meanwhile", event_id=claim.event.id, error=str(error))
+            outcome = handled.outcome
+            costly = [emit for emit in outcome.emits if emit.reserve] if isinstance(outcome, Done) else []
+            if not isinstance(outcome, Done) or not costly:
+                raise
+            handled = Handled(_without(costly[len(costly) // 2 :], outcome, worker.stage, str(error)))
+
+
+def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) -> Done:
+    gaps = [
+        Gap(stage=stage, subject=subject_of(emit.body), reason=BudgetExhausted.code, detail=why) for emit in left_out
+    ]
+    kept = tuple(emit for emit in outcome.emits if not any(emit is one for one in left_out))
+    return Done(kept, (*outcome.gaps, *gaps), outcome.spend)
 
 
 def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> Settled:

@@ -69,8 +69,8 @@ def random_kills(folder: Path, seed: int, kills: int = 300, events: int = 20_000
     ]
 
 
-def kills_without_healing(folder: Path, seed: int, kills: int = 300, events: int = 20_000) -> list[Result]:
-    """The same plan without reconciler and handing back: it must lose."""
+def kills_without_healing(folder: Path, seed: int, kills: int = 100, events: int = 2_000) -> list[Result]:
+    """The first kills of the same plan, without reconciler and handing back: they must lose."""
     site, plan = Site(), kill_plan(seed, kills, MEAN_SECONDS)
     with ChaosInstance(folder, site.settings(), heals=False) as instance:
         work = Work(instance, f"kills-{seed}", site.address)
@@ -82,7 +82,7 @@ def kills_without_healing(folder: Path, seed: int, kills: int = 300, events: int
     return [
         Result(
             "the same without healing",
-            f"{killer.delivered} SIGKILLs (seed {seed}), no reconciler, nothing handed back",
+            f"the first {killer.delivered} SIGKILLs of the same plan, no reconciler, nothing handed back",
             "must lose some",
             runs > 0 and not verdict.doubled,
             {"runs lost": runs, "of": len(work.sent), "doubled": len(verdict.doubled)},

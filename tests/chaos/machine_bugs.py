@@ -93,16 +93,12 @@ def _announce_nothing_that_was_freed() -> AbstractContextManager[Any]:
 
 
 def _hand_out_what_is_claimed() -> AbstractContextManager[Any]:
-    original, in_stage = claims.claim_next, events.c.queue == bindparam("of_queue")
-    ready = select(events.c.seq).where(in_stage, events.c.status == "ready").limit(1)
-    give_back = update(events).where(in_stage, events.c.status == "claimed").values(status="ready")
-
-    def claim_next(connection: Transaction, stage: Queue, *facts: Any, **more: Any) -> Any:
-        if connection.execute(ready, {"of_queue": stage}).first() is None:
-            connection.execute(give_back, {"of_queue": stage})
-        return original(connection, stage, *facts, **more)
-
-    return patch.object(claims, "claim_next", claim_next)
+    in_hand_too = (events.c.queue == bindparam("of_queue"), events.c.status.in_(("ready", "claimed")))
+    first = select(events.c.seq).where(*in_hand_too).order_by(events.c.turn, events.c.seq).limit(1).scalar_subquery()
+    taken = {"status": "claimed", "worker": bindparam("by_worker"), "due_at": bindparam("until")}
+    counted = {"epoch": events.c.epoch + 1, "deliveries": events.c.deliveries + 1}
+    claim = update(events).where(events.c.seq == first).values(**taken, **counted).returning(*events.c)
+    return patch.object(claims, "_CLAIM", claim)
 
 
 def _hand_suspects_to_anybody() -> AbstractContextManager[Any]:

@@ -363,7 +363,9 @@ def judge_state(before: State, after: State) -> None:
         _judge_run(after, run_id)
     for day, account in after.days.items():
         held = added(row.reserve for row in after.events.values() if row.holds and row.reserved_on == day)
-        demand(account.reserved == held, "a day has reserved what the open events of its making hold", day, account, held)
+        demand(
+            account.reserved == held, "a day has reserved what the open events of its making hold", day, account, held
+        )
     for id_, letter in after.letters.items():
         is_dead = after.events[id_].status == "dead"
         demand((letter.status == "parked") is is_dead, "a dead letter is parked while its event is dead", letter)

@@ -153,9 +153,15 @@ class State:
 
 
 def look(connection: Connection, before: State | None = None) -> State:
-    """What stands in the ledger now. Rows that are as they were `before` are the same objects."""
+    """What stands in the ledger now. Rows that are as they were `before` are the same objects.
+
+    A payload never changes, so it is read once.
+    """
     read, known = connection.execute, before.events if before else {}
-    found = map(EventRow._make, read(_ALL_EVENTS).fetchall())
+    bodies = {event_id: row.payload for event_id, row in known.items()}
+    last = max((row.seq for row in known.values()), default=0)
+    bodies |= dict(read(_LATER_PAYLOADS.format(last)).fetchall())
+    found = [EventRow._make((*row, bodies[row[1]])) for row in read(_ALL_EVENTS).fetchall()]
     events = {row.id: known[row.id] if known.get(row.id) == row else row for row in found}
     runs = {row[0]: row for row in read(_ALL_RUNS).fetchall()}
     begun, width = dict.fromkeys(row.run_id for row in events.values()), len(RunRow._fields)
@@ -198,7 +204,8 @@ def _query(table: str, columns: Iterable[str]) -> str:
     return f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1"
 
 
-_ALL_EVENTS = _query("events", EventRow._fields)
+_ALL_EVENTS = _query("events", EventRow._fields[:-1])
+_LATER_PAYLOADS = "SELECT id, payload FROM events WHERE seq > {}"
 _ALL_RUNS = _query("runs", (*RunRow._fields, *_columns("reserved", "spent", "run", "day")))
 _ALL_DAYS = _query("days", ("day", *_columns("reserved", "spent")))
 _ALL_LETTERS = _query("dead_letters", LetterRow._fields)

@@ -27,7 +27,7 @@ from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
 from tests.chaos.machine_broker import Broker
 from tests.chaos.machine_deeds import Begin, Deed, Replay, Settle, WatchedLedger
 from tests.chaos.machine_laws import Memory, demand, fits, is_lost, judge_change, judge_result, judge_state
-from tests.chaos.machine_state import Connection, EventRow, State, look
+from tests.chaos.machine_state import OPEN, Connection, EventRow, State, look
 from tests.chaos.machine_turns import Turns
 from tests.workers.ledger_story import Clock, answer, page
 from workers.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, Permit
@@ -307,9 +307,11 @@ class World:
 
     def haunt(self, pick: int, intent: Intent) -> None:
         """Let somebody who has held a claim, and was given up, try once more to make something of it."""
-        claim = _chosen(self.claims, pick)
-        if not is_lost(claim, self.state):
+        lost = [claim for claim in self.claims if is_lost(claim, self.state)]
+        taken_over = [claim for claim in lost if self.state.events[claim.event.id].status in OPEN]
+        if not lost:
             return
+        claim = _chosen(taken_over or lost, pick)
         for attempt in (
             lambda: self.ledger.settle(claim, intent.outcome(claim.event), max_attempts=MAX_ATTEMPTS),
             lambda: self.ledger.heartbeat(claim, self.settings.lease_seconds),

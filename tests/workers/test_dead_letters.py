@@ -135,13 +135,10 @@ def test_alike_failures_share_a_fingerprint() -> None:
 
 
 def test_a_subject_is_a_page_a_question_or_documents() -> None:
-    def event(body: object) -> Event:
-        return Event.of(body, run_id="run_1", corpus="docs")  # type: ignore[arg-type]
-
-    assert subject_of(event(page(1))) == "https://example.org/1"
-    assert subject_of(event(GateRequested(query="why?"))) == "why?"
+    assert subject_of(page(1)) == "https://example.org/1"
+    assert subject_of(GateRequested(query="why?")) == "why?"
     documents = DocumentIndexed(document_ids=("a", "b", "c"), chunk_count=3, journal_offset=1)
-    assert subject_of(event(documents)) == "a and 2 more"
+    assert subject_of(documents) == "a and 2 more"
 
 
 # -- looking

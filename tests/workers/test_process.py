@@ -138,8 +138,7 @@ def test_what_takes_longer_than_a_lease_is_handed_back_and_counts_no_death(odd: 
     assert not lives(child)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGQUIT])
+@pytest.mark.parametrize(("kind", "second"), [*((kind, signal.SIGTERM) for kind in KINDS), ("threads", signal.SIGQUIT)])
 def test_a_second_signal_stops_it_at_once_and_its_claims_are_free(odd: Odd, kind: str, second: signal.Signals) -> None:
     worker = odd.starts(kind, DELIVERY__LEASE_SECONDS="60")
     event = odd.gets("hang")

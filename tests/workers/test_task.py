@@ -13,7 +13,7 @@ from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
 from contracts.event import Event
 from contracts.ids import new_run_id
-from contracts.ingest import SearchDirected
+from contracts.ingest import CrawlDirected, SearchDirected
 from contracts.outcome import DeadLetter, Done, Next, Outcome, Retry
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
@@ -195,11 +195,16 @@ def test_a_handler_that_was_fenced_is_tried_again(worker: Worker) -> None:
     assert worker.standing(event) == "waiting"
 
 
-def test_work_that_no_budget_is_left_for_is_parked_after_a_few_races(worker: Worker) -> None:
+def test_what_no_budget_is_left_for_is_a_gap_and_the_work_before_it_is_not_done_twice(worker: Worker) -> None:
     event = worker.begins(Ceilings(run=Ceiling(pages=1)))
-    worker.handles(event, lambda _event, _parts: Done((Next(page(2), reserve=Spend(pages=2)),)))
-    assert worker.handled == task.BUDGET_RACES
-    assert [letter.reason for letter in worker.parts.ledger.dead_letters.list()] == ["policy"]
+    costly = [Next(page(number), reserve=Spend(pages=1)) for number in (2, 3)]
+    worker.handles(event, lambda _event, _parts: Done((*costly, Next(page(4)))))
+    assert worker.handled == 1
+    assert worker.parts.ledger.dead_letters.list() == []
+    found = [found for _, found in worker.parts.ledger.events_after(event.run_id)]
+    assert [one.body.url for one in found if isinstance(one.body, CrawlDirected)][1:] == [page(2).url, page(4).url]
+    [gap] = worker.parts.ledger.run(event.run_id).missing
+    assert (gap.subject, gap.reason) == (page(3).url, "budget_exhausted")
 
 
 def test_a_heartbeat_keeps_the_claim_of_a_slow_handler(worker: Worker) -> None:

@@ -39,6 +39,10 @@ STUBBORN = (
     "open(f'deaf-{os.getpid()}', 'w').close(); signal.pause()"
 )
 LIVELY = "import signal; from workers.life import give_signs_of_life; give_signs_of_life(); signal.pause()"
+LOCKING = (
+    "import os, sqlite3, time; [time.sleep(0.02) for _ in iter(lambda: os.path.exists('go'), True)]; "
+    "ledger = sqlite3.connect('ledger.sqlite'); ledger.execute('BEGIN IMMEDIATE'); os.remove('go')"
+)
 LARGE = "import signal; large = bytearray(150_000_000); open('large', 'w').close(); signal.pause()"
 DETACHED = (
     "import os, signal; os.fork() or (os.setsid(), open(f'detached-{os.getpid()}', 'w').close()); "
@@ -162,9 +166,12 @@ def test_a_second_signal_does_not_wait_for_anybody(supervisor: Supervisor, ledge
     assert deaths(ledger, event) == 0
 
 
-def test_a_process_that_falls_silent_is_killed_and_started_again(supervisor: Supervisor, ledger: Ledger) -> None:
-    child = starts(supervisor, LIVELY)
+def test_a_process_that_falls_silent_is_killed_and_started_again_though_it_keeps_everybody_from_the_ledger(
+    supervisor: Supervisor, ledger: Ledger, tmp_path: Path
+) -> None:
+    child = starts(supervisor, f"{LOCKING}; {LIVELY}")
     first, event = child.pid, holds_an_event(ledger, named(child))
+    (tmp_path / "go").touch()
     until(lambda: (child.listen(0.1), child._speaks)[1])
     assert first is not None
     os.kill(first, signal.SIGSTOP)
@@ -172,7 +179,7 @@ def test_a_process_that_falls_silent_is_killed_and_started_again(supervisor: Sup
         supervisor._look_after(child, 0.1)
         time.sleep(0.001)
     until(lambda: (supervisor._look_after(child, 0.1), child.pid is not None)[1])
-    assert supervisor._clerk.finish(10)
+    assert supervisor._clerk.finish(30)
     assert deaths(ledger, event) == 1
 
 

@@ -48,7 +48,7 @@ COMMANDS = {
     "cancel": Entry("cancelling:cancel", "Cancel a run: what is queued goes, what is under way stops.", _OPERATOR),
     "trace": Entry("following:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
-    "stages": Entry("stages:stages", "What waits in each stage; pause and resume.", _OPERATOR),
+    "stages": Entry("stages:stages", "Stages: what waits in each, and which rest.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
     "gate": Entry("decisions:gate", "The gate's decisions and profiles.", _OPERATOR),
     "keys": Entry("keys:keys", "API keys.", _OPERATOR),
