@@ -69,7 +69,7 @@ class Ledger:
 
         Raises:
             InvalidSetting: the URL names no SQLite file and no PostgreSQL database.
-            Conflict: the ledger was written by a newer Sluice.
+            Conflict: the ledger was written by a newer Sluice, or by an older one and nobody has migrated it.
         """
         self._database = Database(url)
         self._clock = clock

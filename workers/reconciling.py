@@ -11,7 +11,7 @@ from contracts.errors import Unavailable
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.life import die_with_parent
+from workers.life import die_with_parent, give_signs_of_life
 from workers.parts import Parts
 from workers.reconcile import Reconciled, Reconciler
 from workers.settings import Settings
@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 def run_reconciler(settings: Settings) -> None:
     """Tick every `reconcile_seconds` until SIGTERM or SIGINT."""
     die_with_parent()
+    give_signs_of_life()
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

@@ -46,7 +46,7 @@ STEPS = 50
 MOST_RUNS = 6
 _CHUNK = 250
 """Sequences that one seed draws: few enough that a broken law is found again within a minute."""
-_CATCH_WITHIN = 400
+_CATCH_WITHIN = 1_000
 """Sequences within which a planted bug must be caught."""
 
 

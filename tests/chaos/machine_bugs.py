@@ -94,10 +94,11 @@ def _announce_nothing_that_was_freed() -> AbstractContextManager[Any]:
 
 def _hand_out_what_is_claimed() -> AbstractContextManager[Any]:
     in_hand_too = (events.c.queue == bindparam("of_queue"), events.c.status.in_(("ready", "claimed")))
-    first = select(events.c.seq).where(*in_hand_too).order_by(events.c.turn, events.c.seq).limit(1).scalar_subquery()
+    line = (events.c.priority, events.c.turn, events.c.seq)
+    first = select(events.c.seq).where(*in_hand_too).order_by(*line).limit(1).scalar_subquery()
     taken = {"status": "claimed", "worker": bindparam("by_worker"), "due_at": bindparam("until")}
     counted = {"epoch": events.c.epoch + 1, "deliveries": events.c.deliveries + 1}
-    claim = update(events).where(events.c.seq == first).values(**taken, **counted).returning(*events.c)
+    claim = update(events).where(events.c.seq == first, claims._RUNNING).values(**taken, **counted).returning(*events.c)
     return patch.object(claims, "_CLAIM", claim)
 
 
@@ -170,8 +171,12 @@ def _retry_without_a_moment() -> AbstractContextManager[Any]:
 
 
 def _wake_too_early() -> AbstractContextManager[Any]:
-    original = overdue.wake
-    return patch.object(overdue, "wake", lambda connection, now, most: original(connection, now + 10.0, most))
+    look, wake, early = overdue.any_waiting, overdue.wake, 10.0
+    return patch.multiple(
+        overdue,
+        any_waiting=lambda connection, now: look(connection, now + early),
+        wake=lambda connection, now, most: wake(connection, now + early, most),
+    )
 
 
 def _let_a_lost_claim_beat() -> AbstractContextManager[Any]:

@@ -50,8 +50,8 @@ COSTS: dict[str, Spend] = {
 CEILINGS: dict[str, Ceilings] = {
     "none": Ceilings(),
     "of the run": Ceilings(run=Ceiling(pages=3, usd=0.5)),
-    "of both": Ceilings(run=Ceiling(bytes=150, milliseconds=4.0), day=Ceiling(pages=6)),
-    "of the day": Ceilings(day=Ceiling(usd=0.7, tokens=20)),
+    "of both": Ceilings(run=Ceiling(bytes=150, milliseconds=4.0), day=Ceiling(pages=4)),
+    "of the day": Ceilings(day=Ceiling(pages=3, usd=0.5, tokens=20)),
 }
 HEALING_ROUNDS = 80
 """Far more than any backlog here needs: a retry is due after 20 s at most, a lease ends after 15 s, a round is 3 s."""

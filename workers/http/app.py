@@ -18,7 +18,7 @@ from workers.api_keys import ApiKeys, check_exposure
 from workers.http import dead_letters, documents, operations, problems, retrieval, runs, stages
 from workers.http.waiting import Announcements
 from workers.ledger import Ledger
-from workers.life import die_with_parent
+from workers.life import die_with_parent, give_signs_of_life
 from workers.parts import Parts
 from workers.service import Service
 from workers.settings import Settings
@@ -75,6 +75,7 @@ def serve(settings: Settings) -> None:
         InvalidSetting: the interface could be reached from outside without a key, or its port is taken.
     """
     die_with_parent()
+    give_signs_of_life()
     require_free_port(settings.http_host, settings.http_port)
     with Ledger(settings.ledger_location) as ledger:
         check_exposure(settings, ApiKeys(ledger))
