@@ -3,7 +3,7 @@
 PYTHON := $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench chaos lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -24,6 +24,9 @@ check: setup ## style, types, import layers, compose schema
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if [ -f compose.yaml ]; then $(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml; fi
+
+chaos: setup ## kill, cut, flush and fill everything, and see that nothing is lost
+	$(BIN)/python -m tests.chaos
 
 bench: setup ## the figures in the README
 	$(BIN)/python -m bench

@@ -216,7 +216,7 @@ def test_however_a_worker_ends_its_browser_ends_too(odd: Odd, end: list[signal.S
 
 @pytest.mark.timeout(400)
 def test_no_span_is_lost_where_every_child_of_a_pool_handles_one_event(odd: Odd) -> None:
-    events = odd.gets_many("quick", 200)
+    events = odd.gets_many("quick", 60)
     worker = odd.starts("prefork", POOLS__CRAWL="10", POOLS__MAX_TASKS_PER_CHILD="1", DELIVERY__LEASE_SECONDS="60")
     odd.until(lambda: odd.ledger.status_of(events[0].run_id) == "finished", 300)
     worker.terminate()
