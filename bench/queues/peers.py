@@ -5,7 +5,6 @@ of a message is to Sluice: its id and the hash of its text. Handling is nothing 
 acknowledging are what is measured, all in one process.
 """
 
-
 from __future__ import annotations
 
 import asyncio
