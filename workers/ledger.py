@@ -28,6 +28,7 @@ threads and forks.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -190,8 +191,9 @@ class Ledger:
     def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[Permit, ...]:
         """Free every claim whose lease has run out; what is to be published, as from `release`."""
         with self._database.reading() as connection:
-            expired = claims.run_out(connection, self._clock(), most)
-        return self._free(expired, max_deliveries, died=True)
+            now = self._clock()
+            expired = claims.run_out(connection, now, most)
+        return self._free(expired, max_deliveries, died=True, run_out_by=now)
 
     def wake_due_retries(self, *, most: int = 500) -> tuple[Permit, ...]:
         """Make retries ready whose time has come; what is to be published."""
@@ -323,7 +325,7 @@ class Ledger:
             return overdue.backlogs(connection)
 
     def lane_backlog(self, stage: Queue, priority: int, lane: str) -> int:
-        """How many events of the lane wait in the stage, never too few (see `turns`)."""
+        """How many events of the lane wait in the stage."""
         with self._database.reading() as connection:
             return overdue.lane_backlog(connection, stage, priority, lane)
 
@@ -342,11 +344,13 @@ class Ledger:
         with self._database.writing() as connection:
             overdue.give_up(connection, name, holder)
 
-    def _free(self, seen: Sequence[claims.Held], max_deliveries: int, died: bool) -> tuple[Permit, ...]:
+    def _free(
+        self, seen: Sequence[claims.Held], max_deliveries: int, died: bool, run_out_by: float = math.inf
+    ) -> tuple[Permit, ...]:
         freed: list[Permit] = []
         for row in seen:
             with self._database.writing() as connection:
-                freed += claims.free(connection, row, self._clock(), max_deliveries, died=died)
+                freed += claims.free(connection, row, self._clock(), max_deliveries, died=died, run_out_by=run_out_by)
         return tuple(freed)
 
 

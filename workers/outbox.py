@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from contracts.budget import Spend
 from contracts.event import Body, Event, Queue, encode
@@ -21,7 +21,6 @@ from workers.reservations import Balance, amounts_of, today
 from workers.schema import AnyRow, events, runs
 from workers.transaction import Transaction
 from workers.turns import lane_of, priority_of, take_turns
-from workers.upsert import insert_new
 
 
 class Permit(NamedTuple):
@@ -39,7 +38,16 @@ class Entry:
     dedupe_key: str | None = None
     reserve: Spend | None = None
 
+    @property
+    def held(self) -> Spend | None:
+        """What it holds until it settles: nothing without a queue, since nobody will ever settle it."""
+        return self.reserve if self.event.queue else None
 
+
+_INSERT = insert(events).returning(events.c.id)
+_TAKEN = select(events.c.dedupe_key).where(
+    events.c.run_id == bindparam("of_run"), events.c.dedupe_key == bindparam("of_key")
+)
 _INDEXED = (
     update(runs)
     .where(runs.c.run_id == bindparam("of_run"), func.coalesce(runs.c.journal_offset, -1) < bindparam("reached"))
@@ -52,16 +60,16 @@ def write(
     connection: Transaction, run: AnyRow, entries: Sequence[Entry], now: float, balance: Balance | None = None
 ) -> list[Event]:
     """Insert `entries` in order; the events that were not dropped. What they may cost is added to `balance`."""
-    if not entries:
+    fresh = _first_ones(connection, run.run_id, entries)
+    if not fresh:
         return []
     priority, lane = priority_of(run), lane_of(run)
-    turns = take_turns(connection, [entry.event.queue for entry in entries], priority, lane)
+    turns = take_turns(connection, [entry.event.queue for entry in fresh], priority, lane)
     place = {"priority": priority, "lane": lane}
-    rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(entries, turns, strict=True)]
-    inserted = insert_new(connection, events, "id", rows)
-    fresh = [entry for entry in entries if entry.event.id in inserted]
+    rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(fresh, turns, strict=True)]
+    connection.insert_each(_INSERT, rows)
     if balance is not None:
-        balance.held = sum((entry.reserve for entry in fresh if entry.reserve), balance.held)
+        balance.held = sum((entry.held for entry in fresh if entry.held), balance.held)
     _note_progress(connection, run.run_id, [entry.event.body for entry in fresh])
     return [entry.event for entry in fresh]
 
@@ -89,8 +97,21 @@ def permits_of(written: Sequence[Event]) -> list[Permit]:
     return [Permit(event.queue, event.id) for event in written if event.queue is not None]
 
 
+def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) -> list[Entry]:
+    """Those whose key is not taken, neither in the run nor by one before them."""
+    keys = {entry.dedupe_key for entry in entries if entry.dedupe_key is not None}
+    looks = [{"of_run": run_id, "of_key": key} for key in sorted(keys)]
+    free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)} if looks else keys
+    fresh: list[Entry] = []
+    for entry in entries:
+        if entry.dedupe_key is None or entry.dedupe_key in free:
+            fresh.append(entry)
+            free.discard(entry.dedupe_key)
+    return fresh
+
+
 def _row_of(entry: Entry, now: float) -> dict[str, Any]:
-    event, reserved = entry.event, amounts_of(entry.reserve or _NOTHING)
+    event, reserved = entry.event, amounts_of(entry.held or _NOTHING)
     queue = event.queue
     return {
         "id": event.id,

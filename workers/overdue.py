@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from contracts.event import QUEUES, Queue
 from workers.outbox import Permit
-from workers.schema import IS_READY, events, lanes, leases
+from workers.schema import IS_READY, AnyRow, events, leases
 from workers.transaction import Transaction
 from workers.turns import take_turns
 from workers.upsert import insert_once
@@ -48,16 +48,11 @@ _NEXT_READY = (
     .order_by(events.c.priority, events.c.turn, events.c.seq)
     .limit(bindparam("most"))
 )
-_SERVED = (
-    select(events.c.turn)
-    .where(IS_READY, events.c.queue == bindparam("of_queue"), events.c.priority == bindparam("at_priority"))
-    .order_by(events.c.turn)
-    .limit(1)
-)
-_LAST = select(lanes.c.last_turn).where(
-    lanes.c.queue == bindparam("of_queue"),
-    lanes.c.priority == bindparam("at_priority"),
-    lanes.c.lane == bindparam("of_lane"),
+_LANE_READY = select(func.count()).where(
+    IS_READY,
+    events.c.queue == bindparam("of_queue"),
+    events.c.priority == bindparam("at_priority"),
+    events.c.lane == bindparam("of_lane"),
 )
 _RENEW = (
     update(leases)
@@ -82,11 +77,12 @@ def wake(connection: Transaction, now: float, most: int) -> list[Permit]:
     by_line = defaultdict(list)
     for row in connection.execute(_DUE, {"moment": now, "most": most}).all():
         by_line[row.queue, row.priority, row.lane].append(row)
-    moves: list[dict[str, int]] = []
+    woken: list[AnyRow] = []
     for (queue, priority, lane), rows in sorted(by_line.items()):
         turns = take_turns(connection, [queue] * len(rows), priority, lane)
-        moves += [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
-    return [Permit(row.queue, row.id) for row in connection.execute_each(_WAKE, moves)] if moves else []
+        moves = [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
+        woken += connection.execute_each(_WAKE, moves)
+    return [Permit(row.queue, row.id) for row in woken]
 
 
 def backlogs(connection: Transaction) -> dict[Queue, Backlog]:
@@ -96,15 +92,9 @@ def backlogs(connection: Transaction) -> dict[Queue, Backlog]:
 
 
 def lane_backlog(connection: Transaction, stage: Queue, priority: int, lane: str) -> int:
-    """How many events of the lane wait in the stage, told by two looks into indices and never too few.
-
-    A lane's events stand in consecutive turns behind the one that is being served, so its last turn tells how many
-    there are; those that were cancelled meanwhile are counted still.
-    """
-    facts = {"of_queue": stage, "at_priority": priority}
-    served = connection.execute(_SERVED, facts).scalar()
-    last = connection.execute(_LAST, facts | {"of_lane": lane}).scalar()
-    return 0 if served is None or last is None else max(0, last - served + 1)
+    """How many events of the lane wait in the stage, found by an index that holds nothing else."""
+    facts = {"of_queue": stage, "at_priority": priority, "of_lane": lane}
+    return int(connection.execute(_LANE_READY, facts).scalar() or 0)
 
 
 def next_ready(connection: Transaction, stage: Queue, most: int) -> list[Permit]:

@@ -39,7 +39,9 @@ _PROBE = (
 )
 _IS_PAUSED = select(pauses.c.stage).where(_OF_STAGE)
 _ALL = select(pauses).order_by(pauses.c.since)
-_BY_OPERATOR = update(pauses).where(_OF_STAGE).values(until=None, why=bindparam("because"), operator=bindparam("by"))
+_BY_OPERATOR = (
+    update(pauses).where(_OF_STAGE).values(until=bindparam("up_to"), why=bindparam("because"), operator=bindparam("by"))
+)
 _RESUME = delete(pauses).where(_OF_STAGE)
 _RESUME_OWN = delete(pauses).where(_OF_STAGE, pauses.c.operator.is_(None))
 
@@ -55,7 +57,7 @@ def pause(
     if insert_once(connection, pauses, row):
         return True
     if operator is not None:
-        connection.execute(_BY_OPERATOR, {"of_stage": stage, "because": why, "by": operator})
+        connection.execute(_BY_OPERATOR, {"of_stage": stage, "up_to": until, "because": why, "by": operator})
     return False
 
 

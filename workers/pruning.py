@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, exists, func, or_, select
+from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_, select
 
 from contracts.api import ENDED
 from contracts.errors import NotFound
@@ -25,7 +25,7 @@ from workers.actions import record
 from workers.database import Database
 from workers.reservations import today
 from workers.runs import take
-from workers.schema import IS_OPEN, IS_READY, UNITS, dead_letter_payloads, dead_letters, events, lanes, runs
+from workers.schema import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, runs
 from workers.schema import days as days_table
 from workers.transaction import Transaction
 
@@ -44,7 +44,6 @@ class Pruned:
     events: int = 0
     dead_letters: int = 0
     days: int = 0
-    lanes: int = 0
 
     def add(self, other: Pruned) -> None:
         """Count what one transaction removed."""
@@ -75,23 +74,6 @@ _DROP_PAYLOADS = delete(dead_letter_payloads).where(dead_letter_payloads.c.lette
 _IS_PAST = and_(days_table.c.day < bindparam("of_day"), *(days_table.c[f"reserved_{unit}"] == 0 for unit in UNITS))
 
 
-def _is_idle() -> ColumnElement[bool]:
-    """A lane that has nothing in line and whose last turn is over: where it begins again does not depend on its row."""
-    other = lanes.alias()
-    here = (events.c.queue == lanes.c.queue, events.c.priority == lanes.c.priority)
-    served = select(func.min(events.c.turn)).where(IS_READY, *here).scalar_subquery()
-    latest = (
-        select(func.max(other.c.last_turn))
-        .where(other.c.queue == lanes.c.queue, other.c.priority == lanes.c.priority)
-        .scalar_subquery()
-    )
-    in_line = exists().where(IS_OPEN, *here, events.c.lane == lanes.c.lane)
-    return and_(~in_line, lanes.c.last_turn < func.coalesce(served, latest))
-
-
-_IS_IDLE = _is_idle()
-
-
 class Pruning:
     """Removes what is old from one ledger."""
 
@@ -110,7 +92,6 @@ class Pruning:
             .select_from(dead_letters)
             .where(or_(dead_letters.c.run_id.in_(of_run), _IS_DONE_WITH)),
             "days": select(func.count()).select_from(days_table).where(_IS_PAST),
-            "lanes": select(func.count()).select_from(lanes).where(_IS_IDLE),
         }
         facts = {"before": moment, "of_day": today(moment)}
         with self._database.reading() as connection:
@@ -135,8 +116,8 @@ class Pruning:
                 yield removed
         yield from self._lone_letters(moment)
         with self._database.writing() as connection:
-            days = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)}).rowcount
-            yield Pruned(days=days, lanes=connection.execute(delete(lanes).where(_IS_IDLE)).rowcount)
+            past = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)})
+            yield Pruned(days=past.rowcount)
 
     def _next_runs(self, after: str, moment: float) -> list[str]:
         with self._database.reading() as connection:

@@ -127,12 +127,12 @@ events = Table(
     _count("deaths"),
     Column("worker", Text),
     Column("dedupe_key", FreeText),
-    Column("lane", Text, nullable=False, server_default=""),  # whose turn it takes: see `lanes`
+    Column("lane", Text, nullable=False, server_default=""),  # whose turn it takes: see `turns`
     Column("priority", Integer, nullable=False, server_default="0"),  # the lower goes first
     _count("turn"),
     Column("replay_traceparent", Text),  # the span of the operator who replayed it
     *_amounts("reserve"),
-    Column("reserved_on", Text),  # the UTC day that carries the reservation; NULL: not held (any more)
+    Column("reserved_on", Text),  # the UTC day that carries the reservation, held while the event is open
     Column("created_at", Float, nullable=False),
     Column("settled_at", Float),
     Column("why", FreeText),  # of the last retry or discard
@@ -166,6 +166,15 @@ Index(
     sqlite_where=IS_READY,
     postgresql_where=IS_READY,
 )
+Index(
+    "events_in_lane",
+    events.c.queue,
+    events.c.priority,
+    events.c.lane,
+    events.c.turn,
+    sqlite_where=IS_READY,
+    postgresql_where=IS_READY,
+)
 Index("events_suspect", events.c.queue, sqlite_where=IS_SUSPECT, postgresql_where=IS_SUSPECT)
 Index(
     "events_dedupe",
@@ -174,17 +183,6 @@ Index(
     unique=True,
     sqlite_where=_IS_KEYED,
     postgresql_where=_IS_KEYED,
-)
-
-lanes = Table(
-    "lanes",
-    metadata,
-    Column("queue", Text, primary_key=True),
-    Column("priority", Integer, primary_key=True, autoincrement=False),
-    Column("lane", Text, primary_key=True),
-    Column("last_turn", BigInteger, nullable=False),
-    Index("lanes_latest", "queue", "priority", "last_turn"),
-    implicit_returning=False,
 )
 
 pauses = Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -19,11 +19,6 @@ def insert_once(connection: Transaction, table: Table, row: Mapping[str, Any]) -
     return connection.insert(_insert_once(connection.dialect, table), row).rowcount == 1
 
 
-def insert_new(connection: Transaction, table: Table, column: str, rows: Sequence[Mapping[str, Any]]) -> set[Any]:
-    """Insert in order those of `rows` whose unique keys are free; their values of `column`."""
-    return {row[0] for row in connection.insert_each(_insert_telling(connection.dialect, table, column), rows)}
-
-
 def insert_into(dialect: str, table: Table) -> Insert:
     """The dialect's own insert, which knows what to do about a key that is taken."""
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
@@ -32,8 +27,3 @@ def insert_into(dialect: str, table: Table) -> Insert:
 @cache
 def _insert_once(dialect: str, table: Table) -> Insert:
     return insert_into(dialect, table).on_conflict_do_nothing()
-
-
-@cache
-def _insert_telling(dialect: str, table: Table, column: str) -> Any:
-    return _insert_once(dialect, table).returning(table.c[column])

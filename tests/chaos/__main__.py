@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.chaos.broker_faults import broker_faults
 from tests.chaos.kills import kills_without_healing, random_kills
+from tests.chaos.machine import any_order
 from tests.chaos.malformed import malformed_items
 from tests.chaos.matrix import failpoint_matrix, undisturbed
 from tests.chaos.poison import poison
@@ -38,6 +39,7 @@ CHECKS: dict[str, Check] = {
     "replays": replays,
     "traces": traces_under_kills,
     "children": traces_of_short_lived_children,
+    "machine": any_order,
 }
 """Every check by its name, in the order in which they run."""
 

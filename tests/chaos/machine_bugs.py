@@ -76,8 +76,8 @@ def _overlook_leases_that_ran_out() -> AbstractContextManager[Any]:
 def _count_no_death() -> AbstractContextManager[Any]:
     original = claims.free
 
-    def free(*facts: Any, died: bool = True) -> Any:
-        return original(*facts, died=False)
+    def free(*facts: Any, died: bool = True, **more: Any) -> Any:
+        return original(*facts, died=False, **more)
 
     return patch.object(claims, "free", free)
 

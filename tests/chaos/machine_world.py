@@ -320,8 +320,10 @@ class World:
                 attempt()
             except Fenced:
                 self.reached["ghosts"] += 1
-            else:
-                demand(False, "what is done under a lost claim is fenced", claim)
+                continue
+            except BudgetExhausted:  # it got further than it should
+                pass
+            demand(False, "what is done under a lost claim is fenced", claim)
 
     def end(self, process: Process, *, died: bool) -> None:
         """End a process. What it received is not acknowledged, and what it claimed is claimed until it is buried."""

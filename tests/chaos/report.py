@@ -49,6 +49,9 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
 - **The broker** is killed, flushed, and cut off by a proxy, in two ways: connections are refused, or nothing flows.
 - **Garbage** in every queue; **poison** that kills whoever handles it; **dead letters** replayed twice at once.
 - **Traces** of every run, after kills: parents and links together must be one connected graph.
+- **Any order.** A state machine (hypothesis) drives the real ledger, transport model and reconciler through sequences
+  that nobody wrote, with a clock of its own and crashes between any two steps, and asks after each whether a law was
+  broken. Bugs planted in the product, one at a time, must each be noticed.
 """
 
 

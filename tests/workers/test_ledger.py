@@ -159,7 +159,20 @@ def test_sqlite_syncs_every_commit_and_writes_ahead(tmp_path: Path, clock: Clock
             "events_ready",
         ),
         ("SELECT seq FROM events WHERE status = 'ready' AND deaths > 0 AND queue = ? ORDER BY seq", "events_suspect"),
-        ("SELECT last_turn FROM lanes WHERE queue = ? AND priority = 0 ORDER BY last_turn DESC", "lanes_latest"),
+        (
+            "SELECT turn FROM events WHERE status = 'ready' AND deaths = 0 AND queue = ? AND priority = ?"
+            " ORDER BY turn LIMIT 1",
+            "events_ready",
+        ),
+        (
+            "SELECT turn FROM events WHERE status = 'ready' AND deaths = 0 AND queue = ? AND priority = ?"
+            " AND lane = ? ORDER BY turn DESC LIMIT 1",
+            "events_in_lane",
+        ),
+        (
+            "SELECT count(*) FROM events WHERE status = 'ready' AND queue = ? AND priority = ? AND lane = ?",
+            "events_in_lane",
+        ),
         ("SELECT id FROM events WHERE status = 'claimed' AND due_at IS NOT NULL AND worker = ?", "events_due"),
         ("SELECT payload FROM events WHERE run_id = ? AND kind = 'GapFound' ORDER BY seq", "events_of_kind"),
         ("SELECT payload FROM events WHERE run_id = ? AND seq > 9 ORDER BY seq LIMIT 9", "events_of_run"),

@@ -146,7 +146,7 @@ def test_what_a_run_reserved_stays_reserved_and_counts_in_all_units(old: Databas
 
 def test_the_next_event_of_a_lane_stands_behind_those_that_were_there(old: Database) -> None:
     migrate(old, NOW)
-    lines = _rows(old, "SELECT lane, last_turn FROM lanes WHERE queue = 'crawl' ORDER BY lane")
+    lines = _rows(old, "SELECT lane, max(turn) FROM events WHERE queue = 'crawl' GROUP BY lane ORDER BY lane")
     assert lines == [("corpus:docs", 2), ("key:somebody", 0)]
 
 

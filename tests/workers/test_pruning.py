@@ -137,22 +137,6 @@ def test_a_day_goes_once_nothing_is_reserved_on_it(story: Story, database: Datab
     assert rows(database, "days") == 1  # today, where the page was booked
 
 
-def test_the_order_in_which_lanes_are_served_is_the_same_without_the_idle_ones(
-    story: Story, database: Database, prunes: Pruning
-) -> None:
-    for number in range(5):
-        story.handles(story.begins(page(number), owner="busy")[0], Done())
-    story.handles(story.begins(page(9), owner="seldom")[0], Done())
-    for number in range(10, 14):
-        story.handles(story.begins(page(number), owner="busy")[0], Done())
-    lanes_before = rows(database, "lanes")
-    assert prunes.prune(days_ago(story, 1), "me").lanes == lanes_before - rows(database, "lanes") > 0
-    first, *_ = [story.begins(page(20 + n), owner="busy")[0] for n in range(3)]
-    late = story.begins(page(30), owner="seldom")[0]
-    assert story.claims(first).event.id == first.id
-    assert story.claims(late).event.id == late.id
-
-
 def test_many_rows_go_in_bounded_transactions(
     story: Story, database: Database, prunes: Pruning, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def _change_events() -> None:
         for name in ("epoch", "attempts", "deliveries", "deaths", "reserve_nanousd", "reserve_pages"):
             _default_to_nought(batch, name)
     _partial_index("events_ready", "events", ["queue", "priority", "turn", "seq"], _READY)
+    _partial_index("events_in_lane", "events", ["queue", "priority", "lane", "turn"], _READY)
     _partial_index("events_suspect", "events", ["queue"], f"{_READY} AND deaths > 0")
 
 
@@ -151,14 +152,6 @@ def _envelope(payload: str) -> dict[str, Any]:
 
 def _add_tables() -> None:
     op.create_table(
-        "lanes",
-        sa.Column("queue", sa.Text, primary_key=True),
-        sa.Column("priority", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("lane", sa.Text, primary_key=True),
-        sa.Column("last_turn", sa.BigInteger, nullable=False),
-    )
-    op.create_index("lanes_latest", "lanes", ["queue", "priority", "last_turn"])
-    op.create_table(
         "pauses",
         sa.Column("stage", sa.Text, primary_key=True),
         sa.Column("since", sa.Float, nullable=False),
@@ -211,11 +204,6 @@ def _line_up() -> None:
         "UPDATE events SET turn = line.place FROM"
         " (SELECT seq, row_number() OVER (PARTITION BY queue, priority, lane ORDER BY seq) - 1 AS place"
         " FROM events WHERE due_at IS NOT NULL AND queue IS NOT NULL) AS line WHERE line.seq = events.seq"
-    )
-    op.execute(
-        "INSERT INTO lanes (queue, priority, lane, last_turn)"
-        " SELECT queue, priority, lane, max(turn) FROM events WHERE due_at IS NOT NULL AND queue IS NOT NULL"
-        " GROUP BY queue, priority, lane"
     )
 
 

@@ -1,6 +1,6 @@
 """The state machine's short form, and the proof that it sees: no law is broken, and every planted bug breaks one.
 
-The whole is `run_machine`: thousands of sequences, drawn anew.
+The whole is `machine.any_order`.
 """
 
 from __future__ import annotations
