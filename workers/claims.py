@@ -52,6 +52,15 @@ class Claim:
 Held = AnyRow
 """A row of `events` as it was seen claimed."""
 
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A row of `events` that a worker holds and nobody has read."""
+
+    row: AnyRow
+    is_probe: bool = False
+
+
 Reason = Literal["nothing_ready", "paused", "suspects_wait", "malformed"]
 
 
@@ -97,6 +106,7 @@ _MINE = (
     events.c.epoch == bindparam("at_epoch"),
     events.c.status == "claimed",
 )
+_MINE_NOW = select(events).where(*_MINE).with_for_update()
 _HEARTBEAT = update(events).where(*_MINE).values(due_at=bindparam("until"))
 _STILL_HELD = (*_MINE, events.c.due_at <= bindparam("run_out_by"))
 _FREE = (
@@ -121,7 +131,7 @@ _RUN_OUT = (
 )
 
 
-def claim_next(
+def take_next(
     connection: Transaction,
     stage: Queue,
     worker: str,
@@ -130,19 +140,49 @@ def claim_next(
     *,
     alone: bool,
     probe_seconds: float,
-) -> Claim | NotClaimed:
-    """Claim the stage's next event, or say why there is none. `alone`: the worker holds nothing else."""
+) -> Taken | NotClaimed:
+    """Take the stage's next event, or say why there is none. `alone`: the worker holds nothing else."""
     facts = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
     if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
         return NotClaimed("suspects_wait")
     row = connection.execute(_CLAIM_SUSPECT, facts).first() if alone else None
     row = row or connection.execute(_CLAIM, facts).first()
     if row is not None:
-        return _claimed(connection, row, now)
+        return Taken(row)
     if pauses.let_probe_through(connection, stage, now, probe_seconds):
         row = connection.execute(_PROBE, facts).first() or connection.execute(_PROBE_SUSPECT, facts).first()
-        return NotClaimed("nothing_ready") if row is None else _claimed(connection, row, now, is_probe=True)
+        return NotClaimed("nothing_ready") if row is None else Taken(row, is_probe=True)
     return NotClaimed("paused" if pauses.is_paused(connection, stage) else "nothing_ready")
+
+
+def claim_in(taken: Taken) -> Claim:
+    """The claim on what was taken.
+
+    Raises:
+        MalformedEvent: it cannot be read, and is to be parked.
+    """
+    row = taken.row
+    return Claim(
+        event=decode(row.payload),
+        epoch=row.epoch,
+        worker=row.worker,
+        attempts=row.attempts,
+        deliveries=row.deliveries,
+        deaths=row.deaths,
+        is_probe=taken.is_probe,
+        replay_traceparent=row.replay_traceparent,
+    )
+
+
+def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:
+    """Park what was taken and cannot be read, unless it was taken away meanwhile."""
+    run = take(connection, taken.row.run_id, dead=1)
+    facts = {"of_event": taken.row.id, "at_epoch": taken.row.epoch}
+    row = connection.execute(_MINE_NOW, facts).first()
+    if row is None:
+        take(connection, taken.row.run_id, dead=-1)
+        return NotClaimed("malformed")
+    return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
 
 
 def standing(connection: Transaction, event_id: str) -> str | None:
@@ -193,24 +233,6 @@ def free(
     facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
     freed = connection.execute(_FREE, facts).rowcount == 1
     return [Permit(seen.queue, seen.id)] if freed else []
-
-
-def _claimed(connection: Transaction, row: AnyRow, now: float, *, is_probe: bool = False) -> Claim | NotClaimed:
-    try:
-        event = decode(row.payload)
-    except MalformedEvent as error:
-        run = take(connection, row.run_id, dead=1)
-        return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
-    return Claim(
-        event=event,
-        epoch=row.epoch,
-        worker=row.worker,
-        attempts=row.attempts,
-        deliveries=row.deliveries,
-        deaths=row.deaths,
-        is_probe=is_probe,
-        replay_traceparent=row.replay_traceparent,
-    )
 
 
 def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: float) -> list[Event]:

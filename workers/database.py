@@ -5,9 +5,11 @@ Promises: a `writing` block is one transaction, durable when the block has ended
 Connections are made lazily, per process: after a fork the child makes its own and never touches its parent's.
 Safe to use from any number of threads.
 
-SQLite runs in WAL mode with `synchronous=FULL`, and takes the write lock when the transaction begins
-(`BEGIN IMMEDIATE`), because a lock taken half-way can only fail. Writers queue at a `Turn` first: SQLite's own
-waiting is sleep and retry, which under contention leaves the disk idle and starves the unlucky.
+SQLite runs in WAL mode, and takes the write lock when the transaction begins (`BEGIN IMMEDIATE`), because a lock taken
+half-way can only fail. Writers queue at a `Turn` first: SQLite's own waiting is sleep and retry, which under contention
+leaves the disk idle and starves the unlucky. A durable commit is what `synchronous=FULL` makes of it, the same sync of
+the WAL after the same bytes, but done by `_WalSync` once the lock is given back: SQLite would let all other writers
+wait for the disk, and this way commits of several processes share a sync.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from contracts.errors import InvalidSetting, Unavailable
 from otel import metrics
@@ -36,6 +39,10 @@ _BUSY_TIMEOUT_SECONDS = 30.0
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
 _LOOK_AGAIN_SECONDS = 0.01
+_WAL_SYNC = "wal_sync"
+"""Under which a connection's `_WalSync` is kept."""
+_LOOKS = 200
+"""How often a writer looks for its turn before it sleeps: a transaction is shorter than it takes to be woken."""
 _WAL_PAGES = 4_000
 """Pages (4 KiB) in the WAL before a commit checkpoints it: 16 MB, few fsyncs of the main file."""
 
@@ -56,14 +63,43 @@ class Turn:
         if not self._thread_turn.acquire(timeout=_BUSY_TIMEOUT_SECONDS):
             raise Unavailable("the ledger's database does not answer: too many wait to write to it")
         try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+            if not any(self._is_free() for _ in range(_LOOKS)):
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
         except BaseException:
             self._thread_turn.release()
             raise
 
+    def _is_free(self) -> bool:
+        """Take the turn if nobody has it; else let somebody else have the processor first."""
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.sched_yield()
+            return False
+        return True
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
         self._thread_turn.release()
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._descriptor)
+
+
+class _WalSync:
+    """Syncs the write-ahead log of one connection, which has written to it.
+
+    While the connection is open the log stays the same file: it goes with the last connection. Whoever checkpoints it
+    in between has synced it before, and the pages that it moved after.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._descriptor = os.open(f"{database.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC)
+
+    def sync(self) -> None:
+        """Wait until the disk has what was written so far."""
+        os.fdatasync(self._descriptor)
 
     def close(self) -> None:
         """Give the file back."""
@@ -87,8 +123,10 @@ class Database:
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
-        with metrics.LEDGER_COMMIT_SECONDS.time(), self._connected() as driver, self._next_turn():
-            yield from self._carried_out(driver, "BEGIN IMMEDIATE")
+        with metrics.LEDGER_COMMIT_SECONDS.time(), self._connected() as pooled:
+            with self._next_turn():
+                yield from self._carried_out(pooled.driver_connection, "BEGIN IMMEDIATE")
+            self._sync(pooled)
 
     @contextmanager
     def holding(self) -> Iterator[Transaction]:
@@ -101,8 +139,8 @@ class Database:
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
-        with self._connected() as driver, self._unsynced(driver), self._next_turn():
-            yield from self._carried_out(driver, "BEGIN IMMEDIATE")
+        with self._connected() as pooled, self._next_turn():
+            yield from self._carried_out(pooled.driver_connection, "BEGIN IMMEDIATE")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -111,8 +149,8 @@ class Database:
         Raises:
             Unavailable: the database does not answer.
         """
-        with self._connected() as driver:
-            yield from self._carried_out(driver, "BEGIN")
+        with self._connected() as pooled:
+            yield from self._carried_out(pooled.driver_connection, "BEGIN")
 
     @contextmanager
     def installing(self) -> Iterator[Connection]:
@@ -121,8 +159,10 @@ class Database:
         Raises:
             Unavailable: the database does not answer, or stays locked. Nothing was written.
         """
-        with self._translated(), self.engine.connect() as connection, self._next_turn(), connection.begin():
-            yield connection
+        with self._translated(), self.engine.connect() as connection:
+            with self._next_turn(), connection.begin():
+                yield connection
+            self._sync(connection.connection)
 
     @property
     def engine(self) -> Engine:
@@ -160,12 +200,12 @@ class Database:
         return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        """The driver's connection, from the engine's pool; one that failed does not go back to it."""
+    def _connected(self) -> Iterator[PoolProxiedConnection]:
+        """A connection from the engine's pool; one that failed does not go back to it."""
         with self._translated():
             pooled = self.engine.raw_connection()
             try:
-                yield pooled.driver_connection
+                yield pooled
             except Exception as error:
                 if isinstance(error, self._failures):
                     pooled.invalidate(error)
@@ -198,16 +238,17 @@ class Database:
             raise
         driver.commit()
 
-    @contextmanager
-    def _unsynced(self, driver: Any) -> Iterator[None]:
+    def _sync(self, pooled: PoolProxiedConnection) -> None:
+        """Make what the connection has committed outlive a power cut. PostgreSQL did so when it committed."""
         if not self._on_sqlite:
-            yield
             return
-        driver.execute("PRAGMA synchronous=NORMAL")
+        wal: _WalSync | None = pooled.info.get(_WAL_SYNC)
+        if wal is None:
+            wal = pooled.info[_WAL_SYNC] = _WalSync(Path(str(self.url.database)))
         try:
-            yield
-        finally:
-            driver.execute("PRAGMA synchronous=FULL")
+            wal.sync()
+        except OSError as error:
+            raise Unavailable(f"the ledger's file cannot be synced: {error.strerror}") from error
 
 
 def _checked(url: str) -> URL:
@@ -237,17 +278,25 @@ def _open(url: URL) -> Engine:
         ) from error
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     wait = {"timeout": _BUSY_TIMEOUT_SECONDS}
-    engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
+    engine = create_engine(
+        url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, pool_reset_on_return=None, connect_args=wait
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "close", _close_wal_sync)
     return engine
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
     _use_wal(connection)
-    for pragma in ("synchronous=FULL", f"wal_autocheckpoint={_WAL_PAGES}"):
+    for pragma in ("synchronous=NORMAL", f"wal_autocheckpoint={_WAL_PAGES}"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _close_wal_sync(_connection: Any, record: ConnectionPoolEntry) -> None:
+    if wal := record.info.pop(_WAL_SYNC, None):
+        wal.close()
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -35,7 +35,7 @@ from types import TracebackType
 
 from contracts.api import RunStatus, RunView, StageView
 from contracts.budget import Ceilings
-from contracts.errors import NotFound
+from contracts.errors import MalformedEvent, NotFound
 from contracts.event import Body, Event, Queue
 from contracts.outcome import Next, Outcome
 from workers import claims, closing, history, overdue, pauses, reservations, runs, settling
@@ -145,9 +145,16 @@ class Ledger:
         `Database.holding`).
         """
         with self._database.holding() as connection:
-            return claims.claim_next(
+            taken = claims.take_next(
                 connection, stage, worker, self._clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
             )
+        if isinstance(taken, NotClaimed):
+            return taken
+        try:
+            return claims.claim_in(taken)
+        except MalformedEvent as error:
+            with self._database.writing() as connection:
+                return claims.park_malformed(connection, taken, error, self._clock())
 
     def standing(self, event_id: str) -> str | None:
         """The event's status, or None when there is no such event."""
@@ -176,8 +183,9 @@ class Ledger:
             BudgetExhausted: a `Next.reserve` does not fit; nothing was written, and the claim still stands.
         """
         make = _maker(claim, traceparent)
+        entries = settling.entries_of(outcome, make)
         with self._database.writing() as connection:
-            return settling.settle(connection, claim, outcome, make, max_attempts, self._clock())
+            return settling.settle(connection, claim, outcome, entries, make, max_attempts, self._clock())
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[Permit, ...]:
         """Free what `worker` holds, because it is known to be dead, or (`died` False) hands it back.

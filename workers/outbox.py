@@ -7,7 +7,7 @@ the run's row, so nobody else inserts into the run meanwhile, and `seq` is the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -37,6 +37,11 @@ class Entry:
     event: Event
     dedupe_key: str | None = None
     reserve: Spend | None = None
+    payload: str = field(init=False, repr=False)
+    """The event as it is stored: encoded at once, so that no transaction waits for it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "payload", encode(self.event).decode())
 
     @property
     def held(self) -> Spend | None:
@@ -123,7 +128,7 @@ def _row_of(entry: Entry, now: float) -> dict[str, Any]:
         "dedupe_key": entry.dedupe_key,
         "reserved_on": today(now) if any(reserved.values()) else None,
         "created_at": now,
-        "payload": encode(event).decode(),
+        "payload": entry.payload,
         **{f"reserve_{unit}": amount for unit, amount in reserved.items()},
     }
 

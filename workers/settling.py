@@ -69,10 +69,24 @@ _COUNT_ATTEMPT = update(events).where(*_MINE).values(attempts=events.c.attempts 
 _MINE_NOW = update(events).where(*_MINE).values(epoch=events.c.epoch).returning(*events.c)
 
 
+def entries_of(outcome: Outcome, make: Maker) -> tuple[Entry, ...]:
+    """What the outcome wants to have written, made ready before the transaction begins."""
+    if not isinstance(outcome, Done):
+        return ()
+    gaps = [Entry(make(GapFound(gap=gap))) for gap in outcome.gaps]
+    return (*gaps, *(Entry(make(one.body), one.dedupe_key, one.reserve) for one in outcome.emits))
+
+
 def settle(
-    connection: Transaction, claim: Claim, outcome: Outcome, make: Maker, max_attempts: int, now: float
+    connection: Transaction,
+    claim: Claim,
+    outcome: Outcome,
+    entries: Sequence[Entry],
+    make: Maker,
+    max_attempts: int,
+    now: float,
 ) -> Settled:
-    """Act on the outcome of a claimed event.
+    """Act on the outcome of a claimed event; `entries` are those of `entries_of`.
 
     Raises:
         Fenced: the claim was lost.
@@ -80,26 +94,30 @@ def settle(
     """
     match outcome:
         case Done():
-            return _done(connection, claim, outcome, make, now)
+            return _done(connection, claim, outcome, entries, make, now)
         case Retry() if claim.attempts + 1 < max_attempts:
             return _wait(connection, claim, outcome, now)
         case Retry():
             return _dead(connection, claim, DeadLetter("exhausted", _Exhausted(outcome.why)), make, now)
         case Discard():
-            return _done(connection, claim, Done(), make, now, why=outcome.why)
+            return _done(connection, claim, Done(), (), make, now, why=outcome.why)
         case DeadLetter():
             return _dead(connection, claim, outcome, make, now)
 
 
 def _done(
-    connection: Transaction, claim: Claim, outcome: Done, make: Maker, now: float, why: str | None = None
+    connection: Transaction,
+    claim: Claim,
+    outcome: Done,
+    entries: Sequence[Entry],
+    make: Maker,
+    now: float,
+    why: str | None = None,
 ) -> Settled:
     balance = Balance(spent=outcome.spend)
     run = take(connection, claim.event.run_id, settled=1, spend=outcome.spend)
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
     balance.free(_still_mine(connection.execute(_SETTLE, facts).first(), claim))
-    entries = [Entry(make(GapFound(gap=gap))) for gap in outcome.gaps]
-    entries += [Entry(make(following.body), following.dedupe_key, following.reserve) for following in outcome.emits]
     emitted = write(connection, run, entries, now, balance)
     return _closed(connection, run, emitted, make, now, balance, dropped=len(entries) - len(emitted))
 

@@ -31,6 +31,8 @@ REQUEST_SECONDS = 10.0
 ACCEPT_PATIENCE_SECONDS = 120.0
 """How long a submission is tried again while the interface is killed and started."""
 START_PATIENCE_SECONDS = 60.0
+BLAMELESS = {"DELIVERY__MAX_DELIVERIES": "20"}
+"""For kills from outside, which may hit the workers of one event again and again: it is not to be taken for poison."""
 
 
 class ChaosInstance(Instance):

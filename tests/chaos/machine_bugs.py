@@ -103,12 +103,12 @@ def _hand_out_what_is_claimed() -> AbstractContextManager[Any]:
 
 
 def _hand_suspects_to_anybody() -> AbstractContextManager[Any]:
-    original = claims.claim_next
+    original = claims.take_next
 
-    def claim_next(*facts: Any, alone: bool, **more: Any) -> Any:
+    def take_next(*facts: Any, alone: bool, **more: Any) -> Any:
         return original(*facts, alone=True, **more)
 
-    return patch.object(claims, "claim_next", claim_next)
+    return patch.object(claims, "take_next", take_next)
 
 
 def _forget_dedupe_keys() -> AbstractContextManager[Any]:

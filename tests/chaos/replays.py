@@ -18,7 +18,7 @@ from contracts.ids import new_run_id
 from contracts.ingest import DocumentsRemoved
 from contracts.outcome import Next
 from tests.chaos.failpoints import Cell
-from tests.chaos.instance import ChaosInstance
+from tests.chaos.instance import BLAMELESS, ChaosInstance
 from tests.chaos.plan import Killer, kill_plan, wait_until
 from tests.chaos.report import Result
 from tests.chaos.truth import count, read_corpus, rows, settled_more_than_once
@@ -38,7 +38,7 @@ _CAUSES = "SELECT payload FROM events WHERE kind = 'DocumentIndexed' AND run_id 
 def replays(folder: Path, seed: int, letters: int = 10_000, kills: int = 30) -> list[Result]:
     """Park, replay twice at once under kills, and count."""
     patience = LEAST_SECONDS + letters * SECONDS_PER_LETTER
-    with ChaosInstance(folder) as instance:
+    with ChaosInstance(folder, BLAMELESS) as instance:
         work = Work(instance, f"grave-{seed}", corpus=CORPUS)
         work.documents(range(letters), per_run=PER_RUN)
         assert await_quiet(instance.ledger_url, patience), "the documents were not ingested"

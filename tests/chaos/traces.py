@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from otel.spans import EVENT_ID, SpanStore, StoredSpan
-from tests.chaos.instance import ChaosInstance
+from tests.chaos.instance import BLAMELESS, ChaosInstance
 from tests.chaos.kills import MEAN_SECONDS, feed_under_kills
 from tests.chaos.plan import kill_plan, wait_until
 from tests.chaos.report import Result
@@ -32,7 +32,7 @@ Place = tuple[str, str]
 def traces_under_kills(folder: Path, seed: int, kills: int = 50, events: int = 1_500) -> list[Result]:
     """Kills while work flows, then a look at every run's spans."""
     site = Site()
-    with ChaosInstance(folder, site.settings()) as instance:
+    with ChaosInstance(folder, site.settings() | BLAMELESS) as instance:
         work = Work(instance, f"trace-{seed}", site.address)
         killer = feed_under_kills(work, kill_plan(seed, kills, MEAN_SECONDS), events)
         quiet = await_quiet(instance.ledger_url, QUIET_SECONDS)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 import sqlite3
 import threading
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
 
-from contracts.errors import Conflict, InvalidSetting
+from contracts.errors import Conflict, Fenced, InvalidSetting, Unavailable
 from contracts.ingest import SearchDirected
 from contracts.outcome import Done, Next
 from tests.workers.ledger_story import Clock, Story, page
@@ -143,10 +145,59 @@ def test_a_url_that_cannot_hold_a_ledger_is_named(url: str) -> None:
         Ledger(url)
 
 
-def test_sqlite_syncs_every_commit_and_writes_ahead(tmp_path: Path, clock: Clock) -> None:
-    with Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}", clock=clock) as ledger, ledger._database.reading() as connection:
-        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
-        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
+class TestSyncOnSqlite:
+    @pytest.fixture
+    def synced(self, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+        """The files that were synced, in order."""
+        files, sync = list[Path](), os.fdatasync
+
+        def note(descriptor: int) -> None:
+            sync(descriptor)
+            files.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+        monkeypatch.setattr(os, "fdatasync", note)
+        return files
+
+    @pytest.fixture
+    def on_sqlite(self, tmp_path: Path, clock: Clock) -> Iterator[Story]:
+        url = f"sqlite:///{tmp_path / 'l.sqlite'}"
+        with Ledger(url, clock=clock) as ledger:
+            yield Story(ledger, clock, url)
+
+    def test_what_is_settled_is_on_the_disk_before_anybody_is_told(
+        self, on_sqlite: Story, synced: list[Path], tmp_path: Path
+    ) -> None:
+        on_sqlite.begins(page())
+        assert synced == [tmp_path / "l.sqlite-wal"]
+        claim = on_sqlite.ledger.claim_next("crawl", "w1", 30.0)
+        assert isinstance(claim, Claim)
+        assert len(synced) == 1
+        on_sqlite.ledger.settle(claim, Done())
+        assert synced == [tmp_path / "l.sqlite-wal"] * 2
+
+    def test_a_disk_that_fails_then_is_told_and_what_was_settled_is_not_done_again(
+        self, on_sqlite: Story, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        claim = on_sqlite.claims(*on_sqlite.begins(page()))
+
+        def fail(_descriptor: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fdatasync", fail)
+            with pytest.raises(Unavailable, match="synced: Input/output error"):
+                on_sqlite.ledger.settle(claim, Done())
+        with pytest.raises(Fenced):
+            on_sqlite.ledger.settle(claim, Done())
+
+    def test_a_log_that_was_made_anew_is_the_one_that_is_synced(
+        self, on_sqlite: Story, synced: list[Path], tmp_path: Path
+    ) -> None:
+        on_sqlite.begins(page())
+        on_sqlite.ledger.close()
+        assert not (tmp_path / "l.sqlite-wal").exists()
+        on_sqlite.begins(page())
+        assert synced == [tmp_path / "l.sqlite-wal"] * 2
 
 
 @pytest.mark.parametrize(
