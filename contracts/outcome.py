@@ -37,10 +37,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try again later: the cause is expected to pass."""
+    """Try again later: the cause is expected to pass. `spend` is what the attempt has cost all the same."""
 
     after_seconds: float
     why: str
+    spend: Spend = field(default_factory=Spend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,19 @@ DeadLetterReason = Literal["exhausted", "poison", "malformed", "unroutable", "po
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Park the event for an operator: trying again cannot help."""
+    """Park the event for an operator: trying again cannot help. `spend` is what the attempt has cost all the same."""
 
     reason: DeadLetterReason
     error: BaseException | None = field(default=None, compare=False)
+    spend: Spend = field(default_factory=Spend)
+
+
+class CostlyFailure(Exception):
+    """What a handler raises, from the error that it met, where the attempt has already cost something."""
+
+    def __init__(self, spend: Spend) -> None:
+        super().__init__("the attempt failed and has cost something")
+        self.spend = spend
 
 
 Outcome = Done | Retry | Discard | DeadLetter

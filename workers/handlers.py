@@ -27,7 +27,7 @@ from contracts.ingest import (
     SearchCompleted,
     SearchDirected,
 )
-from contracts.outcome import Done, Next, Outcome
+from contracts.outcome import CostlyFailure, Done, Next, Outcome
 from gate.budget import within
 from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
@@ -109,6 +109,8 @@ def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
         page = parts.crawler.crawl(directed, meter)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
         return Done(gaps=(gap_of(refusal, "crawl", directed.url),), spend=meter.spend)
+    except Exception as error:
+        raise CostlyFailure(meter.spend) from error
     crawled = page.as_event(parts.blobs.put(page.body))
     children = map(crawl_of, directions_from(page.links, directed, meter.spend))
     return Done((Next(crawled), *children), spend=meter.spend)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, update
 
+from contracts.budget import Spend
 from contracts.errors import Fenced
 from contracts.event import Event, GapFound
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
@@ -98,7 +99,8 @@ def settle(
         case Retry() if claim.attempts + 1 < max_attempts:
             return _wait(connection, claim, outcome, now)
         case Retry():
-            return _dead(connection, claim, DeadLetter("exhausted", _Exhausted(outcome.why)), make, now)
+            verdict = DeadLetter("exhausted", _Exhausted(outcome.why), outcome.spend)
+            return _dead(connection, claim, verdict, make, now)
         case Discard():
             return _done(connection, claim, Done(), (), make, now, why=outcome.why)
         case DeadLetter():
@@ -124,18 +126,22 @@ def _done(
 
 def _wait(connection: Transaction, claim: Claim, outcome: Retry, now: float) -> Settled:
     due_at = now + max(0.0, outcome.after_seconds)
+    balance = Balance(spent=outcome.spend)
+    run = take(connection, claim.event.run_id, spend=outcome.spend) if outcome.spend != Spend() else None
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": due_at, "because": outcome.why}
     if connection.execute(_WAIT, facts).rowcount == 0:
         raise _lost(claim)
+    if run is not None:
+        balance.carry_out(connection, run, now)
     return Settled()
 
 
 def _dead(connection: Transaction, claim: Claim, verdict: DeadLetter, make: Maker, now: float) -> Settled:
-    run = take(connection, claim.event.run_id, dead=1)
+    run = take(connection, claim.event.run_id, dead=1, spend=verdict.spend)
     statement = _COUNT_ATTEMPT if verdict.reason == "exhausted" else _MINE_NOW
     found = connection.execute(statement, {"of_event": claim.event.id, "at_epoch": claim.epoch}).first()
     row = _still_mine(found, claim)
-    balance = Balance()
+    balance = Balance(spent=verdict.spend)
     emitted = park(connection, run, row, verdict, make, now, balance)
     return _closed(connection, run, emitted, make, now, balance)
 

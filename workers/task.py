@@ -19,13 +19,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import structlog
 from opentelemetry.trace import Span
 from pydantic import ValidationError
 
+from contracts.budget import Spend
 from contracts.errors import (
     BudgetExhausted,
     Fenced,
@@ -38,7 +39,7 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.event import Event, Gap, Queue
-from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
+from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Retry
 from otel import metrics
 from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
 from workers.breaker import StageBreaker, speaks_against
@@ -218,15 +219,17 @@ def run_handler(event: Event, stage: Queue, attempts: int, parts: Parts) -> Hand
     """The outcome of the event's handler; whatever it raises is turned into one."""
     try:
         return Handled(HANDLERS[event.kind](event, parts))
-    except Exception as error:
-        outcome = outcome_of(error, attempts, ATTEMPTS[stage], parts.settings.delivery)
-        log.warning(
-            "handler_failed", kind=event.kind, outcome=type(outcome).__name__, error=repr(error), exc_info=error
-        )
-        return Handled(outcome, error)
+    except CostlyFailure as failure:
+        met, spend = failure.__cause__, failure.spend
+        error = met if isinstance(met, Exception) else failure
+    except Exception as raised:  # noqa: BLE001 - whatever it is, it has an outcome and is logged
+        error, spend = raised, Spend()
+    outcome = outcome_of(error, attempts, ATTEMPTS[stage], parts.settings.delivery)
+    log.warning("handler_failed", kind=event.kind, outcome=type(outcome).__name__, error=repr(error), exc_info=error)
+    return Handled(replace(outcome, spend=spend), error)
 
 
-def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Outcome:
+def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Retry | DeadLetter:
     """What an error means: the one table that tells transient from permanent.
 
     A bug is taken for transient, as a later deployment may mend it; it is parked once its tries are used up. So is a

@@ -145,6 +145,19 @@ def test_parking_and_cancelling_give_reservations_back_and_a_retry_keeps_them(st
         assert left(story, parked.run_id, whose, unit) == pytest.approx(getattr(shares(unit, 3), unit))
 
 
+@five_units
+@pytest.mark.parametrize("attempt", ["retried", "parked", "exhausted"])
+def test_what_a_failed_attempt_has_cost_is_booked(story: Story, unit: str, attempt: str) -> None:
+    most = Ceilings(run=ceilings("run", unit, 5).run, day=ceilings("day", unit, 5).day)
+    [event] = story.begins(Next(page(1), reserve=shares(unit, 2)), ceilings=most)
+    spend, held = FIVE[unit], 2 if attempt == "retried" else 0
+    outcome = DeadLetter("discarded", spend=spend) if attempt == "parked" else Retry(0.0, "later", spend)
+    story.ledger.settle(story.claims(event), outcome, max_attempts=1 if attempt == "exhausted" else 3)
+    for whose in ("run", "day"):
+        assert left(story, event.run_id, whose, unit) == pytest.approx(getattr(shares(unit, 4 - held), unit))
+    assert getattr(story.ledger.run(event.run_id).spend, unit) == pytest.approx(getattr(spend, unit))
+
+
 def test_without_ceilings_nothing_runs_out(story: Story) -> None:
     [event] = story.begins(page(1))
     assert story.ledger.budget_left(event.run_id) == Ceilings()

@@ -14,7 +14,7 @@ from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, 
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.outcome import DeadLetter, Done, Next, Outcome, Retry
+from contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers import database, task
@@ -103,6 +103,17 @@ def test_a_permit_for_an_event_that_was_never_recorded_is_kept_as_a_dead_letter(
     [letter] = worker.parts.ledger.dead_letters.list()
     assert (letter.reason, letter.stage) == ("unroutable", "crawl")
     assert worker.parts.ledger.dead_letters.show(letter.id).payload.raw == stranger.id.encode()
+
+
+def test_an_attempt_that_failed_after_it_had_cost_something_is_paid_for_and_tried_again(worker: Worker) -> None:
+    event = worker.begins()
+
+    def breaks_off(_event: Event, _parts: Parts) -> Outcome:
+        raise CostlyFailure(Spend(bytes=4_096)) from Unavailable("the site went away")
+
+    worker.handles(event, breaks_off)
+    assert worker.standing(event) == "waiting"
+    assert worker.parts.ledger.run(event.run_id).spend == Spend(bytes=4_096)
 
 
 def test_a_stage_whose_work_keeps_failing_rests_and_goes_on_after_a_probe(
