@@ -18,9 +18,12 @@ import structlog
 from contracts.errors import InvalidSetting
 from workers.keys import cancelled_channel
 from workers.settings import Settings
-from workers.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS
+from workers.transport import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
+
+LISTEN_SECONDS = 0.2
+"""For one word. A process that ends waits so long for its listener, and a pool's child may end after every event."""
 
 
 class Cancellations:
@@ -50,7 +53,7 @@ class Cancellations:
         with closing(self._broker.pubsub(ignore_subscribe_messages=True)) as subscription:
             subscription.subscribe(self._channel)
             while not stopping.is_set():
-                message = subscription.get_message(timeout=SHORT_BLOCK_SECONDS)
+                message = subscription.get_message(timeout=LISTEN_SECONDS)
                 if message is not None:
                     yield message["data"].decode("utf-8", "replace")
 
