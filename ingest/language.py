@@ -1,6 +1,6 @@
 """Which natural language a text is written in: deterministic, from a prefix, by py3langid.
 
-The library loads its model at the first call, once per process.
+The library loads its model at the first call, once per process: half a second of decompression.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from py3langid import classify
 _PREFIX_CHARS = 240
 _FEWEST_LETTERS = 24
 _WORDS = re.compile(r"[^\W\d_]+")
+
+
+def load_model() -> None:
+    """Load the model now, for this process and those that it forks."""
+    classify("")
 
 
 def natural_language(text: str) -> str | None:

@@ -32,6 +32,7 @@ from pydantic import ValidationError
 from contracts.errors import InvalidInput, SluiceError
 from contracts.event import Queue
 from contracts.outcome import DeadLetterReason
+from ingest.language import load_model
 from otel import metrics
 from otel.context import span
 from otel.logs import configure as configure_logs
@@ -268,6 +269,7 @@ def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
     setup_logging.connect(lambda **_: None, weak=False)
     worker_ready.connect(lambda **_: _come_forward(process), weak=False)
     if prefork:
+        worker_init.connect(lambda **_: load_model(), weak=False)  # before the pool forks
         worker_ready.connect(lambda **_: _mind_children(process), weak=False)
         worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
         worker_process_shutdown.connect(lambda **_: process.end(), weak=False)

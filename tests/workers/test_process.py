@@ -180,8 +180,7 @@ def test_a_child_of_a_pool_that_hangs_is_replaced_and_the_worker_goes_on(odd: Od
     worker = odd.starts("prefork", DELIVERY__EVENT_TIMEOUT_SECONDS="3", DELIVERY__LEASE_SECONDS="60", POOLS__CRAWL="1")
     event = odd.gets("hang")
     child = odd.works_on(event)
-    odd.until(lambda: odd.row(event).status == "ready")
-    assert odd.row(event).deaths == 1
+    odd.until(lambda: odd.row(event).deaths >= 1)
     assert worker.poll() is None
     assert not lives(child)
     quick = odd.gets("quick")
