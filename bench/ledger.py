@@ -1,6 +1,7 @@
 """What the ledger carries: settled events per second on SQLite, and whether that depends on its history.
 
-Each event is claimed, settled, and emits the next, as in a worker; every settling is a commit with `synchronous=FULL`.
+Each event is claimed, settled, and emits the next, as in a worker; every settling is synced before it returns, as with
+`synchronous=FULL` (docs/decisions/0003).
 Beside it, in the same run, the floor: the same number of processes that commit a bare transaction of two rows.
 """
 
