@@ -273,11 +273,13 @@ def test_a_replay_goes_on_where_a_killed_process_left_it_and_brings_no_letter_ba
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-m", "tests.workers.killed_replayer", story.url], cwd=REPOSITORY)
         wanted = brought_back() + chance.randrange(1, 90)
-        while brought_back() < wanted:
-            assert process.poll() is None
-            time.sleep(0.002)
-        process.kill()
-        process.wait()
+        try:
+            while brought_back() < wanted:
+                assert process.poll() is None
+                time.sleep(0.002)
+        finally:
+            process.kill()
+            process.wait()
         works_off(story, [Done()] * 300)
     while any(shown(story, replay_id).status == "running" for replay_id in both):
         advances(story, 10.0)
