@@ -278,9 +278,7 @@ def _open(url: URL) -> Engine:
         ) from error
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     wait = {"timeout": _BUSY_TIMEOUT_SECONDS}
-    engine = create_engine(
-        url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, pool_reset_on_return=None, connect_args=wait
-    )
+    engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     event.listen(engine, "close", _close_wal_sync)

@@ -18,7 +18,7 @@ from contracts.event import Body, Event, Queue, encode
 from contracts.index import DocumentIndexed, SnapshotPublished
 from otel.context import RUN_TRACEPARENT
 from workers.reservations import Balance, amounts_of, today
-from workers.schema import AnyRow, events, runs
+from workers.schema import AnyRow, events, runs, storable
 from workers.transaction import Transaction
 from workers.turns import lane_of, priority_of, take_turns
 
@@ -104,14 +104,17 @@ def permits_of(written: Sequence[Event]) -> list[Permit]:
 
 def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) -> list[Entry]:
     """Those whose key is not taken, neither in the run nor by one before them."""
-    keys = {entry.dedupe_key for entry in entries if entry.dedupe_key is not None}
+    keys = {storable(entry.dedupe_key) for entry in entries if entry.dedupe_key is not None}
     looks = [{"of_run": run_id, "of_key": key} for key in sorted(keys)]
     free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)} if looks else keys
     fresh: list[Entry] = []
     for entry in entries:
-        if entry.dedupe_key is None or entry.dedupe_key in free:
-            fresh.append(entry)
-            free.discard(entry.dedupe_key)
+        if entry.dedupe_key is not None:
+            key = storable(entry.dedupe_key)
+            if key not in free:
+                continue
+            free.remove(key)
+        fresh.append(entry)
     return fresh
 
 

@@ -59,7 +59,12 @@ class FreeText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """The text as every database accepts it."""
-        return None if value is None else value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+        return None if value is None else storable(value)
+
+
+def storable(text: str) -> str:
+    """`text` as it is found again in a column of free text."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _count(name: str) -> Column[Any]:

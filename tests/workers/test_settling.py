@@ -38,9 +38,10 @@ def test_a_second_settle_of_the_same_claim_is_fenced_and_writes_nothing(story: S
     assert story.ledger.dead_letters.list() == []
 
 
-def test_a_second_event_with_a_dedupe_key_is_dropped_in_silence(story: Story) -> None:
+@pytest.mark.parametrize("key", ["page:3", "a NUL \x00", "half a pair \ud83d"])
+def test_a_second_event_with_a_dedupe_key_is_dropped_in_silence(story: Story, key: str) -> None:
     first, second = story.begins(page(1), page(2))
-    same = Next(page(3), dedupe_key="page:3")
+    same = Next(page(3), dedupe_key=key)
     assert len(story.handles(first, Done(emits=(same, same))).emitted) == 1
     settled = story.handles(second, Done(emits=(same, Next(page(4), dedupe_key="page:4"))))
     assert [event.body for event in settled.emitted] == [page(4)]
