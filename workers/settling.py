@@ -15,7 +15,7 @@ from contracts.budget import Spend
 from contracts.errors import Fenced
 from contracts.event import Event, GapFound
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
-from workers.claims import Claim
+from workers.claims import MINE, Claim
 from workers.closing import Maker, close_if_done
 from workers.outbox import Entry, write
 from workers.parking import park
@@ -38,14 +38,9 @@ class Settled:
     dropped: int = 0
 
 
-_MINE = (
-    events.c.id == bindparam("of_event"),
-    events.c.epoch == bindparam("at_epoch"),
-    events.c.status == "claimed",
-)
 _SETTLE = (
     update(events)
-    .where(*_MINE)
+    .where(*MINE)
     .values(
         status="settled",
         due_at=None,
@@ -57,7 +52,7 @@ _SETTLE = (
 )
 _WAIT = (
     update(events)
-    .where(*_MINE)
+    .where(*MINE)
     .values(
         status="waiting",
         due_at=bindparam("moment"),
@@ -66,8 +61,8 @@ _WAIT = (
         why=bindparam("because"),
     )
 )
-_COUNT_ATTEMPT = update(events).where(*_MINE).values(attempts=events.c.attempts + 1).returning(*events.c)
-_MINE_NOW = update(events).where(*_MINE).values(epoch=events.c.epoch).returning(*events.c)
+_COUNT_ATTEMPT = update(events).where(*MINE).values(attempts=events.c.attempts + 1).returning(*events.c)
+_MINE_NOW = update(events).where(*MINE).values(epoch=events.c.epoch).returning(*events.c)
 
 
 def entries_of(outcome: Outcome, make: Maker) -> tuple[Entry, ...]:

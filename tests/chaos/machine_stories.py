@@ -66,8 +66,6 @@ def beaten_in_time(world: World) -> None:
 
 
 STORIES: tuple[Story, ...] = (handed_back, cancelled, dropped, woken_together, beaten_in_time)
-UNSOLVED: frozenset[Story] = frozenset()
-"""Those that still break a law of theirs."""
 
 
 def _crawls(world: World, pages: int, owner: str) -> None:

@@ -10,7 +10,7 @@ served at v and v + 1 before the other is at v + 1, and then it stands at v + 2.
 moments between which both lanes were in line.
 
 Left out of the count are events that do not stand in their lane's regular line: suspects (they are served first, by
-whoever is alone), what was handed back (it returns to its old turn), and what stood behind an event that left the line
+whoever is alone), what was handed back (it is next in line), and what stood behind an event that left the line
 from its middle. A lane is judged while it has none of these in line, and was not favoured: a suspect that was served
 before its turn is paid for later, until the line was empty once. It is judged from the moment it joins, so nothing else
 that happened before may cost it its share.
