@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Field
 
 from contracts.base import CorpusName, Moment, Value
 from contracts.document import Provenance, Scalar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_QUERY_CHARACTERS = 8_000
 QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")]
@@ -96,3 +101,45 @@ class Retrieval(Value):
     journal_offset: int
     chunks: tuple[RetrievedChunk, ...]
     metadata: RetrievalMetadata
+
+
+class RetrievalStats(Value):
+    """What an engine holds of one corpus. `generation` is None while it holds nothing."""
+
+    engine: str
+    corpus: CorpusName
+    generation: str | None
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+    model_fingerprint: str | None
+
+
+class RetrievalPort(Protocol):
+    """RetrievalPort, version 1: what every retrieval engine offers. Frozen: a change is a version 2.
+
+    The query carries `top_k`, `filters`, `strategy` and `trust_threshold`; its `corpus` must be the
+    engine's. `vector` is the question's, float32 (d,), of length 1, and needed unless the strategy is
+    `bm25`. Safe for threads.
+    """
+
+    version: Literal[1]
+
+    def retrieve(self, query: Query, vector: NDArray[np.float32] | None = None) -> Retrieval:
+        """The best chunks for one query, with every score and rank, and the duration.
+
+        Raises `InvalidInput` where the strategy needs a vector and there is none, `Conflict` for a vector
+        of another dimension, `Unavailable` when the engine cannot answer in time or does not yet cover
+        `minimum_journal_offset`, and `Corrupted` when what it holds is damaged.
+        """
+        ...
+
+    def batch_retrieve(
+        self, queries: Sequence[Query], vectors: NDArray[np.float32] | None = None
+    ) -> tuple[Retrieval, ...]:
+        """One result for each query, in order, all from the same generation; `vectors` is (queries, d)."""
+        ...
+
+    def stats(self) -> RetrievalStats:
+        """What is served now."""
+        ...

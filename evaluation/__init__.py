@@ -1,0 +1,1 @@
+"""Evaluation: how well retrieval answers, measured through the live interface."""
