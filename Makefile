@@ -27,6 +27,7 @@ check: setup ## style, types, import layers, compose schema
 
 chaos: setup ## kill, cut, flush and fill everything, and see that nothing is lost
 	$(BIN)/python -m tests.chaos
+	$(BIN)/python -m tests.index_faults
 
 bench: setup ## the figures in the README
 	$(BIN)/python -m bench

@@ -1,4 +1,8 @@
-"""Every bench: `python -m bench [DATA_DIR]`. What the data directory lacks is skipped, and said."""
+"""Every bench: `python -m bench [DATA_DIR]`. What the data directory lacks is skipped, and said.
+
+Takes some two hours on two cores, most of it for the index and its peers; each part can be run alone
+(`python -m bench.index`, `bench.quality`, `bench.embed --against`, `bench.ledger`, `bench.queues`).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.embedding.against import measure_embedding
+from bench.index.__main__ import MEASURES, measure_index
+from bench.index.targets import table
 from bench.ingest import measure_ingest
 from bench.latency import measure_latency, print_latency
 from bench.ledger import measure_ledger
+from bench.quality.__main__ import CACHE, collections_in
+from bench.quality.document import document
+from bench.quality.measure import measure_quality
 from bench.queues.__main__ import measure_queues
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -23,12 +33,17 @@ def main() -> None:
     _print(measure_ledger())
     print("CPU per chunk through the queues")
     _print(measure_queues())
-    corpus = data / "scifact_train" / "corpus.jsonl"
-    if not corpus.is_file():
-        print(f"ingest: skipped, no {corpus}")
+    if not collections_in(data, None):
+        print(f"index, embedding, quality, ingest: skipped, no collection in {data}")
         return
+    for measure in MEASURES:
+        print(f"the index: {measure}")
+        print("\n".join(table(measure_index(measure, data))))
+    print("embedding, one thread")
+    _print(measure_embedding(data))
+    print(document(list(measure_quality(collections_in(data, None), None, CACHE)), "python -m bench.quality DATA_DIR"))
     print("ingest through the pipeline against the embedder alone")
-    _print(measure_ingest(corpus))
+    _print(measure_ingest(data / "scifact_train" / "corpus.jsonl"))
 
 
 def _print(figures: Mapping[str, float]) -> None:

@@ -1,6 +1,9 @@
-"""How fast the local model embeds: `python -m bench.embed [CORPUS.jsonl] [--texts N] [--rounds N]`.
+"""How fast the local model embeds: `python -m bench.embed [CORPUS.jsonl] [--texts N] [--rounds N] [--precision P]`.
 
-Prints the time to load, the resident memory, and for each number of threads the median over rounds
+With `--against` it is measured beside sentence-transformers instead (`bench.embedding`), on the public collections:
+tokens per CPU-second on one thread, and nDCG@10.
+
+Without, prints the time to load, the resident memory, and for each number of threads the median over rounds
 of texts and tokens per second of the embedder alone (no cache, no queue), then the time of a short
 query. The texts are a corpus in JSON lines with `title` and `text`, by default the docstrings of
 Python's standard library.
@@ -20,7 +23,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from ingest.minilm import MiniLM
+from bench.embedding.against import measure_embedding
+from ingest.minilm import MiniLM, Precision
 
 QUERY = "how do I cancel an asyncio task without losing"
 """Ten tokens with [CLS] and [SEP] not counted."""
@@ -29,13 +33,17 @@ QUERY_REPEATS = 200
 
 def main() -> None:
     arguments = parsed_arguments()
+    if arguments.against:
+        for name, value in measure_embedding(rounds=arguments.rounds, documents=arguments.documents).items():
+            print(f"{name:<48} {value:12,.4f}")
+        return
     texts = list(islice(texts_of(arguments.corpus), arguments.texts))
     print(f"{len(texts)} texts, {arguments.rounds} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as scratch:
         model_dir = arguments.model_dir or Path(scratch)
-        report_load(model_dir)
+        report_load(model_dir, arguments.precision)
         for threads in sorted({1, os.cpu_count() or 1}):
-            report_speed(MiniLM(model_dir, threads), threads, texts, arguments.rounds)
+            report_speed(MiniLM(model_dir, threads, precision=arguments.precision), threads, texts, arguments.rounds)
     print(f"resident memory at the end: {resident_megabytes()} MB")
 
 
@@ -45,6 +53,9 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--texts", type=int, default=200, help="how many texts of it to embed (default 200)")
     parser.add_argument("--rounds", type=int, default=3, help="how often (default 3)")
     parser.add_argument("--model-dir", type=Path, help="where the model is kept (default: built in a scratch folder)")
+    parser.add_argument("--precision", choices=("fp32", "int8"), default="fp32", help="of the model (default fp32)")
+    parser.add_argument("--against", action="store_true", help="measure sentence-transformers beside it")
+    parser.add_argument("--documents", type=int, help="with --against: of scifact_train (default all 5,183)")
     return parser.parse_args()
 
 
@@ -68,13 +79,13 @@ def docstrings() -> Iterator[str]:
                     yield text
 
 
-def report_load(model_dir: Path) -> None:
+def report_load(model_dir: Path, precision: Precision) -> None:
     before = resident_megabytes()
     started = time.perf_counter()
-    MiniLM(model_dir).embed([QUERY])
+    MiniLM(model_dir, precision=precision).embed([QUERY])
     cold = time.perf_counter() - started
     started = time.perf_counter()
-    MiniLM(model_dir).embed([QUERY])
+    MiniLM(model_dir, precision=precision).embed([QUERY])
     warm = time.perf_counter() - started
     print(f"first embedding of a process: {cold:.2f} s (builds where need be), of a second model {warm:.2f} s")
     print(f"resident memory: {before} MB before, {resident_megabytes()} MB after")

@@ -12,7 +12,7 @@ from contracts.document import Scalar
 from contracts.event import Gap, Queue
 from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
 from contracts.index import Answer
-from contracts.retrieval import Filters, QueryText
+from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 
 class GateRequest(Value):
@@ -30,6 +30,11 @@ class GateRequest(Value):
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
     filters: Filters = Filters()
     trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
+    diversity: Diversity = None
+    neighbours: Neighbours = 0
+    max_per_domain: MaxPerDomain = None
+    duplicate_threshold: DuplicateThreshold = None
+    rerank: MayRerank = True
     wait: bool = False
 
 

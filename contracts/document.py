@@ -100,10 +100,25 @@ class ChunkedDocument(Value):
         return [embedding_text(self.title, chunk) for chunk in self.chunks]
 
 
+class TokenIds(Value):
+    """What a tokenizer made of every text that a batch of chunks embeds, so that nobody does it again.
+
+    `ids` are those of all texts on end, each an unsigned 16-bit integer, little endian; `counts` says how many of them
+    each text has, in the order of documents and chunks, or -1 for a text that has to be tokenised after all. They
+    are of use only to who has the very same tokenizer.
+    """
+
+    tokenizer_sha256: Sha256
+    counts: tuple[Annotated[int, Field(ge=-1)], ...]
+    ids: Base64Bytes
+
+
 class ChunkBatch(Value):
     """The chunked documents of one event (a blob)."""
 
     documents: tuple[ChunkedDocument, ...]
+    tokens: TokenIds | None = None
+    """Of `embedding_texts()` of all documents, where the chunker knew them; older blobs have none."""
 
 
 def embedding_text(title: str | None, chunk: Chunk) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field
 from contracts.base import Moment, Value
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
-from contracts.retrieval import Filters, QueryText
+from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
@@ -61,6 +61,11 @@ class GateRequested(Body):
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
     filters: Filters = Filters()
     trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
+    diversity: Diversity = None
+    neighbours: Neighbours = 0
+    max_per_domain: MaxPerDomain = None
+    duplicate_threshold: DuplicateThreshold = None
+    rerank: MayRerank = True
 
 
 class ProbeHit(Value):

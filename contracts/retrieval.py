@@ -40,6 +40,40 @@ class Filters(Value):
     metadata: dict[str, Scalar] = Field(default_factory=dict)
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _is_empty(value: object) -> bool:
+    return not value
+
+
+def _is_true(value: object) -> bool:
+    return value is True
+
+
+Names = Annotated[tuple[str, ...], Field(exclude_if=_is_empty)]
+LaterNumber = Annotated[int, Field(ge=0, exclude_if=_is_empty)]
+"""Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
+
+Diversity = Annotated[float | None, Field(ge=0, le=1, exclude_if=_is_none)]
+"""How much a result's difference from those before it counts against its relevance (maximal marginal relevance):
+0 orders by relevance alone, 1 by difference alone. None takes the configured default."""
+
+DuplicateThreshold = Annotated[float | None, Field(ge=0, le=1, exclude_if=_is_none)]
+"""The share of three-word shingles (as a Jaccard index) from which two texts are one; 1 for equal words only, 0 for
+never. None takes the configured default."""
+
+MaxPerDomain = Annotated[int | None, Field(ge=0, le=200, exclude_if=_is_none)]
+"""The most results of one host; of what has no host, of one document. 0 for no cap, None for the configured default."""
+
+Neighbours = Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)]
+"""How many chunks before and as many behind a found one, of the same document, are given with it."""
+
+MayRerank = Annotated[bool, Field(exclude_if=_is_true)]
+"""Whether the reranker is asked, where one is configured."""
+
+
 class Query(Value):
     """One search. `minimum_journal_offset` asks for a generation that covers it (read your writes)."""
 
@@ -51,12 +85,21 @@ class Query(Value):
     trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] | None = None
     minimum_journal_offset: Annotated[int, Field(ge=0)] = 0
+    diversity: Diversity = None
+    neighbours: Neighbours = 0
+    max_per_domain: MaxPerDomain = None
+    duplicate_threshold: DuplicateThreshold = None
+    rerank: MayRerank = True
 
 
 class RetrievedChunk(Value):
     """A chunk with everything that ranked it. Ranks are 1-based; None means that arm did not find it.
 
-    `dense_distance` is 1 - cosine, in [0, 2]; `lexical_score` is BM25; `fused_score` orders `rank`.
+    `dense_distance` is 1 - cosine, in [0, 2]; `lexical_score` is BM25; `fused_score` orders `rank`, unless a reranker
+    (`rerank_score`, the higher the better, None where it was not asked) or the query's `diversity` had the last word.
+    `duplicates` are the ids of chunks that say the same and were left out for it. `passage` has the ids of all chunks
+    that `text` is of, in reading order, where neighbours were asked for; lines, tokens and `checksum` are then the
+    passage's, everything else is of the chunk that was found.
     """
 
     chunk_id: str
@@ -81,10 +124,17 @@ class RetrievedChunk(Value):
     fused_score: float
     rank: int
     trust: float
+    rerank_score: Annotated[float | None, Field(exclude_if=_is_none)] = None
+    duplicates: Names = ()
+    passage: Names = ()
 
 
 class RetrievalMetadata(Value):
-    """How the result came about."""
+    """How the result came about. `total_candidates` were found; some were dropped, and why is told by number.
+
+    `reranked` says that the reranker's order stands. Where it was to be asked and the fused order stands instead,
+    `rerank_failure` says why. `rerank_asked` says that it was asked, so it may have taken its price either way.
+    """
 
     strategy: Strategy
     fusion: str
@@ -92,6 +142,11 @@ class RetrievalMetadata(Value):
     total_candidates: int
     trust_dropped: int = 0
     budget_dropped: int = 0
+    duplicates_dropped: LaterNumber = 0
+    domain_dropped: LaterNumber = 0
+    reranked: Annotated[bool, Field(exclude_if=_is_empty)] = False
+    rerank_failure: Annotated[str | None, Field(exclude_if=_is_none)] = None
+    rerank_asked: Annotated[bool, Field(exclude_if=_is_empty)] = False
 
 
 class Retrieval(Value):

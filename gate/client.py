@@ -96,7 +96,8 @@ class SluiceClient:
         """Ask. With `wait` the finished run comes back; without, or past the deadline, its acceptance.
 
         `fields` are the others of `contracts.api.GateRequest`: profile, session, limits, deadline_seconds,
-        plan, seeds, top_k, max_tokens, filters, trust_threshold.
+        plan, seeds, top_k, max_tokens, filters, trust_threshold, diversity, neighbours, max_per_domain,
+        duplicate_threshold, rerank.
         """
         request = _request(GateRequest, query=query, corpus=corpus, wait=wait, **fields)
         patience = (request.deadline_seconds or DEFAULT_DEADLINE_SECONDS) if wait else 0.0

@@ -1,4 +1,4 @@
-"""The two arms of a search: exact dense and BM25, each under the same filter.
+"""The two arms of a search: dense and BM25, each under the same filter.
 
 A filter never costs a result: the dense arm looks only at rows that pass, and the lexical arm either
 searches only those (when they are few) or looks deeper until it has enough or there is no more.
@@ -7,15 +7,16 @@ searches only those (when they are few) or looks deeper until it has enough or t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from contracts.retrieval import Strategy
-from index.fuse import Candidate, Scored, candidates, in_order, reciprocal_ranks, weighted_sum
-from index.generation import Masks, OpenGeneration
+from index.fusion import NOTHING_FOUND, Candidates, Ranked, fused_scores, ordered, pooled
 from index.records import Vectors
 from index.settings import QuerySettings
-from index.terms import Boosts
+from index.term_search import Boosts, Hit, best_possible_score
+from index.view import Masks, View
 
 _FEW_CHUNKS = 2_000
 """Up to so many passing chunks are named to the term index one by one: measured cheaper than looking deeper."""
@@ -23,7 +24,7 @@ _FEW_CHUNKS = 2_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What is looked for, and where: the rows of `masks` (None: all) in one generation."""
+    """What is looked for, and where: the rows of `masks` (None: all) in one view."""
 
     text: str
     vector: Vectors | None
@@ -32,33 +33,30 @@ class Search:
     is_filtered: bool
 
 
-def find(generation: OpenGeneration, search: Search, depth: int, settings: QuerySettings) -> list[Candidate]:
+def find(view: View, search: Search, depth: int, settings: QuerySettings) -> Candidates:
     """The candidates of both arms, `depth` from each, fused and in order."""
-    name_of = generation.chunk_id
-    lexical: list[Scored] = []
-    dense: list[Scored] = []
+    lexical = dense = NOTHING_FOUND
     if search.strategy is not Strategy.VECTOR:
-        lexical = in_order(lexical_hits(generation, search, depth, boosts_of(settings)), name_of)
+        lexical = ordered(Ranked.of(lexical_hits(view, search, depth, boosts_of(settings))), view.chunk_id)
     if search.strategy is not Strategy.BM25 and search.vector is not None:
-        dense = in_order(generation.nearest(search.vector, depth, search.masks), name_of)
-    similarities = dict(dense)
-    if search.vector is not None:
-        missing = [number for number, _ in lexical if number not in similarities]
-        similarities.update(zip(missing, generation.similarity(search.vector, missing), strict=True))
-    fused = _fuse(search.strategy, dense, lexical, similarities, settings)
-    return candidates(fused, dense, lexical, similarities, name_of)
+        dense = ordered(view.nearest(search.vector, depth, search.masks), view.chunk_id)
+    similarity_of = None if search.vector is None else partial(view.similarities, search.vector)
+    is_mixed = search.strategy is Strategy.HYBRID and settings.fusion == "adaptive"
+    best_possible = best_possible_score(search.text, view.terms) if is_mixed else None
+    pool = pooled(dense, lexical, similarity_of, best_possible)
+    return Candidates(pool, fused_scores(pool, search.strategy, settings), view.chunk_id)
 
 
-def lexical_hits(generation: OpenGeneration, search: Search, limit: int, boosts: Boosts) -> list[Scored]:
+def lexical_hits(view: View, search: Search, limit: int, boosts: Boosts) -> list[Hit]:
     """The best `limit` chunks by BM25 among the rows that pass."""
     if not search.is_filtered:
-        return generation.terms.search(search.text, boosts, limit)
-    passing = passing_numbers(generation, search.masks)
+        return view.terms.search(search.text, boosts, limit)
+    passing = passing_numbers(view, search.masks)
     if len(passing) <= _FEW_CHUNKS:
-        return generation.terms.search(search.text, boosts, limit, only=passing.tolist()) if len(passing) else []
-    depth = limit * max(2, round(1.5 * generation.chunk_count / len(passing)))
+        return view.terms.search(search.text, boosts, limit, only=passing.tolist()) if len(passing) else []
+    depth = limit * max(2, round(1.5 * view.chunk_count / len(passing)))
     while True:
-        hits = generation.terms.search(search.text, boosts, depth)
+        hits = view.terms.search(search.text, boosts, depth)
         numbers = np.array([number for number, _ in hits], dtype=np.uint64)
         kept = np.nonzero(np.isin(numbers, passing))[0][:limit].tolist()
         if len(kept) == limit or len(hits) < depth:
@@ -66,9 +64,9 @@ def lexical_hits(generation: OpenGeneration, search: Search, limit: int, boosts:
         depth *= 4
 
 
-def passing_numbers(generation: OpenGeneration, masks: Masks) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def passing_numbers(view: View, masks: Masks) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """The numbers of the chunks that pass, ascending."""
-    parts = zip(generation.parts, masks, strict=True)
+    parts = zip(view.parts, masks, strict=True)
     chosen = [part.segment.numbers if mask is None else part.segment.numbers[mask] for part, mask in parts]
     return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.uint64)
 
@@ -76,21 +74,3 @@ def passing_numbers(generation: OpenGeneration, masks: Masks) -> np.ndarray[tupl
 def boosts_of(settings: QuerySettings) -> Boosts:
     """The weights of the fields as the term index takes them."""
     return Boosts(settings.title_boost, settings.heading_boost, settings.code_boost, settings.max_query_terms)
-
-
-def _fuse(
-    strategy: Strategy,
-    dense: list[Scored],
-    lexical: list[Scored],
-    similarities: dict[int, float],
-    settings: QuerySettings,
-) -> dict[int, float]:
-    match strategy:
-        case Strategy.BM25:
-            return dict(lexical)
-        case Strategy.VECTOR:
-            return dict(dense)
-        case Strategy.HYBRID if settings.fusion == "weighted":
-            return weighted_sum(similarities, lexical, settings.alpha, settings.beta)
-        case Strategy.HYBRID:
-            return reciprocal_ranks(dense, lexical, settings.rrf_k)

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+_FEW = 16
+"""Up to so many files are flushed one by one: that takes less than starting threads."""
+
 
 def sha256_file(path: Path) -> str:
     """Hex SHA-256 of the file's bytes."""
@@ -28,6 +31,11 @@ def fsync_path(path: Path) -> None:
 
 def fsync_together(paths: Iterable[Path]) -> None:
     """Flush several files at once: the file system joins concurrent flushes into few journal commits."""
+    paths = list(paths)
+    if len(paths) <= _FEW:
+        for path in paths:
+            fsync_path(path)
+        return
     with ThreadPoolExecutor(max_workers=8, thread_name_prefix="fsync") as pool:
         for _ in pool.map(fsync_path, paths):
             pass

@@ -13,8 +13,8 @@ import numpy as np
 from contracts.retrieval import Filters
 from index.domains import host_of, is_under
 from index.facts import DocumentFacts, document_key
-from index.generation import Masks, OpenGeneration, Part
-from index.vectors import Mask, Segment
+from index.segment import Mask, Segment
+from index.view import Masks, Part, View
 
 _NO_CONDITION = Filters()
 _KEPT_MASKS = 256
@@ -28,7 +28,7 @@ class FilterMasks:
         self._kept: OrderedDict[tuple[str, str], Mask] = OrderedDict()
         self._mutex = threading.Lock()
 
-    def over(self, generation: OpenGeneration, filters: Filters) -> Masks:
+    def over(self, generation: View, filters: Filters) -> Masks:
         """For each segment the living rows that meet every condition; None where all do."""
         if filters == _NO_CONDITION:
             return generation.alive()

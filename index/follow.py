@@ -1,8 +1,10 @@
-"""Following the pointer: which generation queries see, swapped whole and without a failed query.
+"""Following a corpus: which view of it queries see, always whole and without a failed query.
 
-The pointer on disk is the truth and is looked at for each query (one system call). A new generation is
-verified and opened beside the old one, then swapped; queries in flight end on the one they began with. One that
-does not verify is not served: the one in use stays, or at the start the newest older one that is whole.
+The pointer and the journal's mark on disk are the truth and are looked at for each query (two system
+calls). A new generation is verified and opened beside the old one, then swapped; what the journal has
+beyond it is laid over it (`index.recent`). Queries in flight end on the view they began with. A generation
+that does not verify is not served: the one in use stays, or at the start the newest older one that is
+whole; then, as after a rollback, it is served as it was published, without later records.
 """
 
 from __future__ import annotations
@@ -13,64 +15,78 @@ from collections.abc import Callable
 
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.generation import OpenGeneration
+from index.journal import JournalTail
 from index.layout import CorpusLayout
 from index.manifest import load_manifest
+from index.recent import FieldLengths, Recent
+from index.records import decode_record
 from index.recovery import candidates
-from index.snapshot import VerifiedFiles, current_name, verify_files
+from index.snapshot import VerifiedFiles, current_name, generation_names, held_offset, verify_files
+from index.view import View
 
 _FIRST_LOOK_SECONDS = 0.002
 _LONGEST_LOOK_SECONDS = 0.05
+_LOST_POINTER = "CURRENT"
 
 
 class Follower:
-    """The generation of one corpus that is served now. Safe for threads.
+    """The view of one corpus that is served now. Safe for threads.
 
-    `on_fallback` is told, once for each, of generations that were refused. `fallback_reason` keeps the
-    latest such reason while another generation than the current one is served.
+    `on_fallback` is told, once for each, of generations that were refused and of a damaged journal.
+    `fallback_reason` keeps the latest such reason while something else than the newest is served. Of what is
+    beyond the generation at most `max_recent_chunks` are held; what is more waits for the next generation.
     """
 
-    def __init__(self, layout: CorpusLayout, is_verified: bool, on_fallback: Callable[[str], None]) -> None:
+    def __init__(
+        self, layout: CorpusLayout, is_verified: bool, on_fallback: Callable[[str], None], max_recent_chunks: int
+    ) -> None:
         self._layout = layout
         self._is_verified = is_verified
         self._on_fallback = on_fallback
+        self._max_recent_chunks = max_recent_chunks
         self._verified = VerifiedFiles()
         self._refused: dict[str, str] = {}
-        self._served: OpenGeneration | None = None
+        self._generation: OpenGeneration | None = None
+        self._served: View | None = None
+        self._overlay: _Overlay | None = None
+        self._mark = JournalTail(layout.journal, 0)
         self._swapping = threading.Lock()
         self._swapped = threading.Condition()
         self.fallback_reason: str | None = None
 
-    def latest(self) -> OpenGeneration | None:
-        """The generation to search now; None while there is none at all.
+    def latest(self) -> View | None:
+        """The view to search now; None while there is no generation at all.
 
         Raises `Corrupted` when there are generations and none of them is whole.
         """
         served = self._served
         name = current_name(self._layout)
-        if (
-            name is None
-            or (served is not None and served.name == name)
-            or (served is not None and name in self._refused)
-        ):
+        if name is None and not generation_names(self._layout):
+            return served
+        is_newest = served is not None and (served.name == name or (name or _LOST_POINTER) in self._refused)
+        if is_newest and not self._is_behind() and not self._is_held():
             return served
         # While one thread swaps, others go on with what is served; only the first generation is waited for.
         if not self._swapping.acquire(blocking=served is None):
             return served
         try:
-            self._swap()
+            if not is_newest:
+                self._swap()
+            self._catch_up()
         finally:
             self._swapping.release()
         return self._served
 
-    def reload(self) -> OpenGeneration | None:
+    def reload(self) -> View | None:
         """Look at the pointer now, giving generations that were refused another chance."""
         with self._swapping:
             self._refused.clear()
             self._swap()
+            self._catch_up()
         return self._served
 
-    def covering(self, journal_offset: int, timeout_seconds: float) -> OpenGeneration | None:
-        """The latest generation, once it covers the offset. Raises `Unavailable` when that takes too long."""
+    def covering(self, journal_offset: int, timeout_seconds: float) -> View | None:
+        """The latest view, once it covers the offset. Raises `Unavailable` when that takes too long."""
         deadline = time.monotonic() + timeout_seconds
         look_seconds = _FIRST_LOOK_SECONDS
         while True:
@@ -89,13 +105,63 @@ class Follower:
 
     def close(self) -> None:
         """Unpin what is served. Queries in flight must have ended."""
-        if self._served is not None:
-            self._served.close()
-            self._served = None
+        self._mark.close()
+        self._drop_overlay()
+        if self._generation is not None:
+            self._generation.close()
+        self._generation = self._served = None
+
+    def _is_behind(self) -> bool:
+        """Whether the journal has records that are to be laid over the generation."""
+        overlay = self._overlay
+        return overlay is not None and overlay.wants_more and self._mark.durable_offset() > overlay.offset
+
+    def _is_held(self) -> bool:
+        """Whether what is laid over the generation was meanwhile left out by a rollback to it. One system call."""
+        return self._overlay is not None and self._layout.held.exists() and held_offset(self._layout) is not None
+
+    def _catch_up(self) -> None:
+        """Lay what the journal has by now over the generation."""
+        if self._generation is not None and self._is_held():
+            self._take(self._generation)
+        overlay = self._overlay
+        if overlay is None or not self._is_behind():
+            return
+        try:
+            overlay.read(self._mark.durable_offset())
+        except (Corrupted, OSError) as error:
+            self._drop_overlay()
+            self.fallback_reason = f"the journal of corpus {self._layout.corpus} is not followed: {error}"
+            self._on_fallback(self.fallback_reason)
+            return
+        self._serve(overlay.recent.view())
+
+    def _serve(self, view: View) -> None:
+        self._served = view
+        with self._swapped:
+            self._swapped.notify_all()
+
+    def _take(self, generation: OpenGeneration) -> None:
+        """Serve a generation; lay later records over it unless it stands in for another, or was rolled back to."""
+        lengths = self._overlay.recent.lengths if self._overlay else None
+        self._drop_overlay()
+        self._mark.close()  # the corpus may be another one by now, with a journal of its own
+        if generation.name == current_name(self._layout) and held_offset(self._layout) is None:
+            self._overlay = _Overlay(self._layout, generation, self._max_recent_chunks, lengths)
+        self._generation = generation
+        self._serve(generation)
+
+    def _drop_overlay(self) -> None:
+        overlay, self._overlay = self._overlay, None
+        if overlay is not None:
+            overlay.close()
 
     def _swap(self) -> None:
         """Serve the current generation, or keep what is served, or take the newest older one that is whole."""
         names = candidates(self._layout)
+        if current_name(self._layout) is None and names and _LOST_POINTER not in self._refused:
+            self._refused[_LOST_POINTER] = f"the pointer {self._layout.current} is lost; the newest generation serves"
+            self._on_fallback(self._refused[_LOST_POINTER])
         while names and not self._serve_first_whole(names):
             tried, names = names, candidates(self._layout)
             if names == tried:
@@ -107,11 +173,9 @@ class Follower:
             if self._served is not None and self._served.name == name:
                 return True
             generation = self._open(name)
-            self.fallback_reason = self._refused.get(names[0])
+            self.fallback_reason = self._refused.get(names[0]) or self._refused.get(_LOST_POINTER)
             if generation is not None:
-                self._served = generation
-                with self._swapped:
-                    self._swapped.notify_all()
+                self._take(generation)
             if self._served is not None:
                 return True
         return False
@@ -124,10 +188,69 @@ class Follower:
             manifest = load_manifest(folder)
             if self._is_verified:
                 verify_files(folder, manifest, self._verified)
-            return OpenGeneration(folder, manifest, self._served.segments if self._served else None)
+            return OpenGeneration(folder, manifest, self._generation.segments if self._generation else None)
         except (Corrupted, NotFound) as error:
             if not folder.exists() and current_name(self._layout) != name:
                 return None  # overtaken: a newer one was published and this one collected meanwhile
             self._refused[name] = str(error)
             self._on_fallback(f"generation {name} of corpus {self._layout.corpus} is refused: {error}")
             return None
+
+
+class Held:
+    """Follows nothing: serves one view for ever. Its owner is whoever made the view."""
+
+    fallback_reason: str | None = None
+
+    def __init__(self, view: View | None) -> None:
+        self._view = view
+
+    def latest(self) -> View | None:
+        """The one view."""
+        return self._view
+
+    def reload(self) -> View | None:
+        """The one view."""
+        return self._view
+
+    def covering(self, journal_offset: int, timeout_seconds: float) -> View | None:
+        """The one view. Raises `Unavailable` when it does not cover the offset."""
+        covered = self._view.journal_offset if self._view else 0
+        if covered < journal_offset:
+            raise Unavailable(f"what is held covers journal offset {covered}, not {journal_offset}")
+        return self._view
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _Overlay:
+    """What the journal has beyond one generation."""
+
+    def __init__(
+        self, layout: CorpusLayout, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
+    ) -> None:
+        self._tail = JournalTail(layout.journal, generation.journal_offset)
+        self._max_chunks = max_chunks
+        self.recent = Recent(generation, generation.manifest.next_chunk_number, lengths)
+
+    @property
+    def offset(self) -> int:
+        """The journal offset that is covered."""
+        return self._tail.offset
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether there is room for further records."""
+        return self.recent.chunk_count < self._max_chunks
+
+    def read(self, until_offset: int) -> None:
+        """Take in the records up to an offset, or as many as there is room for."""
+        for frame in self._tail.read(until_offset):
+            self.recent.apply(frame.offset, decode_record(frame.kind, frame.payload))
+            if not self.wants_more:
+                return
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._tail.close()

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_COMPOUND = re.compile(r"\b[^\W\d]\w*?[A-Z0-9_]\w*")
+"""A word with a capital, a digit or an underscore after its first character: what else has no parts."""
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 _LONGEST_CHARACTERS = 80
 
@@ -15,8 +17,7 @@ def identifier_terms(text: str) -> Iterator[str]:
 
     Plain words give nothing: the text field has them already.
     """
-    for match in _WORD.finditer(text):
-        word = match.group()
+    for word in _COMPOUND.findall(text):
         if len(word) > _LONGEST_CHARACTERS or (word.islower() and "_" not in word):
             continue
         parts = _PART.findall(word)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from contracts.document import Chunk, ChunkedDocument
 from index.facts import document_key, facts_of
 from index.identifiers import identifier_terms
 from index.records import Vectors
-from index.terms import TermEntry
-from index.vectors import SegmentDocument
+from index.segment_file import SegmentDocument
+from index.term_search import TermEntry
 
 
 def take_in(
@@ -36,18 +34,20 @@ def take_in(
         chunk_records=[chunk.model_dump_json().encode() for chunk in chunks],
         vectors=np.ascontiguousarray(vectors[rows], dtype=np.float32),
     )
-    return entry, _term_entries(entry, document.title or "", chunks)
-
-
-def _term_entries(entry: SegmentDocument, title: str, chunks: Sequence[Chunk]) -> list[TermEntry]:
-    return [
-        TermEntry(
-            number=number,
-            document_key=entry.key,
-            title=title,
-            headings=" ".join(part for part in (*chunk.section_path, chunk.symbol_path) if part),
-            text=chunk.text,
-            code=" ".join(identifier_terms(f"{chunk.symbol_path or ''} {chunk.text}")),
-        )
+    terms = [
+        term_entry(number, entry.key, document.title, chunk)
         for number, chunk in zip(entry.numbers, chunks, strict=True)
     ]
+    return entry, terms
+
+
+def term_entry(number: int, document_key: int, title: str | None, chunk: Chunk) -> TermEntry:
+    """What the term index takes in of a chunk."""
+    return TermEntry(
+        number=number,
+        document_key=document_key,
+        title=title or "",
+        headings=" ".join(part for part in (*chunk.section_path, chunk.symbol_path) if part),
+        text=chunk.text,
+        code=" ".join(identifier_terms(f"{chunk.symbol_path or ''} {chunk.text}")),
+    )

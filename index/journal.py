@@ -6,8 +6,10 @@ Promises:
 - What a crash left half-written at the end is cut off when the journal is opened for writing.
   Damage anywhere before an intact frame is `Corrupted`, never silently skipped.
 - Reading needs no lock and sees whole records only.
+- `durable` beside the segments holds the last flushed offset (u64): who follows the journal while it is
+  written reads up to there and no farther, since a record whose flush fails is taken back.
 
-A segment is a file named by its first offset. A frame is
+A segment is a file named by its first offset; old ones may have been made into one (`index.compaction`). A frame is
 
     magic "SLJ1" · u32 payload length · u64 offset · u8 kind · 3 zero bytes · 16 bytes of SHA-256 · payload
 
@@ -21,17 +23,21 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from contracts.errors import Corrupted, Unavailable
 from index.durable import fsync_path
-from index.records import Kind, decode_pin
+from index.records import Kind, decode_end, decode_pin, encode_end
 
 _MAGIC = b"SLJ1"
 _FIELDS = struct.Struct("<4sIQB3x")
 _DIGEST_BYTES = 16
 _HEADER_BYTES = _FIELDS.size + _DIGEST_BYTES
+_OFFSET = struct.Struct("<Q")
+_DURABLE = "durable"
+_OPEN_END = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,12 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._segment_bytes = segment_bytes
-        segments = _segments(folder)
-        if not segments:
-            segments = [_create_segment(folder, 1)]
+        segments = _tidied(folder)
         self.last_offset = _repair(segments[-1])
+        fsync_path(segments[-1])
         self._file = segments[-1].open("ab")
+        self._mark = os.open(folder / _DURABLE, os.O_RDWR | os.O_CREAT, 0o644)
+        self._mark_durable()
 
     def append(self, entries: Sequence[tuple[Kind, bytes]]) -> int:
         """Append the records, flush them, and return the last one's offset.
@@ -66,7 +73,7 @@ class Journal:
         """
         if not entries:
             return self.last_offset
-        frames = [_frame(self.last_offset + number, *entry) for number, entry in enumerate(entries, start=1)]
+        frames = [encode_frame(self.last_offset + number, *entry) for number, entry in enumerate(entries, start=1)]
         if self._file.tell() > self._segment_bytes:
             self._roll()
         size_before = self._file.tell()
@@ -80,11 +87,19 @@ class Journal:
                 raise Unavailable(f"the journal cannot be written: {error}") from error
             raise
         self.last_offset += len(entries)
+        self._mark_durable()
         return self.last_offset
 
     def close(self) -> None:
         """Close the file. Everything appended is on disk already."""
         self._file.close()
+        if self._mark >= 0:
+            os.close(self._mark)
+            self._mark = -1
+
+    def _mark_durable(self) -> None:
+        """Not flushed itself: a stale mark hides records from those who follow, until the next writer opens."""
+        os.pwrite(self._mark, _OFFSET.pack(self.last_offset), 0)
 
     def _roll(self) -> None:
         try:
@@ -103,42 +118,153 @@ class Journal:
         self._file = path.open("ab")
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file of the journal and the offsets that it covers: a segment has each, a kept file only the living."""
+
+    path: Path
+    first_offset: int
+    last_offset: int
+    is_kept: bool
+
+    @property
+    def record_count(self) -> int:
+        """How many records are in it."""
+        if not self.is_kept:
+            return self.last_offset - self.first_offset + 1
+        return _end_mark(self.path)
+
+
+def pieces(folder: Path) -> list[Piece]:
+    """The files of the journal in order. The last is written to: its end is not known from outside, and is 2^63."""
+    kept = max(folder.glob("*.kept"), default=None, key=_kept_range)
+    first, last = _kept_range(kept) if kept else (1, 0)
+    found = [Piece(kept, first, last, is_kept=True)] if kept else []
+    segments = [path for path in _segments(folder) if _first_offset(path) > last]
+    ends = [_first_offset(path) - 1 for path in segments[1:]] + [_OPEN_END]
+    return found + [
+        Piece(path, _first_offset(path), end, is_kept=False) for path, end in zip(segments, ends, strict=True)
+    ]
+
+
 def read_journal(folder: Path, after_offset: int = 0) -> Iterator[Frame]:
     """Every whole record with an offset above `after_offset`, in order.
 
     Raises `Corrupted` for a damaged frame or a gap; a torn end of the last segment just ends it.
     """
-    segments = _segments(folder)
-    if not segments:
-        return
-    expected = None
-    for position, path in enumerate(segments):
-        is_last = position == len(segments) - 1
-        if not is_last and _first_offset(segments[position + 1]) <= after_offset + 1:
+    expected: int | None = None
+    for piece in pieces(folder):
+        if piece.last_offset <= after_offset:
             continue
-        if expected is not None and _first_offset(path) != expected:
-            raise Corrupted(f"journal segment {path.name} should begin at offset {expected}")
-        with path.open("rb") as file:
-            expected = _first_offset(path)
-            for frame in _frames(file):
-                if frame.offset != expected:
-                    raise Corrupted(f"journal offset {frame.offset} stands where {expected} belongs")
-                expected += 1
-                if frame.offset > after_offset:
-                    yield frame
-            _check_end(file, path, is_last)
+        if piece.first_offset > (after_offset + 1 if expected is None else expected):
+            missing = after_offset + 1 if expected is None else expected
+            raise Corrupted(f"the journal lacks offset {missing}: {piece.path.name} comes next")
+        expected = piece.last_offset + 1
+        for frame in frames_of(piece):
+            if frame.offset > after_offset:
+                yield frame
+
+
+def frames_of(piece: Piece) -> Iterator[Frame]:
+    """The records of one file, in order. Raises `Corrupted` as `read_journal` does."""
+    with piece.path.open("rb") as file:
+        yield from _kept_frames(file, piece) if piece.is_kept else _segment_frames(file, piece)
+
+
+def _segment_frames(file: BinaryIO, piece: Piece) -> Iterator[Frame]:
+    expected = piece.first_offset
+    for frame in _frames(file):
+        if frame.offset != expected:
+            raise Corrupted(f"journal offset {frame.offset} stands where {expected} belongs")
+        expected += 1
+        yield frame
+    _check_end(file, piece.path, is_last=piece.last_offset == _OPEN_END)
+    if piece.last_offset not in (_OPEN_END, expected - 1):
+        raise Corrupted(f"journal segment {piece.path.name} ends at {expected - 1}, before {piece.last_offset}")
+
+
+def _kept_frames(file: BinaryIO, piece: Piece) -> Iterator[Frame]:
+    count, before, end = 0, 0, None
+    for frame in _frames(file):
+        if frame.kind == Kind.END:
+            end = decode_end(frame.payload)
+        elif frame.kind != Kind.PIN:
+            if frame.offset <= before or frame.offset > piece.last_offset:
+                raise Corrupted(f"journal offset {frame.offset} stands behind {before} in {piece.path.name}")
+            count, before = count + 1, frame.offset
+            yield frame
+    if end != count or file.read(1):
+        raise Corrupted(f"{piece.path.name} has {count} intact records, not {end}: restore it from a backup")
+
+
+class JournalTail:
+    """Follows a journal that another process writes to, from `after_offset` on. Not safe for threads."""
+
+    def __init__(self, folder: Path, after_offset: int) -> None:
+        self._folder = folder
+        self._mark: int | None = None
+        self._file: BinaryIO | None = None
+        self.offset = after_offset
+
+    def durable_offset(self) -> int:
+        """The last offset that may be read now; 0 while nobody has written. One system call."""
+        if self._mark is None:
+            try:
+                self._mark = os.open(self._folder / _DURABLE, os.O_RDONLY)
+            except FileNotFoundError:
+                return 0
+        content = os.pread(self._mark, _OFFSET.size, 0)
+        return int(_OFFSET.unpack(content)[0]) if len(content) == _OFFSET.size else 0
+
+    def read(self, until_offset: int) -> Iterator[Frame]:
+        """The frames up to `until_offset` that were not read before. Raises `Corrupted` where one is damaged."""
+        while self.offset < until_offset:
+            if self._file is None:
+                self._file = self._segment_after(self.offset).open("rb")
+            frame = _next_frame(self._file, self.offset)
+            if frame is None:
+                self._file = self._following(self._file)
+            elif frame.offset > self.offset:
+                if frame.offset != self.offset + 1:
+                    raise Corrupted(f"journal offset {frame.offset} stands where {self.offset + 1} belongs")
+                self.offset = frame.offset
+                yield frame
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._file is not None:
+            self._file.close()
+        if self._mark is not None:
+            os.close(self._mark)
+        self._file = self._mark = None
+
+    def _segment_after(self, offset: int) -> Path:
+        """The segment in which the next offset stands."""
+        before = [path for path in _segments(self._folder) if _first_offset(path) <= offset + 1]
+        if not before:
+            raise Corrupted(f"the journal has no segment with offset {offset + 1}")
+        return before[-1]
+
+    def _following(self, file: BinaryIO) -> BinaryIO:
+        """The segment behind one that has no more intact frames; the offset after it must begin it."""
+        following = self._folder / f"{self.offset + 1:020d}.log"
+        if str(following) == file.name or not following.exists():
+            raise Corrupted(f"journal segment {Path(file.name).name} is damaged after offset {self.offset}")
+        file.close()
+        return following.open("rb")
 
 
 def pinned_model(folder: Path) -> tuple[str, int] | None:
     """The fingerprint and dimension of the first vector: the model this corpus is bound to."""
-    for frame in read_journal(folder):
-        pin = decode_pin(frame.payload) if frame.kind == Kind.UPSERT else None
+    for frame in _pins(folder):
+        pin = decode_pin(frame.payload) if frame.kind in (Kind.UPSERT, Kind.PIN) else None
         if pin is not None:
             return pin
     return None
 
 
-def _frame(offset: int, kind: Kind, payload: bytes) -> bytes:
+def encode_frame(offset: int, kind: Kind, payload: bytes) -> bytes:
+    """A frame as it stands in the journal."""
     fields = _FIELDS.pack(_MAGIC, len(payload), offset, kind)
     return fields + _digest(fields, payload) + payload
 
@@ -160,13 +286,17 @@ def _frames(file: BinaryIO) -> Iterator[Frame]:
         yield frame
 
 
-def _next_frame(file: BinaryIO) -> Frame | None:
+def _next_frame(file: BinaryIO, known_offset: int = -1) -> Frame | None:
+    """The frame at the file's position. The payload of one up to `known_offset` is passed over unread."""
     header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES:
         return None
     magic, length, offset, kind = _FIELDS.unpack_from(header)
     if magic != _MAGIC:
         return None
+    if offset <= known_offset:
+        file.seek(length, os.SEEK_CUR)
+        return Frame(offset, kind, b"")
     payload = file.read(length)
     if len(payload) < length or _digest(header[: _FIELDS.size], payload) != header[_FIELDS.size :]:
         return None
@@ -208,12 +338,51 @@ def _repair(path: Path) -> int:
     return last_offset
 
 
+def _pins(folder: Path) -> Iterator[Frame]:
+    """What may name the model: the head of a kept file, then every record."""
+    first = next(iter(pieces(folder)), None)
+    if first is not None and first.is_kept:
+        with first.path.open("rb") as file:
+            yield from islice(_frames(file), 1)
+    yield from read_journal(folder)
+
+
+def _kept_range(path: Path) -> tuple[int, int]:
+    first, last = path.stem.split("-")
+    return int(first), int(last)
+
+
+def _end_mark(path: Path) -> int:
+    """The count at the foot of a kept file. Raises `Corrupted` where there is none."""
+    with path.open("rb") as file:
+        file.seek(-len(encode_frame(0, Kind.END, encode_end(0))), os.SEEK_END)
+        frame = _next_frame(file)
+    if frame is None or frame.kind != Kind.END:
+        raise Corrupted(f"{path.name} has no end mark: restore it from a backup")
+    return decode_end(frame.payload)
+
+
 def _segments(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log"))
 
 
 def _first_offset(path: Path) -> int:
     return int(path.stem)
+
+
+def _tidied(folder: Path) -> list[Path]:
+    """The segments that are left once what an interrupted compaction did not remove is gone; at least one."""
+    for leftover in folder.glob("*.tmp"):
+        leftover.unlink()
+    ranges = [_kept_range(path) for path in folder.glob("*.kept")]
+    covered = max((last for _, last in ranges), default=0)
+    for first, last in ranges:
+        if last < covered:
+            (folder / f"{first:020d}-{last:020d}.kept").unlink()
+    for path in _segments(folder):
+        if _first_offset(path) <= covered:
+            path.unlink()
+    return _segments(folder) or [_create_segment(folder, covered + 1)]
 
 
 def _create_segment(folder: Path, first_offset: int) -> Path:

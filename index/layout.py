@@ -4,8 +4,13 @@
     journal/00000000000000000001.log     the truth: append-only segments, named by first offset
     generations/g00000001-<hash>/        complete, immutable, verifiable views
     CURRENT -> generations/g0000000…     the pointer that queries follow
+    HELD                                 what a rollback leaves out on purpose
     working/                             the writer's own view; disposable
     writer.lock  epoch                   one writer, and the number that fences off an older one
+    handover                             whoever holds its lock asks the writer to let go (`index.handover`)
+<root>/.reindex-<corpus>/<corpus>/       the corpus with the vectors of another model, being built (`index.reindex`)
+
+A folder of `<root>` whose name begins with a dot is no corpus.
 """
 
 from __future__ import annotations
@@ -49,6 +54,11 @@ class CorpusLayout:
         return self.folder / "CURRENT"
 
     @property
+    def held(self) -> Path:
+        """Which generation was rolled back to, and the journal offset that it leaves out on purpose."""
+        return self.folder / "HELD"
+
+    @property
     def working(self) -> Path:
         """The writer's own view."""
         return self.folder / "working"
@@ -63,9 +73,20 @@ class CorpusLayout:
         """The file with the last writer's epoch."""
         return self.folder / "epoch"
 
+    @property
+    def handover(self) -> Path:
+        """The file whose lock asks the writer to let go."""
+        return self.folder / "handover"
+
+    @property
+    def beside(self) -> Path:
+        """The folder in which the corpus is built anew."""
+        return self.root / f".reindex-{self.corpus}"
+
 
 def corpora(root: Path) -> tuple[str, ...]:
-    """The names of the corpora under `root`, sorted: every folder that holds a journal."""
+    """The names of the corpora under `root`, sorted: every folder that holds a journal, but for the hidden ones."""
     if not root.is_dir():
         return ()
-    return tuple(sorted(path.name for path in root.iterdir() if (path / "journal").is_dir()))
+    found = (path for path in root.iterdir() if not path.name.startswith("."))
+    return tuple(sorted(path.name for path in found if (path / "journal").is_dir()))

@@ -9,7 +9,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from contracts.errors import Fenced, NotFound, Unavailable
+from contracts.errors import Corrupted, Fenced, NotFound, Unavailable
 from index.durable import replace_file
 from index.layout import CorpusLayout
 
@@ -83,4 +83,9 @@ class Pin:
 
 
 def _read_epoch(path: Path) -> int:
-    return int(path.read_text()) if path.exists() else 0
+    if not path.exists():
+        return 0
+    content = path.read_text()
+    if not content.strip().isdecimal():
+        raise Corrupted(f"{path} holds no number: write one into it that is higher than any epoch in the manifests")
+    return int(content)

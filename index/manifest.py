@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -17,6 +18,8 @@ from contracts.base import Moment, Sha256, Value
 from contracts.errors import Corrupted, NotFound
 
 MANIFEST = "manifest.json"
+FORMAT = 2
+"""Of the files of a generation: 1 had four files a segment."""
 _MODULUS = 1 << 256
 
 
@@ -40,7 +43,7 @@ class SegmentEntry(Value):
 class Manifest(Value):
     """Everything a generation consists of. Counts are of what is alive."""
 
-    format: int = 1
+    format: int = FORMAT
     number: int
     corpus: str
     epoch: int
@@ -82,12 +85,17 @@ def load_manifest(folder: Path) -> Manifest:
         if folder.is_dir():
             raise Corrupted(f"generation {folder.name} has no manifest") from error
         raise NotFound(f"generation {folder.name} is not there") from error
+    except OSError as error:
+        raise Corrupted(f"the manifest of {folder.name} cannot be read: {error}") from error
     if folder.name != generation_name(generation_number(folder.name), content):
         raise Corrupted(f"the manifest of {folder.name} does not match the hash in its name")
     try:
-        return Manifest.model_validate_json(content)
+        manifest = Manifest.model_validate_json(content)
     except ValidationError as error:
         raise Corrupted(f"the manifest of {folder.name} cannot be read: {error}") from error
+    if manifest.format != FORMAT:
+        raise Corrupted(f"{folder.name} has format {manifest.format}, not {FORMAT}: the writer makes it anew")
+    return manifest
 
 
 class IdSet:
@@ -114,6 +122,7 @@ class IdSet:
         return f"{self._sum:064x}"
 
 
+@lru_cache(maxsize=1)
 def library_versions() -> dict[str, str]:
     """The versions of the libraries whose files a generation holds."""
     return {name: importlib.metadata.version(name) for name in ("faiss-cpu", "tantivy", "numpy")}

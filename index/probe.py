@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from index.fuse import Candidate
-from index.generation import OpenGeneration
+from index.fusion import Candidate
+from index.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Probe:
 EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
 
 
-def raw_hit(generation: OpenGeneration, candidate: Candidate) -> RawHit:
+def raw_hit(generation: View, candidate: Candidate) -> RawHit:
     """The candidate with what the index holds on it."""
     facts, chunk = generation.read(candidate.number)
     return RawHit(

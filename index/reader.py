@@ -8,6 +8,7 @@ Safe for threads. Every result names the generation that it came from, and comes
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -18,15 +19,18 @@ from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from index.arms import Search, find
 from index.facts import DocumentFacts
 from index.filters import FilterMasks
-from index.follow import Follower
-from index.generation import OpenGeneration
+from index.follow import Follower, Held
+from index.gather import DEEPER, gather
 from index.layout import CorpusLayout
 from index.probe import EMPTY_PROBE, Probe, raw_hit
+from index.ranking import Ranking
 from index.records import Vectors
-from index.rerank import KeepOrder, Reranker
-from index.select import Selection, select
+from index.rerank import Reranker
+from index.select import NOTHING, Selection, choose
 from index.settings import QuerySettings
-from index.trust import SourceTrust
+from index.shelf import SegmentShelf
+from index.term_search import document_frequency
+from index.view import View
 
 
 def _utc_now() -> datetime:
@@ -50,11 +54,12 @@ class IndexReader:
         verify_on_open: bool = True,
     ) -> None:
         self._settings = settings
-        self._reranker = reranker or KeepOrder()
+        self._ranking = Ranking.of(settings, reranker)
         self._clock = clock
-        self._trust = SourceTrust(settings.trusted_domains, settings.trusted_authors)
         self._masks = FilterMasks()
-        self._follower = Follower(CorpusLayout(root, corpus), verify_on_open, on_fallback)
+        self._follower: Follower | Held = Follower(
+            CorpusLayout(root, corpus), verify_on_open, on_fallback, settings.max_recent_chunks
+        )
 
     @property
     def generation(self) -> str | None:
@@ -78,13 +83,13 @@ class IndexReader:
     def document_count(self) -> int:
         """Documents in the served generation."""
         served = self._follower.latest()
-        return served.manifest.document_count if served else 0
+        return served.coverage.document_count if served else 0
 
     @property
     def model_fingerprint(self) -> str | None:
         """The model whose vectors the served generation holds; None while it holds none."""
         served = self._follower.latest()
-        return served.manifest.model_fingerprint if served else None
+        return served.coverage.model_fingerprint if served else None
 
     @property
     def fallback_reason(self) -> str | None:
@@ -112,6 +117,15 @@ class IndexReader:
             chunks=selection.chunks,
             metadata=self._metadata(query, started, candidate_count, selection),
         )
+
+    def held(self, minimum_journal_offset: int = 0) -> IndexReader:
+        """This reader over the view that is served now: what is published later changes nothing for it.
+
+        Raises `Unavailable` when no generation covers the offset in time.
+        """
+        held = copy.copy(self)
+        held._follower = Held(self._follower.covering(minimum_journal_offset, self._settings.reload_timeout_seconds))
+        return held
 
     def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
         """The raw hits of both arms on a question, and how frequent each of `terms` is, from one generation."""
@@ -157,33 +171,38 @@ class IndexReader:
         """Let the collector have what was served. Searches must have ended."""
         self._follower.close()
 
-    def _search(self, generation: OpenGeneration, query: Query, vector: Vectors | None) -> Search:
+    def _search(self, generation: View, query: Query, vector: Vectors | None) -> Search:
         masks = self._masks.over(generation, query.filters)
         return Search(query.query, vector, query.strategy, masks, query.filters != type(query.filters)())
 
-    def _select(self, generation: OpenGeneration, query: Query, search: Search) -> tuple[Selection, int]:
-        """Look deeper while distrust, not want of candidates, leaves the list short."""
-        depth = max(self._settings.candidates, query.top_k, self._reranker.depth)
+    def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
+        """Look deeper while what is dropped, not want of candidates, leaves the list short."""
+        depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
+        shelf, now = SegmentShelf(generation), self._clock()
         while True:
             ranked = find(generation, search, depth, self._settings)
-            selection = select(generation, query, ranked, self._trust, self._reranker, self._clock())
-            is_short = len(selection.chunks) + selection.budget_dropped < query.top_k
-            if not (is_short and selection.trust_dropped and len(ranked) >= depth):
-                return selection, len(ranked)
-            depth *= 4
+            gathered = gather(shelf, query, ranked, self._ranking, now)
+            if not gathered.wants_more(query.top_k, depth, len(ranked)):
+                return choose(shelf, query, gathered, self._ranking), len(ranked)
+            depth *= DEEPER
 
     def _metadata(
-        self, query: Query, started: float, candidate_count: int = 0, selection: Selection | None = None
+        self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
     ) -> RetrievalMetadata:
         return RetrievalMetadata(
             strategy=query.strategy,
             fusion=self._settings.fusion if query.strategy is Strategy.HYBRID else "none",
             duration_ms=(time.perf_counter() - started) * 1e3,
             total_candidates=candidate_count,
-            trust_dropped=selection.trust_dropped if selection else 0,
-            budget_dropped=selection.budget_dropped if selection else 0,
+            trust_dropped=selection.trust_dropped,
+            budget_dropped=selection.budget_dropped,
+            duplicates_dropped=selection.duplicates_dropped,
+            domain_dropped=selection.domain_dropped,
+            reranked=selection.reranked,
+            rerank_failure=selection.rerank_failure,
+            rerank_asked=selection.rerank_asked,
         )
 
 
-def _frequencies(generation: OpenGeneration, terms: Sequence[str]) -> dict[str, int]:
-    return {term: min(generation.terms.document_frequency(term), generation.chunk_count) for term in terms}
+def _frequencies(generation: View, terms: Sequence[str]) -> dict[str, int]:
+    return {term: min(document_frequency(generation.terms, term), generation.chunk_count) for term in terms}

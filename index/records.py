@@ -11,6 +11,7 @@ and a removal's payload is the document's id in UTF-8.
 from __future__ import annotations
 
 import struct
+import threading
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -25,7 +26,9 @@ from contracts.errors import Corrupted
 Vectors = NDArray[np.float32]
 
 _LENGTHS = struct.Struct("<IIII")
+_COUNT = struct.Struct("<Q")
 _ZSTD_LEVEL = 3
+_own = threading.local()
 
 
 class Kind(IntEnum):
@@ -33,6 +36,10 @@ class Kind(IntEnum):
 
     UPSERT = 1
     REMOVAL = 2
+    PIN = 3
+    """Which model the corpus is bound to; not a record, at the head of a compacted journal."""
+    END = 4
+    """How many records a compacted journal has; not a record, at its foot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +68,26 @@ def encode_record(record: Record) -> tuple[Kind, bytes]:
             return Kind.REMOVAL, document_id.encode("utf-8", "surrogatepass")
         case Upsert(document, vectors, fingerprint):
             name = fingerprint.encode()
-            body = zstandard.compress(document.model_dump_json().encode("utf-8", "surrogatepass"), _ZSTD_LEVEL)
+            body = _compressor().compress(document.model_dump_json().encode("utf-8", "surrogatepass"))
             rows, dimension = vectors.shape
             floats = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
             return Kind.UPSERT, _LENGTHS.pack(len(name), len(body), rows, dimension) + name + body + floats
+
+
+def encode_pin(fingerprint: str, dimension: int) -> bytes:
+    """A payload that `decode_pin` reads."""
+    name = fingerprint.encode()
+    return _LENGTHS.pack(len(name), 0, 1, dimension) + name
+
+
+def encode_end(count: int) -> bytes:
+    """The payload of an end mark."""
+    return _COUNT.pack(count)
+
+
+def decode_end(payload: bytes) -> int:
+    """How many records there must be."""
+    return int(_COUNT.unpack(payload)[0])
 
 
 def decode_record(kind: int, payload: bytes) -> Record:
@@ -75,6 +98,8 @@ def decode_record(kind: int, payload: bytes) -> Record:
                 return Removal(payload.decode("utf-8", "surrogatepass"))
             case Kind.UPSERT:
                 return _decode_upsert(payload)
+            case Kind.PIN | Kind.END:
+                raise ValueError("it is no record")
     except (ValueError, struct.error, zstandard.ZstdError, ValidationError) as error:
         raise Corrupted(f"a journal frame of kind {kind} does not decode: {error}") from error
 
@@ -83,6 +108,14 @@ def decode_pin(payload: bytes) -> tuple[str, int] | None:
     """The model fingerprint and dimension of an upsert, without decoding the rest; None if it has no vector."""
     name_length, _, rows, dimension = _LENGTHS.unpack_from(payload)
     return (payload[_LENGTHS.size : _LENGTHS.size + name_length].decode(), dimension) if rows else None
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    """One a thread: making it costs more than compressing a small document, and it serves one thread at a time."""
+    compressor: zstandard.ZstdCompressor | None = getattr(_own, "compressor", None)
+    if compressor is None:
+        compressor = _own.compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)
+    return compressor
 
 
 def _decode_upsert(payload: bytes) -> Upsert:

@@ -10,22 +10,25 @@ import numpy as np
 from contracts.errors import Corrupted, NotFound
 from index.generation import OpenGeneration
 from index.layout import CorpusLayout
-from index.manifest import Manifest, generation_number, load_manifest
+from index.manifest import Manifest, load_manifest
+from index.segment_file import StoredSegment
 from index.snapshot import VerifiedFiles, current_name, generation_names, verify_files
-from index.terms import Boosts
-from index.vectors import Segment
+from index.term_search import Boosts
+from index.view import View
 from index.words import analyse
 
 _PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=4)
 
 
 def candidates(layout: CorpusLayout) -> list[str]:
-    """The current generation and the older ones, in the order in which to try them."""
-    current = current_name(layout)
-    if current is None:
-        return []
-    older = [name for name in generation_names(layout) if generation_number(name) < generation_number(current)]
-    return [current, *older]
+    """The generations in the order in which to try them: the current one and those before it.
+
+    Where the pointer is lost, or names one that is not there, all of them, the newest first.
+    """
+    current, names = current_name(layout), generation_names(layout)
+    if current not in names:
+        return names if current is None else [current, *names]
+    return names[names.index(current) :]
 
 
 def find_base(
@@ -54,7 +57,7 @@ def find_base(
     return None
 
 
-def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, Segment]) -> None:
+def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegment]) -> None:
     """Open a new generation as a reader would; find its newest chunk by its vector and by its text.
 
     Raises `Corrupted` when counts disagree or the chunk is not found.
@@ -70,18 +73,18 @@ def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, Segment]) -
         generation.close()
 
 
-def _living_rows(generation: OpenGeneration) -> int:
+def _living_rows(generation: View) -> int:
     return sum(len(part.living_rows) for part in generation.parts)
 
 
-def _find_newest(generation: OpenGeneration) -> None:
+def _find_newest(generation: View) -> None:
     part = next(part for part in reversed(generation.parts) if len(part.living_rows))
     row = int(part.living_rows[-1])
     number, vector = int(part.segment.numbers[row]), part.segment.vectors_of(np.array([row]))[0]
     _, chunk = generation.read(number)
     own_score = float(vector @ vector)
-    nearest = generation.nearest(vector, 1, generation.alive())
-    if not nearest or nearest[0][1] < own_score - 1e-4:
+    nearest = generation.nearest(vector, 1, generation.alive()).scores
+    if not len(nearest) or nearest[0] < own_score - 1e-4:
         raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own vector")
     if analyse(chunk.text) and not generation.terms.search(chunk.text, _PLAIN, 1, only=[number]):
         raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own text")

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Corrupted, NotFound
-from index.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
+from index.durable import fsync_path, fsync_together, link_or_copy, replace_file, replace_pointer, sha256_file
 from index.layout import CorpusLayout
 from index.lock import Pin
 from index.manifest import MANIFEST, FileEntry, Manifest, generation_name, generation_number, load_manifest
@@ -139,10 +139,20 @@ def publish(
 
 
 def current_name(layout: CorpusLayout) -> str | None:
-    """The name that `CURRENT` points to, or None before the first generation."""
+    """The name that `CURRENT` points to; None before the first generation, and where the pointer is lost or damaged."""
     try:
-        return layout.current.readlink().name
-    except FileNotFoundError:
+        name = layout.current.readlink().name
+    except OSError:  # there is none, or it is no link
+        return None
+    return name if _NAME.fullmatch(name) else None
+
+
+def held_offset(layout: CorpusLayout) -> int | None:
+    """The journal offset up to which the current generation was rolled back on purpose; None where it was not."""
+    try:
+        name, offset = layout.held.read_text().split()
+        return int(offset) if name == current_name(layout) else None
+    except (OSError, ValueError):
         return None
 
 
@@ -177,11 +187,16 @@ def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
 
 
 def rollback(root: Path, corpus: str, name: str) -> Generation:
-    """Make an earlier generation current, after verifying it. Holds until new records are published."""
+    """Make an earlier generation current, after verifying it. Holds until there are records to publish that none had."""
     layout = CorpusLayout(root, corpus)
     pin = Pin(_folder(layout, name) / MANIFEST)
     try:
         manifest = verify(root, corpus, name)
+        if name == generation_names(layout)[0]:
+            layout.held.unlink(missing_ok=True)
+        else:
+            left_out = max(generation.journal_offset for generation in list_generations(root, corpus))
+            replace_file(layout.held, f"{name} {left_out}\n".encode())
         replace_pointer(layout.current, f"generations/{name}")
     finally:
         pin.release()

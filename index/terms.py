@@ -1,7 +1,6 @@
 """The term index: BM25 over text, title, headings and identifiers, on Tantivy.
 
-It stores no bodies: a hit is a chunk number from a fast field. Questions become plain term queries, so
-no character of a user's text is query syntax, and the number of terms is bounded.
+It stores no bodies: a hit is a chunk number from a fast field.
 """
 
 from __future__ import annotations
@@ -10,43 +9,17 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import tantivy
 from tantivy import Occur, Query
 
 from contracts.errors import Corrupted, Unavailable
-from index.identifiers import identifier_query_terms
-from index.words import STOP_WORDS, analyse, code_analyzer, content_terms, prose_analyzer
+from index.term_search import Boosts, Hit, TermEntry, question_terms
+from index.words import code_analyzer, prose_analyzer
 
 _PROSE = "sluice_prose"
 _CODE = "sluice_code"
-_STOPPED = frozenset(STOP_WORDS)
-Hit = tuple[int, float]
-"""A chunk number and its BM25 score."""
-
-
-@dataclass(frozen=True, slots=True)
-class Boosts:
-    """Weights of the fields, text being 1, and the most terms of a question to search."""
-
-    title: float
-    headings: float
-    code: float
-    max_terms: int
-
-
-@dataclass(frozen=True, slots=True)
-class TermEntry:
-    """A chunk as the term index takes it in."""
-
-    number: int
-    document_key: int
-    title: str
-    headings: str
-    text: str
-    code: str
 
 
 class TermWriter:
@@ -55,10 +28,11 @@ class TermWriter:
     def __init__(self, folder: Path, heap_bytes: int) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._index = tantivy.Index(_schema(), path=str(folder))
-        self._index.register_tokenizer(_PROSE, prose_analyzer())
-        self._index.register_tokenizer(_CODE, code_analyzer())
-        self._writer = self._index.writer(heap_size=heap_bytes, num_threads=1)
+        with _disk_may_refuse():
+            self._index = tantivy.Index(_schema(), path=str(folder))
+            self._index.register_tokenizer(_PROSE, prose_analyzer())
+            self._index.register_tokenizer(_CODE, code_analyzer())
+            self._writer = self._index.writer(heap_size=heap_bytes, num_threads=1)
         self._is_dirty = False
 
     def add(self, entries: Iterable[TermEntry]) -> None:
@@ -119,10 +93,7 @@ class TermIndex:
         return self._searcher.num_docs
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
-        """The best `limit` chunks for a question, best first; among the numbers in `only` when given.
-
-        The score is the sum of BM25 over fields and terms, each weighted by its boost.
-        """
+        """As `Terms.search`."""
         clauses = self._clauses(text, boosts)
         if not clauses or limit < 1:
             return []
@@ -134,38 +105,21 @@ class TermIndex:
         numbers = self._searcher.fast_field_values("number", [address for _, address in hits])
         return [(int(number or 0), score) for number, (score, _) in zip(numbers, hits, strict=True)]
 
-    def document_frequency(self, term: str) -> int:
-        """In how many chunks `term` stands, by its rarest part, in text, title or headings.
-
-        Chunks that were replaced count until their segment is merged.
-        """
-        parts = analyse(term)
-        return min((self._frequency(part) for part in parts), default=0)
+    def frequency(self, field: str, term: str) -> int:
+        """As `TermCounts.frequency`: chunks that were replaced count until their segment is merged."""
+        return int(self._searcher.doc_freq(field, term))
 
     def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
-        terms = content_terms(text)
-        if len(terms) > boosts.max_terms:
-            terms = sorted(terms, key=self._rarity)[: boosts.max_terms]
-        fields = (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings))
-        clauses = [self._term(field, term, boost) for term in terms for field, boost in fields]
-        code_terms = (term for term in identifier_query_terms(text) if term not in _STOPPED)
-        chosen = list(dict.fromkeys(code_terms))[: boosts.max_terms]
-        clauses += [self._term("code", term, boosts.code) for term in chosen]
-        return [clause for clause in clauses if clause is not None]
+        """A clause for each term that stands somewhere."""
+        return [
+            self._clause(wanted.field, wanted.term, wanted.boost)
+            for wanted in question_terms(text, boosts, self)
+            if self.frequency(wanted.field, wanted.term)
+        ]
 
-    def _term(self, field: str, term: str, boost: float) -> Query | None:
-        """A clause, or None where it could add nothing."""
-        if boost == 0 or self._searcher.doc_freq(field, term) == 0:
-            return None
+    def _clause(self, field: str, term: str, boost: float) -> Query:
         query = Query.term_query(self._schema, field, term, "freq")
         return query if boost == 1.0 else Query.boost_query(query, boost)
-
-    def _frequency(self, term: str) -> int:
-        return max(self._searcher.doc_freq(field, term) for field in ("text", "title", "headings"))
-
-    def _rarity(self, term: str) -> int:
-        """Rarest first, but what nobody wrote last."""
-        return self._searcher.doc_freq("text", term) or self._searcher.num_docs + 1
 
 
 def committed_files(folder: Path) -> tuple[bytes, list[str]]:

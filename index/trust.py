@@ -12,7 +12,7 @@ decay      from 1.0 for a text of today linearly to 0.7 for one of a year ago or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from contracts.document import Chunk, Provenance, sha256_text
@@ -25,6 +25,10 @@ OLDEST_DECAY = 0.7
 _YEAR_SECONDS = 365 * 86_400
 _UNDECIDED = 0.5
 _OWN_SOURCES = frozenset({"file", "submission"})
+_MOST_SOURCES = 20_000
+
+_Source = tuple[str | None, str, str | None]
+"""A document's URL, how it got here, and its author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +48,36 @@ class SourceTrust:
 
     domains: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    _factors: dict[_Source, tuple[float, float]] = field(default_factory=dict, compare=False, repr=False)
+
+    def value(self, url: str | None, provenance: Provenance, chunk: Chunk, now: datetime) -> float:
+        """The trust in one chunk, at `now`, in [0, 1]."""
+        domain, author = self._of_source(url, provenance)
+        weighed = DOMAIN_WEIGHT * domain + INTEGRITY_WEIGHT * _integrity(chunk) + AUTHOR_WEIGHT * author
+        return weighed * age_decay(provenance, now)
 
     def score(self, url: str | None, provenance: Provenance, chunk: Chunk, now: datetime) -> TrustScore:
-        """The trust in one chunk, at `now`."""
-        is_own = provenance.source in _OWN_SOURCES
-        host = host_of(url)
-        author = (provenance.author or "").strip().casefold()
-        known_authors = [name.strip().casefold() for name in self.authors]
-        domain_factor = _factor(is_own or is_under(host, self.domains), self.domains)
-        author_factor = _factor(is_own or (author != "" and author in known_authors), self.authors)
-        integrity = 1.0 if chunk.checksum == sha256_text(chunk.text) else 0.0
-        decay = age_decay(provenance, now)
-        weighed = DOMAIN_WEIGHT * domain_factor + INTEGRITY_WEIGHT * integrity + AUTHOR_WEIGHT * author_factor
-        return TrustScore(weighed * decay, domain_factor, integrity, author_factor, decay)
+        """The trust in one chunk, at `now`, and what it is made of."""
+        domain, author = self._of_source(url, provenance)
+        value = self.value(url, provenance, chunk, now)
+        return TrustScore(value, domain, _integrity(chunk), author, age_decay(provenance, now))
+
+    def _of_source(self, url: str | None, provenance: Provenance) -> tuple[float, float]:
+        """The factors of domain and author: the same for every chunk and every query, so kept."""
+        source = url, provenance.source, provenance.author
+        factors = self._factors.get(source)
+        if factors is None:
+            if len(self._factors) >= _MOST_SOURCES:
+                self._factors.clear()
+            factors = self._factors[source] = self._judge(*source)
+        return factors
+
+    def _judge(self, url: str | None, kind: str, name: str | None) -> tuple[float, float]:
+        is_own = kind in _OWN_SOURCES
+        author = (name or "").strip().casefold()
+        known_authors = [known.strip().casefold() for known in self.authors]
+        domain_factor = _factor(is_own or is_under(host_of(url), self.domains), self.domains)
+        return domain_factor, _factor(is_own or (author != "" and author in known_authors), self.authors)
 
 
 def age_decay(provenance: Provenance, now: datetime) -> float:
@@ -64,6 +85,10 @@ def age_decay(provenance: Provenance, now: datetime) -> float:
     written_at = provenance.published_at or provenance.fetched_at
     years = max(0.0, (now - written_at).total_seconds() / _YEAR_SECONDS)
     return max(OLDEST_DECAY, 1.0 - (1.0 - OLDEST_DECAY) * years)
+
+
+def _integrity(chunk: Chunk) -> float:
+    return 1.0 if chunk.checksum == sha256_text(chunk.text) else 0.0
 
 
 def _factor(is_trusted: bool, listed: Sequence[str]) -> float:

@@ -2,17 +2,22 @@
 
 It is disposable: made of hard links to a generation's files, brought up to date from the journal, and
 thrown away when anything goes wrong. `seal` turns it into the files of the next generation.
+
+Small segments are merged while sealing, large ones by a thread of their own: what it wrote replaces its
+sources at a later seal, with the documents that died meanwhile marked as dead.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contracts.document import ChunkedDocument
 from index.durable import link_or_copy
@@ -21,28 +26,31 @@ from index.generation import read_dead
 from index.intake import take_in
 from index.layout import CorpusLayout
 from index.manifest import FileEntry, IdSet, Manifest, SegmentEntry
+from index.merging import next_merge
 from index.records import Record, Removal, Upsert, Vectors
+from index.segment_file import SUFFIX, SegmentDocument, StoredSegment, content_of, joined, write_segment
 from index.settings import IndexSettings
 from index.snapshot import Sources
 from index.terms import TermWriter, committed_files, write_meta
-from index.vectors import SUFFIXES, Segment, SegmentDocument, write_segment
-
-_MOST_DEAD_SHARE = 0.5
-"""Dead documents' share above which a segment is rewritten without them."""
 
 
 @dataclass(slots=True, eq=False)
 class WorkingSegment:
     """A segment, the documents in it that are dead by now, and the file that lists them."""
 
-    segment: Segment
+    segment: StoredSegment
     dead: set[int] = field(default_factory=set)
     dead_file: str | None = None
 
     @property
     def live_documents(self) -> int:
         """How many documents of the segment are alive."""
-        return len(self.segment.documents) - len(self.dead)
+        return self.segment.document_count - len(self.dead)
+
+    @property
+    def live_chunks(self) -> int:
+        """How many chunks of the segment are alive."""
+        return len(self.segment.numbers) - sum(len(self.segment.rows_of(document)) for document in self.dead)
 
 
 class WorkingView:
@@ -68,7 +76,7 @@ class WorkingView:
         self._segments: list[WorkingSegment] = []
         self._pending: dict[int, SegmentDocument] = {}
         self._pending_chunks = 0
-        self._places: dict[int, tuple[WorkingSegment, int]] = {}
+        self._merge: _Merge | None = None
         self.offset = 0
         self.document_count = 0
         self.chunk_count = 0
@@ -91,8 +99,9 @@ class WorkingView:
         if key in self._pending:
             pending = self._pending[key]
             return pending.journal_offset, DocumentFacts.model_validate_json(pending.record)
-        if key in self._places:
-            owner, document = self._places[key]
+        place = self._place(key)
+        if place is not None:
+            owner, document = place
             return int(owner.segment.documents["journal_offset"][document]), owner.segment.facts(document)
         return None
 
@@ -111,7 +120,7 @@ class WorkingView:
     def seal(self, generation_number: int) -> None:
         """Make all of it findable in files: flush, drop or merge segments, list the dead, commit the terms."""
         self._flush()
-        self._merge()
+        self._merge_segments()
         for owner in self._segments:
             self._list_dead(owner, generation_number)
         self._terms.commit()
@@ -120,7 +129,7 @@ class WorkingView:
         """The files that the next generation links; call after `seal`."""
         links = {}
         for owner in self._segments:
-            files = [f"{owner.segment.name}.{suffix}" for suffix in SUFFIXES]
+            files = [f"{owner.segment.name}.{SUFFIX}"]
             files += [owner.dead_file] if owner.dead_file else []
             links.update({f"segments/{name}": self._segments_folder / name for name in files})
         meta, names = self._stage_terms()
@@ -140,7 +149,16 @@ class WorkingView:
             for owner in self._segments
         )
 
-    def unchanged_segments(self) -> dict[str, Segment]:
+    def living_offsets(self) -> NDArray[np.uint64]:
+        """The journal offsets of the versions that are alive and flushed, in no order."""
+        offsets = []
+        for owner in self._segments:
+            alive = np.ones(owner.segment.document_count, dtype=np.bool_)
+            alive[sorted(owner.dead)] = False
+            offsets.append(owner.segment.documents["journal_offset"][alive])
+        return np.concatenate(offsets) if offsets else np.empty(0, dtype=np.uint64)
+
+    def unchanged_segments(self) -> dict[str, StoredSegment]:
         """The open segments, by name, that an earlier generation holds already."""
         carried = {Path(name).stem for name in self.carried}
         return {owner.segment.name: owner.segment for owner in self._segments if owner.segment.name in carried}
@@ -149,8 +167,17 @@ class WorkingView:
         """The files of `manifest` are durable and hashed: the next generation carries them over."""
         self.carried = _carryable(manifest)
 
+    def settle(self) -> bool:
+        """Wait for the merge that is under way; whether there was one. What it made is taken up by the next `seal`."""
+        if self._merge is None:
+            return False
+        self._merge.wait()
+        return True
+
     def close(self) -> None:
         """Let background merges end."""
+        if self._merge is not None:
+            self._merge.wait()
         self._terms.close()
 
     def _start_from(self, folder: Path, manifest: Manifest) -> None:
@@ -163,11 +190,8 @@ class WorkingView:
         meta = (folder / "terms" / "meta.json").read_bytes()
         write_meta(terms_folder, meta, [name for name in term_files if name != "meta.json"])
         for entry in manifest.segments:
-            owner = WorkingSegment(
-                Segment(self._segments_folder, entry.name), set(read_dead(self._folder, entry)), entry.dead_file
-            )
-            self._segments.append(owner)
-            self._index_places(owner)
+            segment = StoredSegment(self._segments_folder, entry.name)
+            self._segments.append(WorkingSegment(segment, set(read_dead(self._folder, entry)), entry.dead_file))
         self.offset = manifest.journal_offset
         self.document_count, self.chunk_count = manifest.document_count, manifest.chunk_count
         self.next_number = manifest.next_chunk_number
@@ -192,48 +216,68 @@ class WorkingView:
         if key in self._pending:
             chunk_ids = self._pending.pop(key).chunk_ids
             self._pending_chunks -= len(chunk_ids)
-        elif key in self._places:
-            owner, document = self._places.pop(key)
+        else:
+            place = self._place(key)
+            if place is None:
+                return
+            owner, document = place
             owner.dead.add(document)
             owner.dead_file = None
             chunk_ids = [owner.segment.chunk_id(row) for row in owner.segment.rows_of(document)]
-        else:
-            return
         self._terms.remove(key)
         self._ids.remove(key, chunk_ids)
         self.document_count -= 1
         self.chunk_count -= len(chunk_ids)
 
+    def _place(self, key: int) -> tuple[WorkingSegment, int] | None:
+        """Where the living version under `key` is, among what is flushed."""
+        for owner in reversed(self._segments):
+            for document in owner.segment.find_document(key):
+                if document not in owner.dead:
+                    return owner, document
+        return None
+
     def _flush(self) -> None:
         """Turn what is pending into a segment."""
         if not self._pending:
             return
-        self._segments.append(self._new_segment(list(self._pending.values())))
+        name = next(self._names)
+        content = content_of(list(self._pending.values()), self.model[1] if self.model else 1)
+        write_segment(self._segments_folder, name, content)
+        self._segments.append(WorkingSegment(StoredSegment(self._segments_folder, name)))
         self._pending, self._pending_chunks = {}, 0
 
-    def _merge(self) -> None:
-        """Drop segments that died out, rewrite those mostly dead, and join neighbours while there are too many."""
-        self._segments = [owner for owner in self._segments if owner.live_documents]
-        for position, owner in enumerate(self._segments):
-            if len(owner.dead) > _MOST_DEAD_SHARE * len(owner.segment.documents):
-                self._segments[position] = self._new_segment(list(_living(owner)))
-        while len(self._segments) > self._settings.max_segments:
-            sizes = [len(owner.segment.numbers) for owner in self._segments]
-            left = min(range(len(sizes) - 1), key=lambda position: sizes[position] + sizes[position + 1])
-            pair = self._segments[left : left + 2]
-            self._segments[left : left + 2] = [self._new_segment([*_living(pair[0]), *_living(pair[1])])]
+    def _merge_segments(self) -> None:
+        """Take up what was merged meanwhile, then merge what is due: small segments here, large ones aside."""
+        if self._merge is not None and self._merge.is_done:
+            merge, self._merge = self._merge, None
+            self._replace(merge)
+        while self._merge is None:
+            self._segments = [owner for owner in self._segments if owner.live_documents]
+            due = self._due()
+            if due is None:
+                return
+            merge = _Merge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
+            if merge.chunk_count > self._settings.aside_merge_chunks:
+                self._merge = merge
+                merge.start()
+            else:
+                merge.run()
+                self._replace(merge)
 
-    def _new_segment(self, documents: list[SegmentDocument]) -> WorkingSegment:
-        name = next(self._names)
-        write_segment(self._segments_folder, name, documents, self.model[1] if self.model else 1)
-        owner = WorkingSegment(Segment(self._segments_folder, name))
-        self._index_places(owner)
-        return owner
+    def _due(self) -> range | None:
+        living = [owner.live_chunks for owner in self._segments]
+        dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
+        return next_merge(living, dead, self._settings.merge_factor, self._settings.max_segments)
 
-    def _index_places(self, owner: WorkingSegment) -> None:
-        for document, key in enumerate(owner.segment.keys()):
-            if document not in owner.dead:
-                self._places[key] = (owner, document)
+    def _replace(self, merge: _Merge) -> None:
+        """Put the merged segment in the place of its sources. Raises what kept it from being written."""
+        merged = WorkingSegment(merge.result(self._segments_folder))
+        for source, dead_before in zip(merge.sources, merge.dead_before, strict=True):
+            for document in source.dead - dead_before:
+                merged.dead.update(merged.segment.find_document(source.segment.key_of(document)))
+        first = self._segments.index(merge.sources[0])
+        self._segments[first : first + len(merge.sources)] = [merged]
 
     def _list_dead(self, owner: WorkingSegment, generation_number: int) -> None:
         if owner.dead and owner.dead_file is None:
@@ -258,12 +302,50 @@ class WorkingView:
             return meta, names
 
 
-def _living(owner: WorkingSegment) -> Iterator[SegmentDocument]:
-    return (
-        owner.segment.take_document(document)
-        for document in range(len(owner.segment.documents))
-        if document not in owner.dead
-    )
+class _Merge:
+    """Several neighbouring segments on their way to be one, without what was dead when it began."""
+
+    def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSegment]) -> None:
+        self.sources = list(sources)
+        self.dead_before = [frozenset(owner.dead) for owner in sources]
+        self.chunk_count = sum(owner.live_chunks for owner in sources)
+        self._folder = folder
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a started merge has ended, well or not."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    def start(self) -> None:
+        """Merge in a thread of its own."""
+        self._thread = threading.Thread(target=self._run_aside, name="merge-segments", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until a started merge has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def run(self) -> None:
+        """Write the merged segment."""
+        pairs = zip(self.sources, self.dead_before, strict=True)
+        content = joined([owner.segment.content(dead) for owner, dead in pairs])
+        write_segment(self._folder, self._name, content)
+
+    def result(self, folder: Path) -> StoredSegment:
+        """The merged segment. Raises what kept it from being written."""
+        if self._failure is not None:
+            raise self._failure
+        return StoredSegment(folder, self._name)
+
+    def _run_aside(self) -> None:
+        try:
+            self.run()
+        except BaseException as failure:  # noqa: BLE001 - the thread that asks for the result is told
+            self._failure = failure
 
 
 def _carryable(manifest: Manifest) -> dict[str, FileEntry]:

@@ -20,9 +20,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contracts.document import ChunkBatch, ChunkedDocument
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.batch import check_model, check_vectors
+from index.compaction import compact
 from index.facts import DocumentFacts, facts_of, same_version
 from index.journal import Journal, pinned_model, read_journal
 from index.layout import CorpusLayout
@@ -38,6 +42,8 @@ from index.snapshot import (
     current_name,
     describe_generation,
     generation_names,
+    held_offset,
+    list_generations,
     publish,
     sweep,
 )
@@ -127,19 +133,46 @@ class IndexWriter:
         with self._mutex:
             self._lock.check()
             current = self._current()
-            if current and self._base and self._view().offset == self._base[1].journal_offset:
-                return current
-            return self._publish()
+            return current if current is not None and self._is_up_to_date(current) else self._publish()
+
+    def _is_up_to_date(self, current: Generation) -> bool:
+        """Whether there is nothing to publish: all is in an intact generation, or was left out on purpose."""
+        offset, held = self._view().offset, held_offset(self._layout)
+        if self._base is None or generation_number(self._base[0].name) < generation_number(current.name):
+            return False  # the current one was found damaged
+        if held is not None:
+            return offset <= held
+        return self._base[0].name == current.name and offset == current.journal_offset
+
+    def settle(self) -> Generation:
+        """Publish until no merge is left to be made: then a search is as fast as it gets."""
+        with self._mutex:
+            generation = self.publish()
+            while self._view().settle():
+                generation = self._publish()
+            return generation
 
     def rebuild(self) -> Rebuild:
-        """Make a generation from the journal alone and compare its id-set hash with the one before."""
+        """Make a generation from the journal alone and compare its id-set hash with the one before.
+
+        It is published only if they are the same: else the journal lacks what the current generation has.
+        """
         with self._mutex:
             self._lock.check()
-            hash_before = self._view().id_set_hash
+            hash_before, current, base = self._view().id_set_hash, self._current(), self._base
             self._close_view()
             self._base = None
-            generation = self._publish()
-            return Rebuild(generation, hash_before, self._view().id_set_hash)
+            try:
+                hash_after = self._view().id_set_hash
+                if current is None or hash_after == hash_before:
+                    return Rebuild(self._publish(), hash_before, hash_after)
+            except BaseException:
+                self._close_view()
+                self._base = base
+                raise
+            self._close_view()
+            self._base = base
+            return Rebuild(current, hash_before, hash_after)
 
     def has_document(self, document_id: str) -> bool:
         """Whether the journal holds the document, published or not."""
@@ -148,10 +181,10 @@ class IndexWriter:
 
     def close(self) -> None:
         """Let another writer in. What was appended is in the journal; it need not be published."""
+        if self._collector is not None:
+            self._collector.join()
         with self._mutex:
             self._close_view()
-            if self._collector is not None:
-                self._collector.join()
             self._journal.close()
             self._lock.release()
 
@@ -199,17 +232,25 @@ class IndexWriter:
                 lambda folder, manifest: self_test(folder, manifest, view.unchanged_segments()),
                 self._lock.check,
             )
+            self._layout.held.unlink(missing_ok=True)
             view.remember(manifest)
             self._base = (self._layout.generations / name, manifest)
-        self._collect_aside()
+            self._collect_aside(view)
         return describe_generation(name, manifest)
 
-    def _collect_aside(self) -> None:
-        """Remove old generations in a thread: unlinking a hundred files takes longer than publishing them."""
+    def _collect_aside(self, view: WorkingView) -> None:
+        """Remove old generations and compact the journal in a thread: neither is to be waited for."""
         if self._collector is None or not self._collector.is_alive():
-            arguments = (self._layout, self._settings.keep_generations)
-            self._collector = threading.Thread(target=collect, args=arguments, name="collect-generations", daemon=True)
+            arguments = (view.offset, view.living_offsets(), view.model)
+            self._collector = threading.Thread(target=self._collect, args=arguments, name="collect", daemon=True)
             self._collector.start()
+
+    def _collect(self, offset: int, living_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
+        """`offset` is the one at which `living_offsets` are those of what is alive."""
+        collect(self._layout, self._settings.keep_generations)
+        covered = [generation.journal_offset for generation in list_generations(self._layout.root, self._layout.corpus)]
+        with contextlib.suppress(OSError):  # a full disk: the next publish tries again
+            compact(self._layout.journal, min([offset, *covered]), living_offsets, model, lambda: self._mutex)
 
     def _describe(self, view: WorkingView, number: int, entries: dict[str, FileEntry]) -> Manifest:
         return Manifest(

@@ -4,8 +4,8 @@ Promises: the same document gives the same chunks with the same ids; every word 
 chunk; no chunk is empty; a chunk and its breadcrumb fit the embedding model's window together; lines
 are 1-based and inclusive in the text that was chunked, for source code in the file itself.
 
-A text is encoded once for all counting. What fits is never split, so the splitters, which encode again,
-only see what is too large.
+A text is encoded once for all counting, and the ids of its chunks come from that encoding. What fits is never
+split, so the splitters, which encode again, only see what is too large.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import hashlib
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from tokenizers import Tokenizer
 
-from contracts.document import Chunk, ChunkedDocument, Document, Provenance, sha256_text
+from contracts.document import Chunk, ChunkedDocument, Document, Provenance, embedding_text, sha256_text
 from ingest.breadcrumb import Breadcrumbs
 from ingest.code import Code, line_starts
 from ingest.extract import extract, extract_text
@@ -37,11 +38,28 @@ _CHARS_PER_TOKEN = 16
 """No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""
 
 
+Ids = Sequence[int] | None
+"""Of one text, special tokens left out; None where they are only to be had by tokenising it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """A chunked document, and for each of its chunks the token ids of what is embedded for it."""
+
+    document: ChunkedDocument
+    ids: tuple[Ids, ...]
+
+
 def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> ChunkedDocument:
     """Extract `document` where its medium needs it, and split it. No text: no chunks.
 
     Raises InvalidInput for a medium that is not supported or a damaged body.
     """
+    return chunk_and_tokenize(document, settings, tokenizer).document
+
+
+def chunk_and_tokenize(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> Tokenized:
+    """As `chunk_document`, with ids that are exactly those of `tokenizer` for `document.embedding_texts()`."""
     if document.data is not None:
         charset, place = charset_of(document.media_type), document.url or document.file_path
         extracted = extract(document.data, document.media_type, charset=charset, url=place)
@@ -51,7 +69,8 @@ def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Token
     title = document.title or extracted.title
     breadcrumbs = Breadcrumbs(title, settings, tokenizer)
     language = extracted.code_language or extracted.language or natural_language(extracted.text)
-    return ChunkedDocument(
+    chunks = _chunks(document, extracted, language, breadcrumbs, settings, tokenizer)
+    chunked = ChunkedDocument(
         document_id=document.id,
         checksum=sha256_text(f"{normalised(title or '')}\n{normalised(extracted.text)}"),
         url=document.url,
@@ -60,8 +79,21 @@ def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Token
         language=language,
         metadata=document.metadata,
         provenance=_provenance(document.provenance, extracted),
-        chunks=_chunks(document, extracted, language, breadcrumbs, settings, tokenizer),
+        chunks=tuple(chunk for chunk, _ in chunks),
     )
+    return Tokenized(chunked, _embedding_ids(chunks, chunked.title, tokenizer))
+
+
+def _embedding_ids(chunks: Sequence[tuple[Chunk, Ids]], title: str | None, tokenizer: Tokenizer) -> tuple[Ids, ...]:
+    """The ids of heading and text together: those of one before those of the other, as a line break parts words."""
+    of_headings: dict[str, Sequence[int]] = {"": ()}
+    found: list[Ids] = []
+    for chunk, ids in chunks:
+        heading = embedding_text(title, chunk).removesuffix(chunk.text)
+        if heading not in of_headings:
+            of_headings[heading] = tokenizer.encode(heading, add_special_tokens=False).ids
+        found.append(None if ids is None else (*of_headings[heading], *ids))
+    return tuple(found)
 
 
 def normalised(text: str) -> str:
@@ -82,14 +114,15 @@ def _chunks(
     breadcrumbs: Breadcrumbs,
     settings: ChunkSettings,
     tokenizer: Tokenizer,
-) -> tuple[Chunk, ...]:
+) -> list[tuple[Chunk, Ids]]:
+    """Chunks with the ids of their text alone."""
     text = extracted.text
     if not text.strip():
-        return ()
+        return []
     spans = TokenSpans(text, tokenizer)
     lines = line_starts(text)
     seen: Counter[str] = Counter()
-    chunks: list[Chunk] = []
+    chunks: list[tuple[Chunk, Ids]] = []
     for passage in _passages(extracted, spans, breadcrumbs, settings, _splitters(tokenizer, settings.overlap_tokens)):
         part = text[passage.start : passage.end]
         identity = normalised(part)
@@ -107,8 +140,8 @@ def _chunks(
             checksum=sha256_text(part),
         )
         seen[identity] += 1
-        chunks.append(chunk)
-    return tuple(chunks)
+        chunks.append((chunk, spans.ids(passage.start, passage.end)))
+    return chunks
 
 
 def _passages(

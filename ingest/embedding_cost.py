@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from contracts.budget import Spend
 from ingest.settings import EmbedSettings
-from ingest.tokens import count_tokens, estimated_tokens
+from ingest.tokens import TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
 
 SPECIAL_TOKENS = 2
 """What the local model puts around each text."""
@@ -21,6 +21,13 @@ def embedding_at_most(texts: Sequence[str], settings: EmbedSettings, tokenizer: 
     they are estimated from the bytes, rather too many than too few.
     """
     if settings.provider == "local":
-        return Spend(tokens=sum(count_tokens(text, tokenizer) + SPECIAL_TOKENS for text in texts))
+        return Spend(tokens=sum(_tokens(text, tokenizer) + SPECIAL_TOKENS for text in texts))
     tokens = sum(map(estimated_tokens, texts))
     return Spend(tokens=tokens, usd=tokens * settings.openai_usd_per_million_tokens / 1e6)
+
+
+def _tokens(text: str, tokenizer: Tokenizer) -> int:
+    """Counted, unless the text brings its ids."""
+    if isinstance(text, TokenizedText) and text.tokenizer_sha256 == tokenizer_sha256(tokenizer):
+        return len(text.token_ids)
+    return count_tokens(text, tokenizer)

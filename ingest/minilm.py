@@ -5,139 +5,168 @@ read without importing it. The ONNX graph is built from them once (`ensure_model
 manifest of hashes; a file that no longer matches its hash is built again. Weights that are not the
 published ones are refused.
 
-`python -m ingest.minilm MODEL_DIR` builds the model ahead of time.
+It comes in two precisions, which are two models to an index, each with a fingerprint of its own: `fp32` gives
+the vectors of the published model, `int8` (`ingest.minilm_int8`) nearly those, at a third of the time.
+
+Texts are only ever batched with texts of the same length, so nothing is padded and no vector depends on its
+neighbours. In int8 every text goes alone, as its activations are rounded by its own range.
+
+`python -m ingest.minilm MODEL_DIR [int8]` builds the model ahead of time.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import sys
-import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from filelock import FileLock
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
 
-from contracts.errors import Corrupted
+from contracts.errors import InvalidSetting
+from ingest import tokens
 from ingest.embedder import Embedded, Vectors, require_fingerprint
-from ingest.packaged import PACKAGE, packaged_file
+from ingest.minilm_files import (
+    DIMENSION,
+    FINGERPRINT,
+    FINGERPRINTS,
+    MAX_TOKENS,
+    MODEL_FILE,
+    PROBE_FILE,
+    Precision,
+    ensure_model,
+    load_tokenizer,
+)
+from ingest.tokens import TokenizedText, tokenizer_sha256
 from ingest.wanted import Wanted, always
 
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-DIMENSION = 384
-MAX_TOKENS = 256
-"""The window that the model's authors set (`max_seq_length`), [CLS] and [SEP] included; what is beyond is not read."""
-FINGERPRINT = f"all-MiniLM-L6-v2/{DIMENSION}/fp32/{WEIGHTS_SHA256[:12]}/{MAX_TOKENS}/mean-l2"
-GRAPH_VERSION = 1
-"""Raise it when `minilm_graph` changes, and every machine builds its graph again."""
+__all__ = [
+    "DIMENSION",
+    "FINGERPRINT",
+    "FINGERPRINTS",
+    "MAX_TOKENS",
+    "MiniLM",
+    "Precision",
+    "batches_of_length",
+    "ensure_model",
+    "load_tokenizer",
+    "require_exact_products",
+]
 
-_MODEL, _TOKENIZER, _MANIFEST, _LOCK = "model.onnx", "tokenizer.json", "manifest.json", "build.lock"
+_CLS, _SEP = 101, 102
+"""What the tokenizer puts before and after each text."""
 
 
 class MiniLM:
     """The local embedder. Loads, and builds where need be, at the first text; threads may share it."""
 
-    fingerprint = FINGERPRINT
     dimension = DIMENSION
 
     def __init__(
         self,
         model_dir: Path,
         threads: int = 0,
-        batch_size: int = 32,
+        batch_size: int = 8,
         batch_tokens: int = 768,
         *,
+        precision: Precision = "fp32",
         wanted: Wanted = always,
     ) -> None:
-        """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` with padding.
+        """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` of all of them.
 
         `wanted` is called before each forward pass; what it raises ends the embedding.
         """
+        self.fingerprint = FINGERPRINTS[precision]
+        self._precision = precision
         self._model_dir = model_dir
         self._wanted = wanted
         self._threads = threads
-        self._batch_size = batch_size
+        self._batch_size = batch_size if precision == "fp32" else 1
         self._batch_tokens = batch_tokens
         self._loading = threading.Lock()
-        self._loaded: tuple[Tokenizer, onnxruntime.InferenceSession] | None = None
+        self._loaded: _Loaded | None = None
 
     def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
-        """As `Embedder.embed`. Raises Corrupted for foreign weights, InvalidSetting where the package is missing."""
-        require_fingerprint(self.fingerprint, required_fingerprint)
-        tokenizer, session = self._load()
-        encodings = tokenizer.encode_batch_fast(list(texts))
-        lengths = [len(encoding) for encoding in encodings]
-        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        for batch in batches_by_length(lengths, self._batch_size, self._batch_tokens):
-            self._wanted()
-            vectors[batch] = _forward(session, [encodings[position] for position in batch])
-        return Embedded(vectors, self.fingerprint, tokens=sum(lengths))
+        """As `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
 
-    def _load(self) -> tuple[Tokenizer, onnxruntime.InferenceSession]:
+        Raises Corrupted for foreign weights, InvalidSetting where the package is missing or the processor
+        cannot do int8.
+        """
+        require_fingerprint(self.fingerprint, required_fingerprint)
+        loaded = self._load()
+        rows = loaded.token_ids(texts)
+        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        for batch in batches_of_length([len(row) for row in rows], self._batch_size, self._batch_tokens):
+            self._wanted()
+            vectors[batch] = loaded.forward(np.array([rows[position] for position in batch], dtype=np.int32))
+        return Embedded(vectors, self.fingerprint, tokens=sum(map(len, rows)))
+
+    def _load(self) -> _Loaded:
         with self._loading:
             if self._loaded is None:
-                folder = ensure_model(self._model_dir)
-                self._loaded = load_tokenizer(folder), _open_session(folder / _MODEL, self._threads)
+                folder = ensure_model(self._model_dir, self._precision)
+                if self._precision == "int8":
+                    require_exact_products(folder / PROBE_FILE)
+                self._loaded = _Loaded(folder, self._threads)
             return self._loaded
 
 
-def ensure_model(model_dir: Path) -> Path:
-    """The folder below `model_dir` with the verified `model.onnx` and `tokenizer.json`; builds them where need be.
+class _Loaded:
+    """The tokenizer and the network in memory."""
 
-    Any number of processes may call it at once: one builds, the others wait for it. Raises Corrupted
-    where the package's files are not the published ones, InvalidSetting where it is not installed.
-    """
-    folder = model_dir / "all-MiniLM-L6-v2-fp32"
-    if not _is_intact(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / _LOCK):
-            if not _is_intact(folder):
-                _build(folder)
-    return folder
+    def __init__(self, folder: Path, threads: int) -> None:
+        self._tokenizer = load_tokenizer(folder)
+        self._tokenizer_sha256 = tokenizer_sha256(tokens.load_tokenizer(folder))
+        self._session = _open_session(folder / MODEL_FILE, threads)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text as the network reads them, cut at its window."""
+        brought = [self._brought(text) for text in texts]
+        missing = [text for text, ids in zip(texts, brought, strict=True) if ids is None]
+        counted = iter(self._tokenizer.encode_batch_fast([str(text) for text in missing]))
+        return [next(counted).ids if ids is None else ids for ids in brought]
+
+    def _brought(self, text: str) -> list[int] | None:
+        if not isinstance(text, TokenizedText) or text.tokenizer_sha256 != self._tokenizer_sha256:
+            return None
+        return [_CLS, *text.token_ids[: MAX_TOKENS - 2], _SEP]
+
+    def forward(self, token_ids: NDArray[np.int32]) -> Vectors:
+        """(texts, tokens) to (texts, dimension)."""
+        vectors: Vectors = self._session.run(["vectors"], {"token_ids": token_ids})[0]
+        return vectors
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The model's tokenizer, cutting at its window and never padding (batches are padded to their own longest)."""
-    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer
-
-
-def batches_by_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:
-    """Positions in batches of texts of like length, the longest first, so that little is padded.
+def batches_of_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:
+    """Positions in batches of texts of the same length, the longest first.
 
     A batch holds at most `batch_size` texts and, unless one text alone is longer, at most
-    `batch_tokens` tokens, padding included.
+    `batch_tokens` tokens.
     """
-    order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
+    alike: dict[int, list[int]] = defaultdict(list)
+    for position, length in enumerate(lengths):
+        alike[length].append(position)
     batches: list[list[int]] = []
-    start = 0
-    while start < len(order):
-        longest = max(1, lengths[order[start]])
-        end = start + min(batch_size, max(1, batch_tokens // longest))
-        batches.append(order[start:end])
-        start = end
+    for length, positions in sorted(alike.items(), reverse=True):
+        step = min(batch_size, max(1, batch_tokens // max(1, length)))
+        batches += [positions[start : start + step] for start in range(0, len(positions), step)]
     return batches
 
 
-def _forward(session: onnxruntime.InferenceSession, encodings: list[Encoding]) -> Vectors:
-    shape = len(encodings), max(len(encoding) for encoding in encodings)
-    token_ids: NDArray[np.int32] = np.zeros(shape, dtype=np.int32)
-    mask: NDArray[np.int32] = np.zeros(shape, dtype=np.int32)
-    for row, encoding in enumerate(encodings):
-        token_ids[row, : len(encoding)] = encoding.ids
-        mask[row, : len(encoding)] = 1
-    vectors: Vectors = session.run(["vectors"], {"token_ids": token_ids, "mask": mask})[0]
-    return vectors
+def require_exact_products(probe: Path) -> None:
+    """Raise InvalidSetting where this processor adds 8-bit products with saturation, and so wrongly.
+
+    Those without VNNI do (Intel before 2019, AMD before 2022): two products of nearly 2^15 do not fit 16 bits.
+    """
+    session = _open_session(probe, threads=1)
+    width = session.get_inputs()[0].shape[1]
+    total = float(session.run(None, {"ones": np.ones((1, width), dtype=np.float32)})[0][0, 0])
+    if abs(total - width) > width / 100:
+        problem = f"int8 adds up to {total:g} on this processor where {width} is right"
+        raise InvalidSetting("embed.precision", problem, "set it to fp32 here")
 
 
 def _open_session(model: Path, threads: int) -> onnxruntime.InferenceSession:
@@ -146,80 +175,16 @@ def _open_session(model: Path, threads: int) -> onnxruntime.InferenceSession:
     options.inter_op_num_threads = 1
     # The pools share the machine: a thread that waits must not spin.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Shapes differ from batch to batch: an arena and its patterns would only grow.
-    options.enable_cpu_mem_arena = False
+    # Without the arena every large result is new memory from the system, zeroed page by page: GELU took three times
+    # as long. It stays small, as batches do; patterns would be kept for every shape, and shapes differ.
+    options.enable_cpu_mem_arena = True
     options.enable_mem_pattern = False
+    # The graph is written as it is to run (see `minilm_graph`).
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
-def _is_intact(folder: Path) -> bool:
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_bytes())
-        wanted = {"graph_version": GRAPH_VERSION, "weights_sha256": WEIGHTS_SHA256}
-        if not isinstance(manifest, dict) or any(manifest.get(key) != value for key, value in wanted.items()):
-            return False
-        return all(_sha256(folder / name) == manifest["sha256"][name] for name in (_MODEL, _TOKENIZER))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _build(folder: Path) -> None:
-    """Writes the graph, the tokenizer and, last, the manifest that vouches for both."""
-    import onnx
-    from safetensors.numpy import load
-
-    from ingest.minilm_graph import build_graph
-
-    weights = _published_bytes("model.safetensors", WEIGHTS_SHA256)
-    files = {
-        _MODEL: build_graph(load(weights)).SerializeToString(deterministic=True),
-        _TOKENIZER: _published_bytes("tokenizer.json", TOKENIZER_SHA256),
-    }
-    for name, content in files.items():
-        _write_durably(folder / name, content)
-    manifest = {
-        "fingerprint": FINGERPRINT,
-        "graph_version": GRAPH_VERSION,
-        "weights_sha256": WEIGHTS_SHA256,
-        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        "built_with": {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__, "numpy": np.__version__},
-    }
-    _write_durably(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
-
-
-def _published_bytes(name: str, sha256: str) -> bytes:
-    content = packaged_file(name).read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise Corrupted(f"{name} of {PACKAGE} has SHA-256 {found}, the published one has {sha256}: install it again")
-    return content
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m ingest.minilm MODEL_DIR")
-    sys.stdout.write(f"{ensure_model(Path(sys.argv[1]))}\n")
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["fp32"], ["int8"]):
+        sys.exit("usage: python -m ingest.minilm MODEL_DIR [fp32|int8]")
+    sys.stdout.write(f"{ensure_model(Path(sys.argv[1]), 'int8' if sys.argv[2:] == ['int8'] else 'fp32')}\n")

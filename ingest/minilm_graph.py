@@ -1,11 +1,13 @@
 """The computation of all-MiniLM-L6-v2 as an ONNX graph, from its weights to a unit vector.
 
 The model is a BERT encoder (Devlin et al. 2018, arXiv:1810.04805) of six layers, followed by mean
-pooling over the real tokens and L2 normalisation (Reimers and Gurevych 2019, arXiv:1908.10084), as
-the model's own `modules.json` prescribes. Attention, embedding, residual and GELU use ONNX Runtime's
-fused operators, so that the graph runs as it stands and needs no optimiser at load.
+pooling over the tokens and L2 normalisation (Reimers and Gurevych 2019, arXiv:1908.10084), as
+the model's own `modules.json` prescribes. Attention, embedding and GELU use ONNX Runtime's
+fused operators, so that the graph runs as it stands; it is to be loaded with the optimiser off, which would
+fuse the residual additions into `SkipLayerNormalization`, on the processor five times as slow as its two halves.
 
-Inputs: `token_ids` and `mask`, int32 of shape (texts, tokens); mask 1 for a token and 0 for padding.
+Input: `token_ids`, int32 of shape (texts, tokens), every text of the same length: there is no padding, and so
+no mask, without which attention takes the quicker path (blockwise, Dao et al. 2022, arXiv:2205.14135).
 Output: `vectors`, float32 of shape (texts, 384), each of length 1.
 
 Only building needs this module and the `onnx` package behind it; running the model does not.
@@ -13,7 +15,7 @@ Only building needs this module and the `onnx` package behind it; running the mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,21 +35,63 @@ FUSED = "com.microsoft"
 Weights = Mapping[str, np.ndarray]
 
 
-def build_graph(weights: Weights) -> onnx.ModelProto:
-    """The whole model. `weights` are named as in the published safetensors file.
+class GraphWriter:
+    """Collects operators and constants; an operator's outputs are named by the caller, and `add` returns the first."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self._constants: list[onnx.TensorProto] = []
+        self._operators: list[onnx.NodeProto] = []
+
+    def constant(self, name: str, values: np.ndarray) -> str:
+        """A named constant of the graph."""
+        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def weight(self, name: str) -> str:
+        """A published weight as it is."""
+        return self.constant(name, self.weights[name])
+
+    def add(self, operator: str, inputs: list[str], *outputs: str, domain: str = "", **attributes: Any) -> str:
+        """One operator; `domain` FUSED for those of ONNX Runtime."""
+        self._operators.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
+        return outputs[0]
+
+    def finish(self) -> onnx.ModelProto:
+        """The model of everything that was added."""
+        tokens = helper.make_tensor_value_info("token_ids", TensorProto.INT32, ["texts", "tokens"])
+        vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", DIMENSION])
+        graph = helper.make_graph(self._operators, "all-MiniLM-L6-v2", [tokens], [vectors], self._constants)
+        operator_sets = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, 1)]
+        return helper.make_model(graph, opset_imports=operator_sets, ir_version=IR_VERSION)
+
+
+Dense = Callable[[GraphWriter, str, str], str]
+"""Writes one dense layer: (graph, its input, its name among the weights) to the name of its output."""
+
+
+def float_dense(graph: GraphWriter, hidden: str, name: str) -> str:
+    """`hidden` times the layer's matrix, which is stored as (outputs, inputs), and its bias; in float32."""
+    matrix = graph.constant(f"{name}.matrix", graph.weights[f"{name}.weight"].T)
+    product = graph.add("MatMul", [hidden, matrix], f"{name}.product")
+    return graph.add("Add", [product, graph.weight(f"{name}.bias")], f"{name}.dense")
+
+
+def build_graph(weights: Weights, dense: Dense = float_dense) -> onnx.ModelProto:
+    """The whole model. `weights` are named as in the published safetensors file; `dense` writes its dense layers.
 
     Raises KeyError where a weight is missing.
     """
-    graph = _GraphWriter(weights)
+    graph = GraphWriter(weights)
     hidden = _embed_tokens(graph)
     for layer in range(LAYERS):
-        hidden = _encode(graph, hidden, f"encoder.layer.{layer}.")
+        hidden = _encode(graph, hidden, f"encoder.layer.{layer}.", dense)
     _pool(graph, hidden)
     return graph.finish()
 
 
-def _embed_tokens(graph: _GraphWriter) -> str:
-    """Word + position + segment, normalised; and, as `lengths`, the number of real tokens of each text.
+def _embed_tokens(graph: GraphWriter) -> str:
+    """Word + position + segment, normalised.
 
     Every text is one segment, so that segment's row is added to the positions once and for all.
     """
@@ -63,98 +107,39 @@ def _embed_tokens(graph: _GraphWriter) -> str:
             "",
             graph.weight("embeddings.LayerNorm.weight"),
             graph.weight("embeddings.LayerNorm.bias"),
-            "mask",
         ],
         "embedded",
-        "lengths",
+        "unused_lengths",
+        domain=FUSED,
         epsilon=LAYER_NORM_EPSILON,
     )
 
 
-def _encode(graph: _GraphWriter, hidden: str, layer: str) -> str:
+def _encode(graph: GraphWriter, hidden: str, layer: str, dense: Dense) -> str:
     """One transformer layer: self-attention, then a two-step feed-forward, each with its residual and norm."""
-    attended = graph.add(
-        "Attention",
-        [hidden, *_query_key_value(graph, f"{layer}attention.self."), "lengths"],
-        f"{layer}attended",
-        num_heads=ATTENTION_HEADS,
-    )
-    projected = graph.multiply(attended, f"{layer}attention.output.dense")
+    parts = [dense(graph, hidden, f"{layer}attention.self.{part}") for part in ("query", "key", "value")]
+    attended = graph.add("MultiHeadAttention", parts, f"{layer}attended", domain=FUSED, num_heads=ATTENTION_HEADS)
+    projected = dense(graph, attended, f"{layer}attention.output.dense")
     hidden = _add_and_norm(graph, projected, hidden, f"{layer}attention.output.")
-    widened = graph.multiply(hidden, f"{layer}intermediate.dense")
-    activated = graph.add("BiasGelu", [widened, graph.weight(f"{layer}intermediate.dense.bias")], f"{layer}activated")
-    narrowed = graph.multiply(activated, f"{layer}output.dense")
+    widened = dense(graph, hidden, f"{layer}intermediate.dense")
+    activated = graph.add("Gelu", [widened], f"{layer}activated", domain=FUSED)
+    narrowed = dense(graph, activated, f"{layer}output.dense")
     return _add_and_norm(graph, narrowed, hidden, f"{layer}output.")
 
 
-def _query_key_value(graph: _GraphWriter, attention: str) -> tuple[str, str]:
-    """The three projections side by side, as the fused Attention wants them: (384, 3 x 384) and (3 x 384,)."""
-    parts = ("query", "key", "value")
-    matrix = np.concatenate([graph.weights[f"{attention}{part}.weight"].T for part in parts], axis=1)
-    bias = np.concatenate([graph.weights[f"{attention}{part}.bias"] for part in parts])
-    return graph.constant(f"{attention}matrix", matrix), graph.constant(f"{attention}bias", bias)
-
-
-def _add_and_norm(graph: _GraphWriter, changed: str, residual: str, block: str) -> str:
-    """LayerNorm(changed + bias of its projection + residual)."""
+def _add_and_norm(graph: GraphWriter, changed: str, residual: str, block: str) -> str:
+    """LayerNorm(changed + residual)."""
+    total = graph.add("Add", [changed, residual], f"{block}total")
     return graph.add(
-        "SkipLayerNormalization",
-        [
-            changed,
-            residual,
-            graph.weight(f"{block}LayerNorm.weight"),
-            graph.weight(f"{block}LayerNorm.bias"),
-            graph.weight(f"{block}dense.bias"),
-        ],
+        "LayerNormalization",
+        [total, graph.weight(f"{block}LayerNorm.weight"), graph.weight(f"{block}LayerNorm.bias")],
         f"{block}normalised",
+        axis=-1,
         epsilon=LAYER_NORM_EPSILON,
     )
 
 
-def _pool(graph: _GraphWriter, hidden: str) -> None:
-    """The direction of the mean over real tokens.
-
-    The mean is the sum over a count, and the normalisation cancels the count: a mask times the
-    hidden states is all that is needed.
-    """
-    mask = graph.add("Cast", ["mask"], "mask_as_float", domain="", to=TensorProto.FLOAT)
-    axis = graph.constant("token_axis", np.array([1], dtype=np.int64))
-    row = graph.add("Unsqueeze", [mask, axis], "mask_row", domain="")
-    total = graph.add("MatMul", [row, hidden], "total_row", domain="")
-    flat = graph.add("Squeeze", [total, axis], "total", domain="")
-    graph.add("LpNormalization", [flat], "vectors", domain="", axis=-1, p=2)
-
-
-class _GraphWriter:
-    """Collects operators and constants; an operator's outputs are named by the caller, and `add` returns the first."""
-
-    def __init__(self, weights: Weights) -> None:
-        self.weights = weights
-        self._constants: list[onnx.TensorProto] = []
-        self._operators: list[onnx.NodeProto] = []
-
-    def constant(self, name: str, values: np.ndarray) -> str:
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def weight(self, name: str) -> str:
-        return self.constant(name, self.weights[name])
-
-    def multiply(self, hidden: str, dense: str) -> str:
-        """`hidden` times a dense layer's matrix, which is stored as (outputs, inputs); the bias comes later."""
-        matrix = self.constant(f"{dense}.matrix", self.weights[f"{dense}.weight"].T)
-        return self.add("MatMul", [hidden, matrix], f"{dense}.product", domain="")
-
-    def add(self, operator: str, inputs: list[str], *outputs: str, domain: str = FUSED, **attributes: Any) -> str:
-        self._operators.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
-        return outputs[0]
-
-    def finish(self) -> onnx.ModelProto:
-        tokens = [
-            helper.make_tensor_value_info(name, TensorProto.INT32, ["texts", "tokens"])
-            for name in ("token_ids", "mask")
-        ]
-        vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", DIMENSION])
-        graph = helper.make_graph(self._operators, "all-MiniLM-L6-v2", tokens, [vectors], self._constants)
-        operator_sets = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, 1)]
-        return helper.make_model(graph, opset_imports=operator_sets, ir_version=IR_VERSION)
+def _pool(graph: GraphWriter, hidden: str) -> None:
+    """The direction of the mean over the tokens."""
+    mean = graph.add("ReduceMean", [hidden], "mean", axes=[1], keepdims=0)
+    graph.add("LpNormalization", [mean], "vectors", axis=-1, p=2)

@@ -1,6 +1,6 @@
 """Embeddings from an endpoint that speaks OpenAI's `/embeddings`: OpenAI, or a server of one's own.
 
-Texts are packed into few requests, within the endpoint's limits. 429, 5xx and broken connections
+Texts are packed into few requests, within the endpoint's limits (`ingest.packing`). 429, 5xx and broken connections
 are tried again with growing pauses by the `openai` package, which honours `Retry-After`. Whatever
 remains becomes an error of `contracts.errors`; none of them, nor its cause, holds the API key.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import httpx2
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.errors import InvalidInput, InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable, first_problem
 from ingest.embedder import Embedded, Vectors, require_fingerprint, unit_rows
+from ingest.packing import Limits, fitted, packed
 from ingest.settings import EmbedSettings
 from ingest.tokens import estimated_tokens
 from ingest.wanted import Wanted, always
@@ -49,16 +50,20 @@ class OpenAIEmbedder:
         """As `Embedder.embed`. Vectors are normalised here, whatever the endpoint does.
 
         Raises TimedOut, Overloaded or Unavailable where a later try may help, InvalidSetting for a
-        refused key, an unknown model or another dimension, InvalidInput for a refused text.
+        refused key, an unknown model or another dimension, InvalidInput for a refused text, or one that is longer
+        than the model's window where the settings refuse such.
         """
         require_fingerprint(self.fingerprint, required_fingerprint)
+        settings = self._settings
+        fit = fitted(texts, settings.openai_max_text_tokens, cut=settings.openai_long_texts == "cut")
+        limits = Limits(settings.openai_batch_texts, settings.openai_batch_tokens, settings.openai_batch_bytes)
         vectors: Vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = 0
-        for batch in batches_within(texts, self._settings.openai_batch_texts, self._settings.openai_batch_tokens):
+        for batch in packed(fit, limits):
             self._wanted()
-            some = texts[batch.start : batch.stop]
+            some = [fit[position] for position in batch]
             answer = self._request(some)
-            vectors[batch.start : batch.stop] = self._vectors_of(answer, len(some))
+            vectors[batch] = self._vectors_of(answer, len(some))
             tokens += answer.usage.total_tokens if answer.usage else sum(map(estimated_tokens, some))
         cost_usd = tokens * self._settings.openai_usd_per_million_tokens / 1e6
         return Embedded(vectors, self.fingerprint, tokens=tokens, cost_usd=cost_usd)
@@ -142,19 +147,6 @@ def endpoint_fingerprint(settings: EmbedSettings) -> str:
     address = urlsplit(settings.openai_base_url or OPENAI_BASE_URL)
     host = f"{address.hostname}:{address.port}" if address.port else address.hostname
     return f"{settings.openai_model}/{settings.openai_dimension}/{host}{address.path.rstrip('/')}/l2"
-
-
-def batches_within(texts: Sequence[str], max_texts: int, max_tokens: int) -> Iterator[range]:
-    """Runs of neighbouring texts, each within both limits; a text beyond `max_tokens` goes alone."""
-    start, tokens = 0, 0
-    for position, text in enumerate(texts):
-        estimate = estimated_tokens(text)
-        if position > start and (position - start == max_texts or tokens + estimate > max_tokens):
-            yield range(start, position)
-            start, tokens = position, 0
-        tokens += estimate
-    if start < len(texts):
-        yield range(start, len(texts))
 
 
 def _message(error: openai.APIStatusError) -> str:

@@ -76,6 +76,17 @@ DOCUMENT_AGE_SECONDS = _histogram(
 SNAPSHOT_FALLBACKS = _counter(
     "sluice_snapshot_fallbacks_total", "Times that a generation failed its verification and an older one was served."
 )
+SNAPSHOT_PUSHES = _counter(
+    "sluice_snapshot_pushes_total",
+    "Published snapshots on their way to the object store: ok or failed.",
+    "outcome",
+)
+SNAPSHOT_PUSHED_BYTES = _counter("sluice_snapshot_pushed_bytes_total", "Bytes of snapshots sent to the object store.")
+RERANKS = _counter(
+    "sluice_reranks_total",
+    "Searches whose best candidates were to be reranked, by how it went: ok, failed, left_alone or no_budget.",
+    "outcome",
+)
 
 # -- search and crawl ---------------------------------------------------------------------------------
 SEARCH_CALLS = _counter("sluice_search_calls_total", "Calls of search providers, by outcome.", "provider", "outcome")
@@ -87,7 +98,9 @@ CRAWL_PAGES = _counter(
     "rendered",
 )
 BREAKERS_OPENED = _counter(
-    "sluice_breakers_opened_total", "Times that a search provider or a host was left alone for failing.", "what"
+    "sluice_breakers_opened_total",
+    "Times that a search provider, a host or the reranker was left alone for failing.",
+    "what",
 )
 CRAWL_REFUSALS = _counter(
     "sluice_crawl_refusals_total",

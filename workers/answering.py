@@ -12,6 +12,7 @@ from contracts.gate import GateDecided, GateRequested, Plan
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from gate.budget import lifted_by
 from index.answer import compose_answer
 from ingest.tokens import count_tokens
 from otel import metrics
@@ -20,7 +21,7 @@ from workers.reads import bad_reply, good_reply
 
 
 class Answered(NamedTuple):
-    """An answer, the gaps that only show now that it is given, and what embedding its question cost."""
+    """An answer, the gaps that only show now that it is given, and what embedding its question and reranking cost."""
 
     answer: Answer
     gaps: tuple[Gap, ...]
@@ -38,17 +39,18 @@ def read(query: Query, parts: Parts) -> bytes:
 
 
 def retrieve(query: Query, parts: Parts) -> tuple[Retrieval, Spend]:
-    """Search one corpus, measured; and what embedding the query cost."""
+    """Search one corpus, measured; and what embedding the query and reranking cost."""
     started = time.perf_counter()
     embedded = None if query.strategy is Strategy.BM25 else parts.embed([query.query], query.corpus)
-    found = parts.reader(query.corpus).search(query, embedded.vectors[0] if embedded else None)
+    found = parts.retrieval(query.corpus).retrieve(query, embedded.vectors[0] if embedded else None)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     now = utc_now()
     for chunk in found.chunks:
         age = now - (chunk.provenance.published_at or chunk.provenance.fetched_at)
         metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
-    return found, embedded.spend if embedded else Spend()
+    reranking = Spend(usd=parts.settings.rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
+    return found, embedded.spend + reranking if embedded else reranking
 
 
 def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> Answered:
@@ -59,8 +61,14 @@ def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: P
     run = parts.ledger.run(run_id)
     request = parts.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    found, spend = _nothing() if plan is Plan.SKIP else retrieve(_query(request, corpus, directed), parts)
+    query = _query(request, corpus, directed)
+    unpaid = _unpaid_reranking(run_id, parts) if query.rerank and plan is not Plan.SKIP else ()
+    if unpaid:
+        query = query.model_copy(update={"rerank": False})
+    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, parts)
     gaps = (
+        *unpaid,
+        *_not_reranked(found, corpus),
         *_lowered(run.decision),
         *_unfinished(run_id, directed, parts),
         *_unused_seeds(run_id, request, plan, parts),
@@ -89,7 +97,30 @@ def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Que
         filters=request.filters,
         trust_threshold=request.trust_threshold,
         minimum_journal_offset=directed.minimum_journal_offset,
+        diversity=request.diversity,
+        neighbours=request.neighbours,
+        max_per_domain=request.max_per_domain,
+        duplicate_threshold=request.duplicate_threshold,
+        rerank=request.rerank,
     )
+
+
+def _unpaid_reranking(run_id: str, parts: Parts) -> tuple[Gap, ...]:
+    """What keeps the run from having its passages reranked: a ceiling that leaves less than the price of it."""
+    rerank = parts.settings.rerank
+    if rerank.provider == "none" or not rerank.usd_per_search:
+        return ()
+    short = parts.ledger.budget_left(run_id).missing_for(Spend(usd=rerank.usd_per_search))
+    why = "reranking costs more than is left"
+    return tuple(
+        Gap(stage="query", subject="rerank", reason="budget_exhausted", detail=why, lifted_by=lifted_by(ceiling))
+        for ceiling in short
+    )
+
+
+def _not_reranked(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
+    failure = found.metadata.rerank_failure
+    return (Gap(stage="query", subject=corpus, reason="not_reranked", detail=failure),) if failure else ()
 
 
 def _lowered(decision: GateDecided | None) -> tuple[Gap, ...]:

@@ -36,7 +36,7 @@ def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> tuple[C
         model_fingerprint=question.fingerprint,
         hits=tuple(_hit(hit) for hit in probe.hits),
         terms=terms,
-        intent_similarity=intent_similarity(vector, parts.prototypes(request.profile)),
+        intent_similarity=intent_similarity(vector, parts.prototypes(request.profile, question.fingerprint)),
         session_similarity=similarity,
         session_term_coverage=session_coverage,
         probed_at=utc_now(),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from contracts.budget import Spend
-from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch, sha256_text
+from contracts.document import ChunkBatch, Document, DocumentBatch, sha256_text
 from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from contracts.event import Event, Gap
 from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
@@ -32,10 +32,12 @@ from gate.budget import within
 from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
 from ingest.breaker import HostUnavailable
-from ingest.chunk import chunk_document
+from ingest.chunk import Tokenized, chunk_and_tokenize
 from ingest.crawl import directions_from
 from ingest.meter import Meter
 from ingest.search import SearchFailed, search
+from ingest.token_ids import chunk_batch, embedding_texts, tokenized_texts
+from ingest.tokens import tokenizer_sha256
 from otel import metrics
 from workers.answering import answer_question
 from workers.coverage import probe_coverage
@@ -133,7 +135,7 @@ def on_document_chunked(event: Event, parts: Parts) -> Outcome:
     """Embed every chunk of the batch. Vectors follow from the texts; the cache makes a second run cheap."""
     chunked = event.body_as(DocumentChunked)
     batch = parts.chunk_batch(chunked.chunks_blob)
-    texts = [text for document in batch.documents for text in document.embedding_texts()]
+    texts = embedding_texts(batch)
     started = time.perf_counter()
     embedded = parts.embed(texts, event.corpus)
     metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
@@ -151,14 +153,28 @@ def on_document_chunked(event: Event, parts: Parts) -> Outcome:
 
 
 def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
-    """Append to the journal, which takes an equal document version only once."""
+    """Append to the journal, which takes an equal document version only once.
+
+    Where the corpus was given another model since the vectors were made, they are made again.
+    """
     embedded = event.body_as(ChunksEmbedded)
     batch = parts.chunk_batch(embedded.chunks_blob)
     vectors = vectors_from_bytes(parts.blobs.get(embedded.vectors_blob), embedded.dimension)
-    with parts.writing(event.corpus) as writer:
-        offset = writer.append(batch, vectors, embedded.model_fingerprint)
+    fingerprint, spend = embedded.model_fingerprint, Spend()
+    try:
+        with parts.writing(event.corpus) as writer:
+            if writer.model and writer.model[0] != fingerprint:
+                again = parts.embedder.embed(embedding_texts(batch), writer.model[0])
+                vectors, fingerprint, spend = again.vectors, again.fingerprint, again.spend
+                metrics.EMBEDDED_TOKENS.inc(again.tokens)
+            offset = writer.append(batch, vectors, fingerprint)
+    except Exception as error:
+        if spend == Spend():
+            raise
+        raise CostlyFailure(spend) from error
     ids = tuple(document.document_id for document in batch.documents)
-    return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)),))
+    indexed = DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)
+    return Done((Next(indexed),), spend=spend)
 
 
 def on_documents_removed(event: Event, parts: Parts) -> Outcome:
@@ -173,6 +189,7 @@ def on_document_indexed(event: Event, parts: Parts) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is."""
     with metrics.INDEX_PUBLISH_SECONDS.time(), parts.writing(event.corpus) as writer:
         generation = writer.publish()
+    parts.shipper.ship(event.corpus, generation.name)
     published = SnapshotPublished(
         generation=generation.name,
         journal_offset=generation.journal_offset,
@@ -213,27 +230,33 @@ def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
 
 def _chunk(documents: Sequence[Document], event: Event, parts: Parts) -> Outcome:
     """Split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
-    chunked: list[ChunkedDocument] = []
+    chunked: list[Tokenized] = []
     gaps: list[Gap] = []
     for document in documents:
         check_wanted()
         try:
-            result = chunk_document(document, parts.settings.chunk, parts.tokenizer)
+            result = chunk_and_tokenize(document, parts.settings.chunk, parts.tokenizer)
         except (InvalidInput, PolicyRefused) as refusal:
             gaps.append(gap_of(refusal, "chunk", document.source))
             continue
-        if result.chunks:
+        if result.document.chunks:
             chunked.append(result)
         else:
             gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
     left = parts.ledger.budget_left(event.run_id)
-    prices = ((one, parts.embedding_reserve(one.embedding_texts(), left)) for one in chunked)
+    tokenizer_hash = tokenizer_sha256(parts.tokenizer)
+    texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
+    prices = ((one, parts.embedding_reserve(those, event.corpus, left)) for one, those in texts)
     payable = within(left, prices, stage="embed", subject=_source_of)
-    emits = (Next(_chunked(ChunkBatch(documents=payable.items), parts), reserve=payable.cost),) if payable.items else ()
+    emits: tuple[Next, ...] = ()
+    if payable.items:
+        batch = chunk_batch(payable.items, tokenizer_hash)
+        emits = (Next(_chunked(batch, parts), reserve=payable.cost),)
     return Done(emits, (*gaps, *payable.gaps))
 
 
-def _source_of(document: ChunkedDocument) -> str:
+def _source_of(chunked: Tokenized) -> str:
+    document = chunked.document
     return document.url or document.file_path or document.document_id
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -16,7 +17,7 @@ import structlog
 from contracts.base import BlobRef
 from contracts.budget import Ceilings, Spend
 from contracts.document import ChunkBatch
-from contracts.errors import Fenced, InvalidInput, NotFound
+from contracts.errors import Fenced, InvalidInput, NotFound, Overloaded
 from contracts.event import Event
 from contracts.gate import BudgetState, PolicyState
 from gate.directives import Reach
@@ -28,6 +29,7 @@ from workers.cancelling import Cancellations
 from workers.heartbeat import check_wanted
 from workers.ledger import Ledger
 from workers.settings import Settings
+from workers.shipping import Shipper
 from workers.transport import Transport
 
 if TYPE_CHECKING:
@@ -36,8 +38,13 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from contracts.retrieval import RetrievalPort
     from gate.profile import Profile
+    from index.qdrant_collection import Collection
+    from index.qdrant_reader import QdrantReader
+    from index.qdrant_writer import QdrantWriter
     from index.reader import IndexReader
+    from index.rerank import Reranker
     from index.writer import IndexWriter
     from ingest.crawl import Crawler
     from ingest.egress import EgressProxy
@@ -47,8 +54,14 @@ if TYPE_CHECKING:
     from ingest.providers.provider import SearchProvider
     from ingest.quota import Quota
 
+    Reader = IndexReader | QdrantReader
+    Writer = IndexWriter | QdrantWriter
+
 log = structlog.get_logger(__name__)
 
+
+HANDOVER_SECONDS = 1.0
+"""When to come back to a corpus that is being handed over: that takes about as long."""
 
 Built = TypeVar("Built")
 
@@ -79,9 +92,11 @@ class Parts:
         self.settings = settings
         self._publish_patience_seconds = publish_patience_seconds
         self.lock = threading.RLock()
-        self._readers: dict[str, IndexReader] = {}
-        self._writers: dict[str, IndexWriter] = {}
-        self._prototypes: dict[str, Mapping[str, Vectors]] = {}
+        self._collections: dict[str, Collection] = {}
+        self._readers: dict[str, Reader] = {}
+        self._writers: dict[str, Writer] = {}
+        self._writers_used: Counter[str] = Counter()
+        self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
         self._closing = ExitStack()
 
     # -- state --------------------------------------------------------------------------------
@@ -150,16 +165,16 @@ class Parts:
             raise InvalidInput("profile", f"no profile {name!r}", f"one of {', '.join(sorted(self.profiles))}")
         return self.profiles[name]
 
-    def prototypes(self, name: str) -> Mapping[str, Vectors]:
-        """The vectors of a profile's intent prototypes, (n, d) for each intent."""
+    def prototypes(self, name: str, fingerprint: str) -> Mapping[str, Vectors]:
+        """The vectors of a profile's intent prototypes by one model, (n, d) for each intent."""
         with self.lock:
-            if name not in self._prototypes:
-                self._prototypes[name] = self._embedded_prototypes(name)
-            return self._prototypes[name]
+            if (name, fingerprint) not in self._prototypes:
+                self._prototypes[name, fingerprint] = self._embedded_prototypes(name, fingerprint)
+            return self._prototypes[name, fingerprint]
 
-    def _embedded_prototypes(self, name: str) -> Mapping[str, Vectors]:
+    def _embedded_prototypes(self, name: str, fingerprint: str) -> Mapping[str, Vectors]:
         prototypes = self.profile(name).prototypes()
-        return {intent: self.embedder.embed(texts).vectors for intent, texts in prototypes.items()}
+        return {intent: self.embedder.embed(texts, fingerprint).vectors for intent, texts in prototypes.items()}
 
     @property
     def policy(self) -> PolicyState:
@@ -302,21 +317,37 @@ class Parts:
 
     def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
         """Vectors that may stand in the corpus's index, of its own model or an error."""
-        return self.embedder.embed(texts, self.reader(corpus).model_fingerprint)
+        return self.embedder.embed(texts, self._fingerprint_for(corpus))
 
-    def embedding_reserve(self, texts: Sequence[str], ceilings: Ceilings) -> Spend:
-        """What embedding the texts may take at most, in the units that are under a ceiling.
+    def _fingerprint_for(self, corpus: str) -> str:
+        """The model that the corpus is bound to, or the one that it will be."""
+        from ingest.embed import fingerprint_of_corpus
+
+        return self.reader(corpus).model_fingerprint or fingerprint_of_corpus(self.settings.embed, corpus)
+
+    def embedding_reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings) -> Spend:
+        """What embedding the texts for a corpus may take at most, in the units that are under a ceiling.
 
         Tokens are only counted where that matters: for the local model they cost nothing.
         """
         from ingest.embedding_cost import embedding_at_most
 
-        is_paid = self.settings.embed.provider != "local" and ceilings.least("usd") is not None
+        settings = self.settings.embed.of_corpus(corpus)
+        is_paid = settings.provider != "local" and ceilings.least("usd") is not None
         if not texts or (ceilings.least("tokens") is None and not is_paid):
             return Spend()
-        return ceilings.capped(embedding_at_most(texts, self.settings.embed, self.tokenizer)) or Spend()
+        return ceilings.capped(embedding_at_most(texts, settings, self.tokenizer)) or Spend()
 
     # -- index ----------------------------------------------------------------------------------
+
+    @part
+    def reranker(self) -> Reranker | None:
+        """The configured reranker."""
+        from workers.reranking import DayPurse, build_reranker
+
+        rerank = self.settings.rerank
+        purse = DayPurse(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
+        return build_reranker(rerank, lambda: self.fetcher, purse.take)
 
     @property
     def index_root(self) -> Path:
@@ -329,24 +360,49 @@ class Parts:
 
         return corpora(self.index_root)
 
-    def reader(self, corpus: str) -> IndexReader:
+    def reader(self, corpus: str) -> Reader:
         """The reader of a corpus, which may be empty."""
-        from index.reader import IndexReader
-
         with self.lock:
             if corpus not in self._readers:
-                reader = IndexReader(
-                    self.index_root,
-                    corpus,
-                    self.settings.query,
-                    on_fallback=_count_fallback,
-                    verify_on_open=self.settings.index.verify_on_open,
-                )
+                self._readers[corpus] = reader = self._new_reader(corpus)
                 self._closing.callback(reader.close)
-                self._readers[corpus] = reader
             return self._readers[corpus]
 
-    def existing_reader(self, corpus: str) -> IndexReader:
+    def retrieval(self, corpus: str) -> RetrievalPort:
+        """The configured engine's searches of a corpus."""
+        from index.port import LocalRetrieval
+        from index.reader import IndexReader
+
+        reader = self.reader(corpus)
+        return LocalRetrieval(reader, corpus) if isinstance(reader, IndexReader) else reader
+
+    def _new_reader(self, corpus: str) -> Reader:
+        from index.qdrant_reader import QdrantReader
+        from index.reader import IndexReader
+
+        if self.settings.index.engine == "qdrant":
+            return QdrantReader(self._collection(corpus), corpus, self.settings.query, self.reranker)
+        return IndexReader(
+            self.index_root,
+            corpus,
+            self.settings.query,
+            self.reranker,
+            on_fallback=_count_fallback,
+            verify_on_open=self.settings.index.verify_on_open,
+        )
+
+    def _collection(self, corpus: str) -> Collection:
+        """The Qdrant collection of a corpus: one for its reader and its writer."""
+        from index.qdrant import open_collection
+
+        with self.lock:
+            if corpus not in self._collections:
+                collection = open_collection(self.index_root, corpus, self.settings.qdrant)
+                self._closing.callback(collection.close)
+                self._collections[corpus] = collection
+            return self._collections[corpus]
+
+    def existing_reader(self, corpus: str) -> Reader:
         """The reader of a corpus that was written to.
 
         Raises:
@@ -359,10 +415,11 @@ class Parts:
         return self.reader(corpus)
 
     @contextmanager
-    def writing(self, corpus: str) -> Iterator[IndexWriter]:
+    def writing(self, corpus: str) -> Iterator[Writer]:
         """The one writer of a corpus; given up when another process has taken the corpus over.
 
         Raises:
+            Overloaded: it is being handed over to another process; come back in a moment.
             Unavailable: another process writes to it.
             Fenced: another took it over meanwhile; the next try begins with a new writer.
         """
@@ -374,15 +431,58 @@ class Parts:
                 self._writers.pop(corpus, None)
             writer.close()
             raise
+        finally:
+            with self.lock:
+                self._writers_used[corpus] -= 1
 
-    def _writer(self, corpus: str) -> IndexWriter:
-        from index.writer import IndexWriter
+    def let_go_of_writers(self) -> None:
+        """Close the writers of corpora that are wanted by another process, but for those in use."""
+        with self.lock:
+            held = tuple(self._writers)
+        for corpus in held:
+            if self._is_handed_over(corpus):
+                self._close_writer(corpus)
 
+    def _writer(self, corpus: str) -> Writer:
+        """The writer, counted as in use."""
+        if self._is_handed_over(corpus):
+            self._close_writer(corpus)
+            raise Overloaded(f"corpus {corpus} is being handed over to another process", HANDOVER_SECONDS)
         with self.lock:
             if corpus not in self._writers:
-                settings = self.settings.index
-                self._writers[corpus] = IndexWriter(self.index_root, corpus, settings, on_fallback=_count_fallback)
+                self._writers[corpus] = self._new_writer(corpus)
+            self._writers_used[corpus] += 1
             return self._writers[corpus]
+
+    def _is_handed_over(self, corpus: str) -> bool:
+        from index.handover import is_wanted
+        from index.layout import CorpusLayout
+
+        return is_wanted(CorpusLayout(self.index_root, corpus))
+
+    def _close_writer(self, corpus: str) -> None:
+        with self.lock:
+            writer = None if self._writers_used[corpus] else self._writers.pop(corpus, None)
+        if writer is not None:
+            writer.close()
+
+    def _new_writer(self, corpus: str) -> Writer:
+        settings = self.settings.index
+        if settings.engine == "qdrant":
+            from index.qdrant_writer import QdrantWriter
+
+            return QdrantWriter(self.index_root, corpus, settings, self.settings.qdrant, self._collection(corpus))
+        from index.writer import IndexWriter
+
+        return IndexWriter(self.index_root, corpus, settings, on_fallback=_count_fallback)
+
+    @part
+    def shipper(self) -> Shipper:
+        """Copies published snapshots to the object store, where one is configured."""
+        index = self.settings.index
+        shipper = Shipper(self.index_root, index.object_store_url, self.settings.object_store, index.keep_generations)
+        self._closing.callback(shipper.close)
+        return shipper
 
     def close(self) -> None:
         """Close what was opened, the latest first."""

@@ -29,7 +29,7 @@ from celery.worker import state
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, SluiceError
+from contracts.errors import Corrupted, InvalidInput, SluiceError
 from contracts.event import Queue
 from contracts.outcome import DeadLetterReason
 from ingest.language import load_model
@@ -286,6 +286,27 @@ def _begin_child(process: WorkerProcess) -> None:
     process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")
 
 
+def _heal_corpora(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it."""
+    for corpus in process.parts.corpora():
+        if stopping.is_set():
+            return
+        try:
+            reader = process.parts.reader(corpus)
+            reader.reload()
+            problem = reader.fallback_reason
+        except Corrupted as error:
+            problem = str(error)
+        if problem is None:
+            continue
+        log.warning("corpus_healing", corpus=corpus, problem=problem)
+        try:
+            with process.parts.writing(corpus) as writer:
+                writer.publish()
+        except SluiceError as error:  # another worker has it, or the journal is damaged too
+            log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
+
+
 def _warm(process: WorkerProcess) -> None:
     process.begin()
     process.serve(lambda stopping: _keep_tidy(process, stopping), "tidy")
@@ -293,9 +314,11 @@ def _warm(process: WorkerProcess) -> None:
     if process.stage in ("embed", "query"):
         # A text that no cache has seen, so that the model itself is loaded.
         process.parts.embedder.embed([f"warm {time.time_ns()}"])
+    if process.stage == "index":
+        process.serve(lambda stopping: _heal_corpora(process, stopping), "heal")
     if process.stage == "query":
         for profile in process.parts.profiles:
-            process.parts.prototypes(profile)
+            process.parts.prototypes(profile, process.parts.embedder.fingerprint)
         for corpus in process.parts.corpora():
             process.parts.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
@@ -375,7 +398,9 @@ def _living_children() -> set[int]:
 
 
 def _keep_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Park what lay in the queue and is no permit; put back what dead workers of the stage had taken."""
+    """Park what lay in the queue and is no permit; put back what dead workers of the stage had taken; let go of corpora
+    that another process wants to write.
+    """
     stage, transport, dead_letters = process.stage, process.parts.transport, process.parts.ledger.dead_letters
 
     def park(item: bytes, reason: DeadLetterReason, refusal: InvalidInput) -> None:
@@ -387,6 +412,7 @@ def _keep_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
         transport.put_back_orphans(stage, process.name)
         while transport.park_malformed(stage, park) and not stopping.is_set():
             pass
+        process.parts.let_go_of_writers()
         stopping.wait(TIDY_SECONDS)
 
 

@@ -63,6 +63,11 @@ class Service:
             max_tokens=request.max_tokens,
             filters=request.filters,
             trust_threshold=request.trust_threshold,
+            diversity=request.diversity,
+            neighbours=request.neighbours,
+            max_per_domain=request.max_per_domain,
+            duplicate_threshold=request.duplicate_threshold,
+            rerank=request.rerank,
         )
         run = self._new_run(
             "gate",
@@ -75,7 +80,8 @@ class Service:
             limits=request.limits,
         )
         self._parts.admission.admit(run, {"query": 1})
-        reading = self._parts.embedding_reserve([message.content for message in request.session], run.ceilings)
+        session = [message.content for message in request.session]
+        reading = self._parts.embedding_reserve(session, request.corpus, run.ceilings)
         return self._accept(run, [Next(body, reserve=reading)])
 
     def add_documents(

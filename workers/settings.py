@@ -24,7 +24,7 @@ from pydantic_settings import (
 from contracts.base import Value
 from contracts.errors import InvalidSetting, first_problem
 from gate.settings import BudgetSettings, GateSettings
-from index.settings import IndexSettings, QuerySettings
+from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import ChunkSettings, CrawlSettings, EgressSettings, EmbedSettings, SearchSettings
 from otel.settings import TelemetrySettings
 
@@ -117,6 +117,9 @@ class Settings(BaseSettings):
     embed: EmbedSettings = EmbedSettings()
     index: IndexSettings = IndexSettings()
     query: QuerySettings = QuerySettings()
+    rerank: RerankSettings = RerankSettings()
+    qdrant: QdrantSettings = QdrantSettings()
+    object_store: ObjectStoreSettings = ObjectStoreSettings()
     pools: PoolSettings = PoolSettings()
     delivery: DeliverySettings = DeliverySettings()
     telemetry: TelemetrySettings = TelemetrySettings()

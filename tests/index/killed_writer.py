@@ -1,7 +1,8 @@
 """A program for `test_snapshot`: kills a writer at random, and checks what is left, as often as it is told.
 
 Each round forks a writer, kills it with SIGKILL, then forks a checker; the program itself starts no
-thread, so forking is safe. Exits with 1 when a check fails.
+thread, so forking is safe. Where to die is left to the clock, so that merges and the collector, which run beside
+the writer, are hit too; every single system call is hit by `tests.index_faults`. Exits with 1 when a check fails.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Maker
-
 from contracts.retrieval import Query, Strategy
 from index.layout import CorpusLayout
 from index.reader import IndexReader
 from index.settings import IndexSettings, QuerySettings
 from index.snapshot import current_name, verify
 from index.writer import IndexWriter
+from tests.index.conftest import Maker
+
+SETTINGS = IndexSettings(keep_generations=2, max_segments=3, aside_merge_chunks=0)
+PUBLISHED_ONLY = QuerySettings(duplicate_threshold=0, max_recent_chunks=0)
 
 
 def write_for_ever(root: Path, report: int) -> None:
     """Appends and publishes without end, telling each offset that was acknowledged."""
     make = Maker()
-    writer = IndexWriter(root, "c", IndexSettings(keep_generations=2, max_segments=3))
+    writer = IndexWriter(root, "c", SETTINGS)
     number = 0
     while True:
         number += 1
@@ -38,7 +41,7 @@ def write_for_ever(root: Path, report: int) -> None:
 
 def check(root: Path, appended: int, published: int) -> None:
     """What was acknowledged is there, and the current generation is whole."""
-    reader = IndexReader(root, "c", QuerySettings())
+    reader = IndexReader(root, "c", PUBLISHED_ONLY)
     found = reader.search(Query(query="ferrets", strategy=Strategy.BM25, top_k=50))
     assert found.journal_offset >= published
     assert reader.fallback_reason is None
@@ -46,7 +49,7 @@ def check(root: Path, appended: int, published: int) -> None:
     name = current_name(CorpusLayout(root, "c"))
     if name is not None:
         assert verify(root, "c", name).document_count == len(found.chunks)
-    with IndexWriter(root, "c", IndexSettings(keep_generations=2, max_segments=3)) as writer:
+    with IndexWriter(root, "c", SETTINGS) as writer:
         assert writer.journal_offset >= appended
         writer.publish()
 

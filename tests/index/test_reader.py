@@ -18,7 +18,7 @@ from index.snapshot import list_generations, rollback
 from index.writer import IndexWriter
 
 SETTINGS = IndexSettings()
-QUERIES = QuerySettings()
+QUERIES = QuerySettings(duplicate_threshold=0)
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_a_damaged_generation_is_not_served_and_the_alarm_is_raised_once(tmp_pat
     assert reader.search(query).generation == first.name
     writer.append(*make.batch([make.document("b", "otters")]))
     second = writer.publish()
-    newest = max((tmp_path / "c/generations" / second.name / "segments").glob("*.records"))
+    newest = max((tmp_path / "c/generations" / second.name / "segments").glob("*.segment"))
     _flip_a_bit(newest)
     for _ in range(3):
         assert reader.search(query).generation == first.name
@@ -247,9 +247,7 @@ def test_a_damaged_generation_is_not_served_and_the_alarm_is_raised_once(tmp_pat
     assert reader.fallback_reason is None
 
 
-@pytest.mark.parametrize(
-    "victim", ["manifest.json", "terms/meta.json", "segments/*.vectors", "segments/*.rows", "terms/*.idx"]
-)
+@pytest.mark.parametrize("victim", ["manifest.json", "terms/meta.json", "segments/*.segment", "terms/*.idx"])
 def test_any_damaged_file_is_noticed_and_a_writer_starts_from_what_is_whole(tmp_path, make, victim: str) -> None:
     alarms: list[str] = []
     with IndexWriter(tmp_path, "c", SETTINGS) as writer:

@@ -48,7 +48,7 @@ def test_verifying_names_the_damaged_file(tmp_path: Path, make) -> None:
         writer.append(*make.batch(make.many(3)))
         generation = writer.publish()
     assert verify(tmp_path, "c", generation.name).chunk_count == 6
-    (vectors,) = (tmp_path / "c/generations" / generation.name / "segments").glob("*.vectors")
+    (vectors,) = (tmp_path / "c/generations" / generation.name / "segments").glob("*.segment")
     vectors.unlink()
     with pytest.raises(Corrupted, match=vectors.name):
         verify(tmp_path, "c", generation.name)

@@ -266,7 +266,7 @@ def test_a_journal_that_lost_what_a_generation_covers_is_not_continued(tmp_path:
     with IndexWriter(tmp_path, "c", SETTINGS) as writer:
         writer.append(*make.batch([make.document("a", "ferrets")]))
         writer.publish()
-    (segment,) = (tmp_path / "c" / "journal").iterdir()
+    (segment,) = (tmp_path / "c" / "journal").glob("*.log")
     segment.write_bytes(b"")
     with pytest.raises(Corrupted, match="backup"):
         IndexWriter(tmp_path, "c", SETTINGS)

@@ -7,13 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
-from ingest.embed import Embedded, FallbackEmbedder, make_embedder, require_fingerprint, unit_rows
+from ingest.embed import (
+    Embedded,
+    FallbackEmbedder,
+    RoutingEmbedder,
+    fingerprint_of_corpus,
+    make_embedder,
+    require_fingerprint,
+    unit_rows,
+)
 from ingest.embedding_cache import CachedEmbedder
-from ingest.minilm import FINGERPRINT, MiniLM
+from ingest.minilm import FINGERPRINT, FINGERPRINTS, MiniLM
 from ingest.openai_embed import OpenAIEmbedder
-from ingest.settings import EmbedSettings
+from ingest.settings import CorpusEmbedSettings, EmbedSettings
 
 
 class OneVector:
@@ -103,3 +112,67 @@ def test_rows_are_brought_to_length_one() -> None:
 def test_a_row_without_a_direction_is_refused(row: list[float]) -> None:
     with pytest.raises(Unavailable, match="without a direction"):
         unit_rows(np.array([[1, 0], row], dtype=np.float32))
+
+
+def test_the_fingerprint_of_an_index_chooses_its_model_and_the_first_begins_a_new_one() -> None:
+    models = RoutingEmbedder([OneVector("prose", (1, 0)), OneVector("code", (0, 1))])
+    assert models.embed(["text"], "code").vectors.tolist() == [[0, 1]]
+    assert models.embed(["text"], "code").fingerprint == "code"
+    assert models.embed(["text"], "prose").vectors.tolist() == models.embed(["text"]).vectors.tolist() == [[1, 0]]
+    assert (models.fingerprint, models.dimension) == ("prose", 2)
+
+
+def test_an_index_of_a_model_that_is_not_configured_is_a_conflict_and_never_served_by_another() -> None:
+    with pytest.raises(Conflict, match="built with the embedding model third; the configured ones are prose, code"):
+        RoutingEmbedder([OneVector("prose"), OneVector("code")]).embed(["text"], "third")
+
+
+def test_one_model_that_fails_is_not_replaced_by_the_other() -> None:
+    models = RoutingEmbedder([OneVector("prose"), OneVector("code", fails=Unavailable("down"))])
+    with pytest.raises(Unavailable, match="down"):
+        models.embed(["text"], "code")
+
+
+def test_an_index_of_a_fallbacks_second_model_is_found_behind_it() -> None:
+    fallback = FallbackEmbedder(OneVector("endpoint", (1, 0)), OneVector("local", (0, 1)))
+    models = RoutingEmbedder([OneVector("prose"), fallback])
+    assert models.embed(["text"], "local").vectors.tolist() == [[0, 1]]
+
+
+CORPORA = EmbedSettings(
+    corpora={
+        "code-*": CorpusEmbedSettings(precision="int8"),
+        "*-large": CorpusEmbedSettings(provider="openai", openai_dimension=8),
+    }
+)
+
+
+def test_the_first_pattern_that_a_corpus_name_matches_decides_its_model() -> None:
+    assert fingerprint_of_corpus(CORPORA, "docs") == FINGERPRINTS["fp32"]
+    assert fingerprint_of_corpus(CORPORA, "code-python") == FINGERPRINTS["int8"]
+    assert fingerprint_of_corpus(CORPORA, "code-large") == FINGERPRINTS["int8"]
+    assert fingerprint_of_corpus(CORPORA, "docs-large") == "text-embedding-3-small/8/api.openai.com/v1/l2"
+
+
+def test_every_model_that_a_corpus_may_get_is_within_reach_of_the_embedder(tmp_path: Path) -> None:
+    settings = EmbedSettings(corpora={"code-*": CorpusEmbedSettings(precision="int8")}, threads=1)
+    embedder = make_embedder(settings, tmp_path / "models", tmp_path / "cache.sqlite")
+    assert (embedder.fingerprint, list(tmp_path.iterdir())) == (FINGERPRINT, [])
+    vectors = []
+    for corpus in ("docs", "code-python"):
+        embedded = embedder.embed(["def main(): pass"], fingerprint_of_corpus(settings, corpus))
+        assert embedded.fingerprint == fingerprint_of_corpus(settings, corpus)
+        assert embedded.cache_hits == 0, "the cache keeps the models apart"
+        vectors.append(embedded.vectors[0])
+    assert 0.95 < float(vectors[0] @ vectors[1]) < 0.9999
+
+
+def test_int8_alone_is_the_model_of_every_corpus(tmp_path: Path) -> None:
+    settings = EmbedSettings(precision="int8")
+    assert fingerprint_of_corpus(settings, "any") == FINGERPRINTS["int8"]
+    assert make_embedder(settings, tmp_path, None).fingerprint == FINGERPRINTS["int8"]
+
+
+def test_a_misspelt_setting_of_a_corpus_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"corpora.code.precison"):
+        EmbedSettings.model_validate({"corpora": {"code": {"precison": "int8"}}})

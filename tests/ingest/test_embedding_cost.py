@@ -11,7 +11,7 @@ from contracts.budget import Spend
 from ingest.embedding_cost import embedding_at_most
 from ingest.minilm import MiniLM
 from ingest.settings import EmbedSettings
-from ingest.tokens import load_tokenizer
+from ingest.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 
 TEXTS = ("A cat sits on the mat.", "", "Émigré naïveté: 東京 2024, x = f(y) -> {1: 'a'}  ☃", "a longer passage " * 20)
 
@@ -29,3 +29,16 @@ def test_an_endpoints_tokens_are_estimated_rather_too_many() -> None:
     assert cost.tokens > embedding_at_most(TEXTS[:1], EmbedSettings(), load_tokenizer(None)).tokens
     assert cost.usd == pytest.approx(cost.tokens * 20e-6)
     assert embedding_at_most((), settings, load_tokenizer(None)) == Spend()
+
+
+def test_a_text_that_brings_its_ids_is_not_counted_again() -> None:
+    tokenizer = load_tokenizer(None)
+    ids = tokenizer.encode(TEXTS[0], add_special_tokens=False).ids
+    known = TokenizedText.of(TEXTS[0], ids, tokenizer_sha256(tokenizer))
+    assert embedding_at_most([known], EmbedSettings(), tokenizer) == embedding_at_most(
+        TEXTS[:1], EmbedSettings(), tokenizer
+    )
+    fewer = TokenizedText.of(TEXTS[0], ids[:2], tokenizer_sha256(tokenizer))
+    assert embedding_at_most([fewer], EmbedSettings(), tokenizer).tokens == 2 + 2
+    foreign = TokenizedText.of(TEXTS[0], ids[:2], "0" * 64)
+    assert embedding_at_most([foreign], EmbedSettings(), tokenizer).tokens == len(ids) + 2

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
-from ingest import minilm, packaged
+from ingest import minilm_files, packaged
 from ingest.minilm import (
     FINGERPRINT,
+    FINGERPRINTS,
     MAX_TOKENS,
     MiniLM,
-    batches_by_length,
+    batches_of_length,
     ensure_model,
     load_tokenizer,
+    require_exact_products,
 )
 from ingest.packaged import packaged_file
 
@@ -78,7 +80,7 @@ def test_vectors_have_length_one_and_stand_in_the_order_of_the_texts(model: Mini
 
 
 def test_neither_batch_size_nor_threads_change_a_vector(model: MiniLM, model_dir: Path) -> None:
-    other = MiniLM(model_dir, threads=2, batch_size=2)
+    other = MiniLM(model_dir, threads=2, batch_size=1)
     np.testing.assert_allclose(model.embed(SENTENCES).vectors, other.embed(SENTENCES).vectors, atol=1e-5)
 
 
@@ -99,14 +101,14 @@ def test_an_index_of_another_model_is_refused_before_anything_is_loaded(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_batches_hold_texts_of_like_length_the_longest_first() -> None:
-    assert batches_by_length([5, 90, 7, 100, 6], 2, 1_000) == [[3, 1], [2, 4], [0]]
-    assert batches_by_length([], 8, 1_000) == []
+def test_batches_hold_texts_of_one_length_the_longest_first() -> None:
+    assert batches_of_length([5, 90, 7, 90, 5, 5], 2, 1_000) == [[1, 3], [2], [0, 4], [5]]
+    assert batches_of_length([], 8, 1_000) == []
 
 
-def test_a_batch_keeps_to_its_tokens_with_padding_and_a_longer_text_goes_alone() -> None:
-    assert batches_by_length([10, 30, 20, 10, 10], 8, 40) == [[1], [2, 0], [3, 4]]
-    assert batches_by_length([50, 60], 8, 40) == [[1], [0]]
+def test_a_batch_keeps_to_its_tokens_and_a_longer_text_goes_alone() -> None:
+    assert batches_of_length([10, 20, 20, 20, 10], 8, 40) == [[1, 2], [3], [0, 4]]
+    assert batches_of_length([50, 50], 8, 40) == [[0], [1]]
 
 
 def test_a_damaged_graph_is_built_again(model_dir: Path, tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
     folder.mkdir()
     (folder / "manifest.json").write_text(manifest)
     built: list[Path] = []
-    monkeypatch.setattr(minilm, "_build", built.append)
+    monkeypatch.setattr(minilm_files, "_build", lambda folder, _: built.append(folder))
     ensure_model(tmp_path)
     assert built == [folder]
 
@@ -150,7 +152,7 @@ def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Pat
 
 def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.setattr(minilm, "packaged_file", tmp_path.joinpath)
+    monkeypatch.setattr(minilm_files, "packaged_file", tmp_path.joinpath)
     with pytest.raises(Corrupted, match=r"model\.safetensors .* install it again"):
         ensure_model(tmp_path / "models")
 
@@ -231,3 +233,64 @@ def test_an_embedding_that_is_not_wanted_any_more_ends_between_two_passes(model_
     with pytest.raises(Fenced):
         MiniLM(model_dir, threads=1, batch_size=1, wanted=wanted).embed(SENTENCES)
     assert len(passes) == 2
+
+
+@pytest.fixture(scope="module")
+def int8(model_dir: Path) -> MiniLM:
+    return MiniLM(model_dir, threads=1, precision="int8")
+
+
+def test_int8_has_a_fingerprint_of_its_own_and_nearly_the_vectors_of_fp32(int8: MiniLM, model: MiniLM) -> None:
+    texts = [sentence for sentence in SENTENCES if sentence]
+    rounded = int8.embed(texts)
+    assert rounded.fingerprint == int8.fingerprint == FINGERPRINTS["int8"] != model.fingerprint
+    cosines = np.sum(rounded.vectors * model.embed(texts).vectors, axis=1)
+    assert cosines.min() > 0.98
+    assert cosines.max() < 0.9999, "it is another network, and not the same under another name"
+    np.testing.assert_allclose(np.linalg.norm(rounded.vectors, axis=1), 1, atol=1e-6)
+
+
+def test_an_int8_vector_does_not_depend_on_the_texts_beside_it(int8: MiniLM) -> None:
+    texts = ["a short text", "a small text", "the same again", *SENTENCES]
+    together = int8.embed(texts).vectors
+    for text, vector in zip(texts, together, strict=True):
+        np.testing.assert_array_equal(vector, int8.embed([text]).vectors[0])
+
+
+def test_an_index_of_the_other_precision_is_refused(int8: MiniLM) -> None:
+    with pytest.raises(Conflict, match="fp32"):
+        int8.embed(["text"], FINGERPRINT)
+
+
+def test_a_damaged_int8_graph_is_built_again(tmp_path: Path) -> None:
+    folder = ensure_model(tmp_path, "int8")
+    sound = {name: (folder / name).read_bytes() for name in ("model.onnx", "probe.onnx")}
+    for name, content in sound.items():
+        (folder / name).write_bytes(content[:-1])
+        ensure_model(tmp_path, "int8")
+        assert (folder / name).read_bytes() == content
+
+
+def test_a_processor_that_saturates_is_told_apart_at_load(int8: MiniLM, tmp_path: Path) -> None:
+    folder = ensure_model(tmp_path, "int8")
+    require_exact_products(folder / "probe.onnx")
+    (folder / "probe.onnx").write_bytes(saturating_probe())
+    with pytest.raises(
+        InvalidSetting, match=r"embed\.precision: int8 adds up to 259\.0.* where 512 is right \(set it to fp32"
+    ):
+        require_exact_products(folder / "probe.onnx")
+
+
+def saturating_probe() -> bytes:
+    """What the probe would give if every pair of products ended at 32,767: 2 x 255 x 127 becomes 32,767."""
+    import onnx
+    from onnx import numpy_helper
+
+    from ingest.minilm_int8 import MOST, build_probe
+
+    probe = build_probe()
+    [scale] = [constant for constant in probe.graph.initializer if constant.name == "scale"]
+    saturated = np.array([32_767 / (2 * 255 * MOST) / MOST], dtype=np.float32)
+    scale.CopyFrom(numpy_helper.from_array(saturated, "scale"))
+    assert isinstance(probe, onnx.ModelProto)
+    return bytes(probe.SerializeToString())

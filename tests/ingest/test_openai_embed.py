@@ -25,7 +25,7 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from ingest.openai_embed import OpenAIEmbedder, batches_within, endpoint_fingerprint
+from ingest.openai_embed import OpenAIEmbedder, endpoint_fingerprint
 from ingest.settings import EmbedSettings
 from ingest.tokens import estimated_tokens
 
@@ -168,19 +168,31 @@ def test_a_shorter_dimension_is_asked_for_only_where_configured(endpoint: Endpoi
     assert endpoint.requests[0]["dimensions"] == 8
 
 
-def test_texts_are_packed_within_both_limits(endpoint: Endpoint) -> None:
-    texts = [f"text {number}" for number in range(7)]
-    embedded = OpenAIEmbedder(settings(endpoint, openai_batch_texts=3)).embed(texts)
-    assert [len(request["input"]) for request in endpoint.requests] == [3, 3, 1]
-    assert embedded.vectors.shape == (7, 8)
-    assert embedded.tokens == 14
+def test_requests_keep_to_every_limit_and_vectors_to_the_order_of_the_texts(endpoint: Endpoint) -> None:
+    lengths = np.random.default_rng(3).integers(1, 400, size=90)
+    texts = [f"{number} " + ('naïve 東京 \u2603 "quoted" ' * 40)[:length] for number, length in enumerate(lengths)]
+    limits = {"openai_batch_texts": 12, "openai_batch_tokens": 1_200, "openai_batch_bytes": 5_000}
+    embedded = OpenAIEmbedder(settings(endpoint, **limits)).embed(texts)
+    for request, headers in zip(endpoint.requests, endpoint.headers, strict=True):
+        assert len(request["input"]) <= 12
+        assert sum(map(estimated_tokens, request["input"])) <= 1_200
+        assert int(headers["content-length"]) <= 5_000
+    assert sorted(text for request in endpoint.requests for text in request["input"]) == sorted(texts)
+    expected = np.array([vector_of(text) / np.linalg.norm(vector_of(text)) for text in texts])
+    np.testing.assert_allclose(embedded.vectors, expected, atol=1e-6)
 
 
-def test_a_batch_ends_before_its_tokens_are_too_many_and_a_huge_text_goes_alone() -> None:
-    texts = ["x" * 27, "x" * 27, "x" * 27, "x" * 300, "x"]
-    assert estimated_tokens(texts[0]) == 10
-    assert list(batches_within(texts, 100, 20)) == [range(2), range(2, 3), range(3, 4), range(4, 5)]
-    assert list(batches_within([], 100, 20)) == []
+def test_a_text_beyond_the_window_is_cut_and_still_gets_its_vector(endpoint: Endpoint) -> None:
+    embedded = OpenAIEmbedder(settings(endpoint, openai_max_text_tokens=4)).embed(["short", "é" * 100])
+    assert sorted(text for request in endpoint.requests for text in request["input"]) == ["short", "éééé"]
+    assert embedded.vectors.shape == (2, 8)
+
+
+def test_a_text_beyond_the_window_is_refused_before_anything_is_sent_where_so_configured(endpoint: Endpoint) -> None:
+    refusing = settings(endpoint, openai_max_text_tokens=4, openai_long_texts="refuse")
+    with pytest.raises(InvalidInput, match=r"texts\.1: about 34 tokens, above the embedding model's 4"):
+        OpenAIEmbedder(refusing).embed(["short", "x" * 100])
+    assert endpoint.requests == []
 
 
 def test_no_texts_ask_nothing(endpoint: Endpoint) -> None:

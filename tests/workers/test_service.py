@@ -185,9 +185,9 @@ def test_the_local_model_reserves_tokens_only_where_they_are_counted(make_parts:
     run_id = Service(counting).ask(GateRequest(query="q", session=session)).run_id
     assert counting.ledger.budget_left(run_id).run.tokens == 100 - 4
     heedless = make_parts()
-    assert heedless.embedding_reserve(["a word"], heedless.ledger.budget_left(run_id)) == Spend(tokens=4)
+    assert heedless.embedding_reserve(["a word"], "default", heedless.ledger.budget_left(run_id)) == Spend(tokens=4)
     run_id = Service(heedless).ask(GateRequest(query="q", session=session)).run_id
-    assert heedless.embedding_reserve(["a word"], heedless.ledger.budget_left(run_id)) == Spend()
+    assert heedless.embedding_reserve(["a word"], "default", heedless.ledger.budget_left(run_id)) == Spend()
 
 
 def test_a_cancelled_run_holds_nothing_and_is_cancelled_once(make_parts: MakeParts) -> None:

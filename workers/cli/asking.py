@@ -58,11 +58,35 @@ def query(
     corpus: Corpus = "default",
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many chunks at most.")] = 8,
     strategy: Annotated[Strategy, typer.Option(help="Which arms find candidates.")] = Strategy.HYBRID,
+    trust_threshold: Annotated[float, typer.Option(help="Drop what is trusted less, from 0 to 1.")] = 0.0,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of all chunks together at most.")] = None,
+    diversity: Annotated[
+        float | None, typer.Option(help="0: by relevance alone; 1: by difference from those before alone.")
+    ] = None,
+    neighbours: Annotated[int, typer.Option(help="Chunks before and behind each one, given with it.")] = 0,
+    max_per_domain: Annotated[int | None, typer.Option(help="Results of one host at most; 0 for no cap.")] = None,
+    duplicate_threshold: Annotated[
+        float | None, typer.Option(help="How alike two texts must be to count as one; 0 for never.")
+    ] = None,
+    rerank: Annotated[bool, typer.Option(help="Ask the reranker, where one is configured.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Search the corpus as it is, without the gate."""
     with session(as_json=as_json, needs_workers=True) as parts:
-        asked = _checked(Query, query=text, corpus=corpus, top_k=top_k, strategy=strategy)
+        asked = _checked(
+            Query,
+            query=text,
+            corpus=corpus,
+            top_k=top_k,
+            strategy=strategy,
+            trust_threshold=trust_threshold,
+            max_tokens=max_tokens,
+            diversity=diversity,
+            neighbours=neighbours,
+            max_per_domain=max_per_domain,
+            duplicate_threshold=duplicate_threshold,
+            rerank=rerank,
+        )
         with span("sluice query", kind="client"):
             raw = ask_query_pool(parts.transport, asked, current_traceparent(), parts.settings.query_timeout_seconds)
         found = Retrieval.model_validate_json(raw)

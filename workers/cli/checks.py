@@ -203,7 +203,10 @@ def _embedding(settings: Settings) -> Check:
         if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:
             return Check("embedding", "fail", "openai, without a key", "set SLUICE_EMBED__OPENAI_API_KEY")
         return Check("embedding", "ok", f"openai, {settings.embed.openai_model}")
-    return Check("embedding", "ok", str(ensure_model(settings.model_dir)))
+    chosen = [settings.embed, *(settings.embed.changed_by(one) for one in settings.embed.corpora.values())]
+    precisions = dict.fromkeys(one.precision for one in chosen if one.provider == "local")
+    folders = [str(ensure_model(settings.model_dir, precision)) for precision in precisions]
+    return Check("embedding", "ok", ", ".join(folders))
 
 
 def _chromium(settings: Settings) -> Check:

@@ -89,6 +89,8 @@ def _comment(text: str) -> str:
 def _toml_value(default: Any) -> Any:
     if isinstance(default, Path):
         return str(default)
+    if isinstance(default, dict):
+        return tomlkit.inline_table() | default
     return list(default) if isinstance(default, tuple) else default
 
 

@@ -50,7 +50,18 @@ COMMANDS = {
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
     "stages": Entry("stages:stages", "Stages: what waits in each, and which rest.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
+    "rebuild": Entry(
+        "rebuilding:rebuild",
+        "Make the index anew from the journal, and publish it; the old generation serves until then.",
+        _OPERATOR,
+    ),
+    "reindex": Entry(
+        "reindexing:reindex_corpus",
+        "Embed a corpus anew with another model beside the old vectors, then swap; it serves and takes in meanwhile.",
+        _OPERATOR,
+    ),
     "gate": Entry("decisions:gate", "The gate's decisions and profiles.", _OPERATOR),
+    "eval": Entry("evaluating:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
     "keys": Entry("keys:keys", "API keys.", _OPERATOR),
     "migrate": Entry(
         "ledger:migrate", "Bring the ledger of an older Sluice to this one; a copy is taken first.", _OPERATOR

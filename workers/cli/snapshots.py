@@ -1,14 +1,17 @@
-"""`sluice snapshot`: the generations of each corpus, whether they are whole, and going back to an earlier one."""
+"""`sluice snapshot`: the generations of each corpus, whether they are whole, going back, and to and from a store."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, NamedTuple
 
 import typer
 from rich.progress import Progress
 
-from contracts.errors import Corrupted, NotFound
+from contracts.errors import Corrupted, InvalidSetting, NotFound
 from index.layout import CorpusLayout
+from index.object_snapshots import Transfer, pull, push
+from index.object_store import ObjectStore, open_store
 from index.snapshot import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
 from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
 from workers.cli.session import session
@@ -17,6 +20,7 @@ from workers.parts import Parts
 snapshot = typer.Typer(help="Generations of the index.", no_args_is_help=True)
 
 OneCorpus = Annotated[str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one.")]
+Store = Annotated[str | None, typer.Option("--store", help="URL; without it, the setting index.object_store_url.")]
 
 
 class _Verdict(NamedTuple):
@@ -72,6 +76,50 @@ def roll_back(
             print_json({"corpus": corpus, "left": left, "current": now})
         else:
             console.print(f"{marked(corpus)}: {left} → {now.name}, {now.chunk_count} chunks", highlight=False)
+
+
+@snapshot.command("push")
+def push_snapshot(
+    generation: Annotated[str | None, typer.Argument(help="Which; without it, the current one.")] = None,
+    corpus: Corpus = "default",
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a generation to the object store and make it the store's current one. Only new files travel."""
+    with session(as_json=as_json) as parts:
+        _corpora(parts, corpus)
+        moved = push(parts.index_root, corpus, _store(parts, store), generation)
+        _print_transfer("pushed", corpus, moved, as_json=as_json)
+
+
+@snapshot.command("pull")
+def pull_snapshot(
+    generation: Annotated[str | None, typer.Argument(help="Which; without it, the store's current one.")] = None,
+    corpus: Corpus = "default",
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Load a generation from the object store, verified, and serve it. Only new files travel."""
+    with session(as_json=as_json) as parts:
+        keep = parts.settings.index.keep_generations
+        moved = pull(parts.index_root, checked_corpus(corpus), _store(parts, store), generation, keep)
+        _print_transfer("pulled", corpus, moved, as_json=as_json)
+
+
+def _store(parts: Parts, url: str | None) -> ObjectStore:
+    url = url or parts.settings.index.object_store_url
+    if url is None:
+        raise InvalidSetting("index.object_store_url", "not set", "give --store URL, like s3://bucket/prefix")
+    return open_store(url, parts.settings.object_store)
+
+
+def _print_transfer(what: str, corpus: str, moved: Transfer, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"corpus": corpus, **asdict(moved)})
+        return
+    travelled = f"{moved.files_moved} files, {moved.bytes_moved:,} bytes travelled"
+    there = f"{moved.files_present} files, {moved.bytes_present:,} bytes were there already"
+    console.print(f"{marked(corpus)}: {what} {moved.generation}: {travelled}; {there}", highlight=False)
 
 
 def _corpora(parts: Parts, wanted: str | None) -> tuple[str, ...]:

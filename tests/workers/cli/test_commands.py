@@ -354,3 +354,13 @@ def test_one_corpus_can_be_asked_for(sluice: Sluice, generations: list[str], dat
     shutil.copytree(data_dir / "index" / "default", data_dir / "index" / "other", symlinks=True)
     assert {one["corpus"] for one in value(sluice("snapshot", "list", "--json"))} == {"default", "other"}
     assert {one["corpus"] for one in value(sluice("snapshot", "list", "-c", "other", "--json"))} == {"other"}
+
+
+def test_a_rebuild_from_the_journal_proves_that_it_holds_the_same_chunks(
+    sluice: Sluice, generations: list[str]
+) -> None:
+    told = value(sluice("rebuild", "--prove", "--json"))
+    assert told["is_proven"]
+    assert told["hash_before"] == told["hash_after"]
+    assert "the same chunks as before" in sluice("rebuild", "--prove").stdout
+    assert sluice("rebuild", "-c", "unknown").exit_code == 3

@@ -1,0 +1,1 @@
+"""The index beside its peers, and against its size: `python -m bench.index`."""

@@ -1,0 +1,51 @@
+"""The peers' own environment, made where it is missing, and what keeps every contestant to one thread."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.instance import REPOSITORY
+
+ENVIRONMENT = REPOSITORY / ".cache" / "peers-index"
+PACKAGES = (
+    "torch==2.13.0",
+    "txtai==9.14.0",
+    "lancedb==0.40.0",
+    "chromadb==1.5.9",
+    "sqlite-vec==0.1.9",
+    "apsw==3.54.1.0",
+)
+"""torch goes first: txtai asks for any, and the newest may bring gigabytes for graphics cards."""
+INSTALL_SECONDS = 1_800
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
+    "TOKIO_WORKER_THREADS": "1",
+    "LANCE_CPU_THREADS": "1",
+    "LANCEDB_LOG": "error",
+    "TOKENIZERS_PARALLELISM": "false",
+    "ANONYMIZED_TELEMETRY": "False",
+    "HF_HUB_OFFLINE": "1",
+}
+"""LanceDB hangs with one thread for input and output, so that number is its own; all share one processor anyway."""
+
+
+def peers_python() -> Path:
+    """The interpreter that has the peers, installed at first use (minutes)."""
+    python = ENVIRONMENT / "bin" / "python"
+    stamp = ENVIRONMENT / "installed"
+    if not stamp.exists() or stamp.read_text() != " ".join(PACKAGES):
+        stamp.unlink(missing_ok=True)
+        _run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)])
+        for packages in (PACKAGES[:1], PACKAGES[1:]):
+            _run([str(python), "-m", "pip", "install", "--quiet", *packages])
+        stamp.write_text(" ".join(PACKAGES))
+    return python
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True, timeout=INSTALL_SECONDS)

@@ -1,0 +1,114 @@
+"""Every collection through one instance, as `sluice eval` would, and the baseline on the same questions."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from bench.instance import MODELS, Instance
+from bench.quality.baseline import baseline_rankings
+from contracts.api import SubmittedDocument
+from contracts.retrieval import Strategy
+from evaluation.asking import ask_all
+from evaluation.beir import corpus_name_for, documents_of, questions_of
+from evaluation.cases import Case, sample
+from evaluation.feeding import feed
+from evaluation.measures import measured
+from evaluation.report import Report, Subject, make_report, means_of, write_report
+from evaluation.significance import randomisation_p
+from gate.client import SluiceClient
+from ingest.embedding_cache import CachedEmbedder, EmbeddingCache
+from ingest.minilm import MiniLM
+from workers.cli.evaluating import LiveServer
+
+HEADLINE = "nDCG@10"
+AT_ONCE = 4
+INGEST_SECONDS = 7_200.0
+REQUEST_SECONDS = 60.0
+"""On a machine that does other things too."""
+CACHED_VECTORS = 200_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One collection: Sluice's report, the baseline's means, and how likely chance alone sets them apart."""
+
+    name: str
+    document_count: int
+    report: Report
+    baseline: Mapping[str, float]
+    baseline_p: float
+
+    def mean(self, strategy: Strategy, measure: str = HEADLINE) -> float:
+        return self.report.strategies[strategy].means[measure].mean
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """nDCG@10 of bm25, vector, hybrid, better arm, hybrid - better arm, baseline, hybrid - baseline."""
+        bm25, vector, hybrid = map(self.mean, (Strategy.BM25, Strategy.VECTOR, Strategy.HYBRID))
+        better, baseline = max(bm25, vector), self.baseline[HEADLINE]
+        return bm25, vector, hybrid, better, hybrid - better, baseline, hybrid - baseline
+
+
+def measure_quality(folders: Sequence[Path], question_count: int | None, cache: Path) -> Iterator[Measured]:
+    """Each collection, in one instance. The vectors are kept in `cache`, so that a second run is quick."""
+    cache.mkdir(parents=True, exist_ok=True)
+    vectors = cache / "embedding-cache.sqlite"
+    embedder = CachedEmbedder(MiniLM(MODELS), EmbeddingCache(vectors, CACHED_VECTORS))
+    with tempfile.TemporaryDirectory(prefix="sluice-quality-") as folder:
+        instance = Instance(Path(folder))
+        instance.data_dir.mkdir(parents=True)
+        (instance.data_dir / vectors.name).symlink_to(vectors.resolve())
+        with instance, SluiceClient(instance.url, timeout_seconds=REQUEST_SECONDS) as client:
+            for collection in folders:
+                yield measure_collection(collection, question_count, client, embedder, cache)
+
+
+def measure_collection(
+    folder: Path, question_count: int | None, client: SluiceClient, embedder: CachedEmbedder, cache: Path
+) -> Measured:
+    """Feed, ask by every strategy, and measure the baseline on the same documents and questions."""
+    questions = questions_of(folder)
+    cases = questions.cases if question_count is None else sample(questions.cases, question_count)
+    documents = list(documents_of(folder))
+    say(f"{folder.name}: {len(documents)} documents, {len(cases)} questions")
+    report = sluice_report(folder, documents, cases, client)
+    write_report(report, cache / f"{folder.name}.json")
+    say(f"{folder.name}: baseline")
+    rankings = baseline_rankings(documents, cases, embedder)
+    values = measured(cases, rankings)
+    ours = report.strategies[Strategy.HYBRID].values[HEADLINE]
+    differences = np.array([[ours[case.id] - values[HEADLINE][case.id]] for case in cases])
+    means = {name: mean.mean for name, mean in means_of(values).items()}
+    return Measured(folder.name, len(documents), report, means, float(randomisation_p(differences)[0]))
+
+
+def sluice_report(
+    folder: Path, documents: Sequence[SubmittedDocument], cases: Sequence[Case], client: SluiceClient
+) -> Report:
+    server, corpus = LiveServer(client), corpus_name_for(folder)
+    fed = feed(documents, corpus, server, sleep=time.sleep, clock=time.monotonic, timeout_seconds=INGEST_SECONDS)
+    say(f"{folder.name}: {fed.document_count - fed.missing_count} can be found")
+    with closing(ask_all(cases, list(Strategy), corpus, server.search, at_once=AT_ONCE)) as asking:
+        answers = list(asking)
+    subject = Subject(
+        source=folder.name,
+        corpus=corpus,
+        sluice_version=version("sluice"),
+        server_version=client.health().version,
+        at_once=AT_ONCE,
+    )
+    return make_report(subject, cases, answers, datetime.now(UTC), fed=fed)
+
+
+def say(text: str) -> None:
+    print(f"{datetime.now(UTC):%H:%M:%S} {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,89 @@
+"""Every question, by every strategy, through whatever answers: a few at a time, and no answer left out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from contracts.retrieval import Query, Retrieval, Strategy
+from evaluation.cases import Case
+from evaluation.measures import DEPTH
+from evaluation.misses import Miss, miss_of
+from evaluation.patience import patiently
+from evaluation.ranking import ranked
+
+TOP_K = 200
+"""Chunks asked for: the most that a query may ask for, as a document of several chunks takes several places."""
+
+Search = Callable[[Query], Retrieval]
+"""Must be safe for threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one question found by one strategy. Durations in milliseconds.
+
+    `names` are the first `DEPTH` documents, best first. `is_truncated` where the ranking was cut off before `DEPTH`
+    documents by the number of chunks that may be asked for.
+    """
+
+    case: Case
+    strategy: Strategy
+    names: tuple[str, ...]
+    miss: Miss | None
+    is_truncated: bool
+    generation: str | None
+    fusion: str
+    index_ms: float
+    round_trip_ms: float
+
+
+def ask_all(
+    cases: Sequence[Case],
+    strategies: Sequence[Strategy],
+    corpus: str,
+    search: Search,
+    *,
+    at_once: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Generator[Asked, None, None]:
+    """What each question found by each strategy, question by question, `at_once` of them under way.
+
+    Ends with the first error that patience does not help; an iteration that is left early asks nothing more.
+    """
+    stopped = threading.Event()
+
+    def answer(case: Case, strategy: Strategy) -> Asked:
+        query = Query(query=case.query, corpus=corpus, top_k=TOP_K, strategy=strategy, filters=case.filters)
+        found, seconds = patiently(lambda: _timed(search, query, clock), stopped.wait)
+        return _asked(case, strategy, found, seconds)
+
+    pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="evaluation")
+    try:
+        yield from pool.map(lambda pair: answer(*pair), [(case, strategy) for case in cases for strategy in strategies])
+    finally:
+        stopped.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _timed(search: Search, query: Query, clock: Callable[[], float]) -> tuple[Retrieval, float]:
+    started = clock()
+    return search(query), clock() - started
+
+
+def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float) -> Asked:
+    order = ranked(found.chunks, case.relevant)
+    return Asked(
+        case=case,
+        strategy=strategy,
+        names=tuple(one.name for one in order[:DEPTH]),
+        miss=miss_of(case, order),
+        is_truncated=len(order) < DEPTH and len(found.chunks) >= TOP_K,
+        generation=found.generation,
+        fusion=found.metadata.fusion,
+        index_ms=found.metadata.duration_ms,
+        round_trip_ms=1e3 * seconds,
+    )

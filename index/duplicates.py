@@ -1,0 +1,127 @@
+"""Near-duplicates among the results of one query: the best stays and names those that it stands for.
+
+Two texts are near-duplicates when their sets of three-word shingles overlap by a Jaccard index of at least the
+threshold (Broder, "On the resemblance and containment of documents", 1997), estimated by MinHash signatures of
+128 values, whose standard error at 0.9 is 0.027.
+
+The default threshold of 0.9: one word in 60 may differ, or a tenth of the text may be added. So copies, mirrors and
+reprints with another date or footer fall together, while texts that share a template or a quotation stay apart.
+Texts of less than some 60 words fall together only where they differ in case and white space alone.
+
+A signature costs 20 µs and is therefore the last of three looks: equal texts need none, and texts that share none
+of three probes of 20 characters, line ends aside, are taken for different without one. Measured on pairs of 100
+words: of unrelated ones none of 3,000 shared a probe; of those with two words changed (an index of 0.89) none of
+20,000 shared none. With twelve changed (0.51) one in 20 shared none: a threshold that low misses a few.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+SHINGLE_WORDS = 3
+PERMUTATIONS = 128
+_SEED = 1
+PROBE_CHARACTERS = 20
+MOST_SIGNATURES = 10_000
+"""Signatures kept from one query to the next, about 1 kB each."""
+
+
+class Signature(Protocol):
+    """A MinHash signature."""
+
+    def jaccard(self, other: Signature) -> float:
+        """The estimated Jaccard index of the two texts' shingles, in [0, 1]."""
+        ...
+
+
+class Signatures:
+    """Signatures by chunk id, which names a text; made when they are first asked for. Safe for threads."""
+
+    def __init__(self, most: int = MOST_SIGNATURES) -> None:
+        self._most = most
+        self._known: dict[str, Signature] = {}
+
+    def of(self, chunk_id: str, text: str) -> Signature:
+        """The signature of the chunk's text."""
+        signature = self._known.get(chunk_id)
+        if signature is None:
+            if len(self._known) >= self._most:
+                self._known = {}
+            signature = self._known[chunk_id] = signature_of(text)
+        return signature
+
+
+class DistinctTexts:
+    """The texts of one query's results, without those that repeat an earlier one.
+
+    `threshold` is a Jaccard index in (0, 1]; 0 takes every text for distinct.
+    """
+
+    def __init__(self, threshold: float, signatures: Signatures) -> None:
+        self._threshold = threshold
+        self._signatures = signatures
+        self._positions: dict[str, int] = {}
+        self._ids: list[str] = []
+        self._first_halves = self._middles = self._last_halves = ""
+
+    def twin_of(self, chunk_id: str, text: str) -> int | None:
+        """The position among the kept texts of the one that this repeats; None where it is distinct."""
+        if not self._threshold:
+            return None
+        equal = self._positions.get(text)
+        if equal is not None:
+            return equal
+        return self._near(chunk_id, text) if self._shares_a_probe(text) else None
+
+    def keep(self, chunk_id: str, text: str) -> None:
+        """Remember a text that later ones may repeat."""
+        if self._threshold:
+            self._positions[text] = len(self._ids)
+            self._ids.append(chunk_id)
+            line, quarter = text.replace("\n", " "), len(text) // 4
+            self._first_halves += line[: 2 * quarter]
+            self._middles += line[quarter : 3 * quarter]
+            self._last_halves += line[2 * quarter :]
+
+    def _shares_a_probe(self, text: str) -> bool:
+        """Whether a short piece from one of three places of the text stands near that place in a kept one.
+
+        It may also seem to where two kept texts meet; that costs a second look and no more.
+        """
+        first, middle, last = probes_of(text)
+        return first in self._first_halves or middle in self._middles or last in self._last_halves
+
+    def _near(self, chunk_id: str, text: str) -> int | None:
+        """Compares with every kept text: a comparison costs less than looking for the probes in each."""
+        signature = self._signatures.of(chunk_id, text)
+        for position, (kept, kept_id) in enumerate(zip(self._positions, self._ids, strict=True)):
+            if signature.jaccard(self._signatures.of(kept_id, kept)) >= self._threshold:
+                return position
+        return None
+
+
+def probes_of(text: str) -> tuple[str, str, str]:
+    """Short pieces at a quarter, a half and three quarters of the text, its lines joined."""
+    line, quarter = text.replace("\n", " "), len(text) // 4
+    return (
+        line[quarter : quarter + PROBE_CHARACTERS],
+        line[2 * quarter : 2 * quarter + PROBE_CHARACTERS],
+        line[3 * quarter : 3 * quarter + PROBE_CHARACTERS],
+    )
+
+
+def signature_of(text: str) -> Signature:
+    """The MinHash signature of the text's shingles, case and white space aside."""
+    from rensa import RMinHash
+
+    signature: Signature = RMinHash(PERMUTATIONS, _SEED)
+    signature.update(shingles(text))  # type: ignore[attr-defined]  # the protocol is what callers need
+    return signature
+
+
+def shingles(text: str) -> list[str]:
+    """Every three neighbouring words; of a shorter text, all of it."""
+    words = text.casefold().split()
+    if len(words) <= SHINGLE_WORDS:
+        return [" ".join(words)]
+    return [f"{first} {second} {third}" for first, second, third in zip(words, words[1:], words[2:], strict=False)]

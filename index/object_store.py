@@ -1,0 +1,171 @@
+"""An object store by URL: small reads and writes, files up and down, every failure one of the project's errors.
+
+    store = open_store("s3://bucket/prefix", ObjectStoreSettings())
+    store.write("default/CURRENT", b"g00000001-...")
+
+`s3://` (and what speaks its language, by `endpoint`), `gs://`, `az://`, `file://` and `memory://` are understood.
+Requests have time-outs and are tried again by the library, so no call here waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from contracts.errors import InvalidSetting, NotFound, Unavailable
+from index.settings import ObjectStoreSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from obstore.store import ObjectStore as Backend
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_PART_BYTES = 8_000_000
+"""What one request carries at most, up or down: small enough to end within its time-out on a slow line."""
+_CREDENTIALS = "object_store.access_key_id"
+_REFUSED = re.compile(r"status code: 40[13]\b")
+"""How the library tells that a listing was refused: in the message alone."""
+
+
+class ObjectStore:
+    """One place in an object store. Safe for threads."""
+
+    def __init__(self, backend: Backend, max_concurrency: int = 8) -> None:
+        self._backend = backend
+        self._max_concurrency = max_concurrency
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """The size in bytes of every object below `prefix`, by path."""
+        import obstore
+
+        with _named_errors(prefix):
+            return {one["path"]: one["size"] for page in obstore.list(self._backend, prefix) for one in page}
+
+    def read(self, path: str) -> bytes:
+        """A small object, whole. Raises `NotFound` when there is none."""
+        import obstore
+
+        with _named_errors(path):
+            return bytes(obstore.get(self._backend, path).bytes())
+
+    def write(self, path: str, content: bytes) -> None:
+        """Put a small object, replacing what was there; readers see the old one or the new one."""
+        import obstore
+
+        with _named_errors(path):
+            obstore.put(self._backend, path, content, use_multipart=False)
+
+    def upload(self, path: str, file: Path) -> None:
+        """Put a file, in parts where it is large; it is not there before it is there whole."""
+        import obstore
+
+        with _named_errors(path):
+            obstore.put(self._backend, path, file, chunk_size=_PART_BYTES, max_concurrency=2)
+
+    def download(self, path: str, size_bytes: int, target: Path) -> str:
+        """Write an object's first `size_bytes` to a new file and return their SHA-256. The caller flushes it."""
+        import obstore
+
+        digest = hashlib.sha256()
+        with target.open("xb") as file, _named_errors(path):
+            for start in range(0, size_bytes, _PART_BYTES):
+                end = min(start + _PART_BYTES, size_bytes)
+                part = bytes(obstore.get_range(self._backend, path, start=start, end=end))
+                digest.update(part)
+                file.write(part)
+        return digest.hexdigest()
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove objects; one that is gone already is no error."""
+        import obstore
+
+        for path in paths:
+            with contextlib.suppress(NotFound), _named_errors(path):
+                obstore.delete(self._backend, path)
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Do `work` for each item, several at a time. The first failure ends it: what has not begun never does."""
+        pool = ThreadPoolExecutor(max_workers=self._max_concurrency, thread_name_prefix="object-store")
+        try:
+            return list(pool.map(work, items))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
+    """The store at `url`; nothing is asked of it yet.
+
+    Raises `InvalidSetting` for a URL that names no store.
+    """
+    from obstore.exceptions import BaseError
+    from obstore.store import LocalStore, from_url
+
+    try:
+        if urlsplit(url).scheme == "file":
+            backend: Backend = LocalStore.from_url(url, mkdir=True)
+        elif urlsplit(url).scheme == "memory":
+            backend = from_url(url)
+        else:
+            backend = from_url(url, **_options(urlsplit(url).scheme, settings))
+    except (BaseError, ValueError, OSError) as error:
+        raise InvalidSetting(
+            "index.object_store_url", f"opens no store: {_first_line(error)}", "like s3://bucket/prefix or file:///path"
+        ) from error
+    return ObjectStore(backend, settings.max_concurrency)
+
+
+def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
+    seconds = timedelta(seconds=settings.timeout_seconds)
+    client = {"timeout": seconds, "connect_timeout": timedelta(seconds=settings.connect_timeout_seconds)}
+    endpoint = settings.endpoint or ""
+    return {
+        "config": _s3_options(settings) if scheme in ("s3", "s3a") else {},
+        "client_options": {**client, "allow_http": endpoint.startswith("http://")},
+        "retry_config": {
+            "max_retries": settings.max_retries,
+            "retry_timeout": seconds * (settings.max_retries + 1),
+        },
+    }
+
+
+def _s3_options(settings: ObjectStoreSettings) -> dict[str, str]:
+    """Only what is set: the rest comes from the process's environment, as for every S3 client."""
+    given = {
+        "endpoint": settings.endpoint,
+        "region": settings.region,
+        "access_key_id": settings.access_key_id,
+        "secret_access_key": settings.secret_access_key and settings.secret_access_key.get_secret_value(),
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+@contextlib.contextmanager
+def _named_errors(path: str) -> Iterator[None]:
+    """The library's errors as the project's own."""
+    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"the object store has no {path}") from error
+    except (BaseError, OSError) as error:
+        told = _first_line(error)
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _REFUSED.search(told):
+            remedy = "give a key that may read and write there"
+            raise InvalidSetting(_CREDENTIALS, f"the object store refuses {path}: {told}", remedy) from error
+        raise Unavailable(f"the object store does not answer for {path}: {told}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Without the library's debug dump, which repeats the whole request."""
+    return str(error).split("\n", 1)[0][:300]

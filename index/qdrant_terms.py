@@ -1,0 +1,90 @@
+"""BM25 as sparse vectors: what a chunk weighs for each term, and what a question asks for.
+
+A dimension is a term in a field: the first 32 bits of a hash of both, the same everywhere and for ever. Two terms that
+meet in one dimension are taken for one; of a million terms one in 4,000 shares its dimension.
+
+The document side holds the part of BM25 that needs no other document,
+
+    tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))      (Robertson and Zaragoza, 2009)
+
+with k1 1.2 and b 0.75; the question's side holds the weight of the field, and the engine multiplies the inverse
+document frequency in: Qdrant's `idf` modifier, ln(1 + (N - n + 0.5) / (n + 0.5)), counted over the collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from contracts.document import Chunk
+from index.identifiers import identifier_query_terms, identifier_terms
+from index.settings import QuerySettings
+from index.words import STOP_WORDS, analyse, content_terms
+
+K1 = 1.2
+B = 0.75
+_AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
+"""Usual lengths of the short fields; that of the text is a setting."""
+_STOPPED = frozenset(STOP_WORDS)
+
+Weights = dict[int, float]
+"""A weight for each dimension: a sparse vector."""
+
+
+def chunk_weights(title: str | None, chunk: Chunk, average_terms: float) -> Weights:
+    """The document side of BM25 for every term of the chunk; empty where it has none."""
+    headings = " ".join(part for part in (*chunk.section_path, chunk.symbol_path) if part)
+    fields = {
+        "text": analyse(chunk.text),
+        "title": analyse(title or ""),
+        "headings": analyse(headings),
+        "code": list(identifier_terms(f"{chunk.symbol_path or ''} {chunk.text}")),
+    }
+    average = {"text": average_terms, **_AVERAGE_TERMS}
+    weights: Weights = {}
+    for field, terms in fields.items():
+        for term, weight in saturated(terms, average[field]).items():
+            place = dimension(field, term)
+            weights[place] = weights.get(place, 0.0) + weight
+    return weights
+
+
+def question_weights(text: str, settings: QuerySettings) -> Weights:
+    """The weights of a question's terms by field; empty where it has no term at all. The first terms count."""
+    terms = content_terms(text)[: settings.max_query_terms]
+    names = list(dict.fromkeys(term for term in identifier_query_terms(text) if term not in _STOPPED))
+    boosts = (("text", 1.0), ("title", settings.title_boost), ("headings", settings.heading_boost))
+    weights = {dimension(field, term): boost for field, boost in boosts for term in terms if boost > 0}
+    if settings.code_boost > 0:
+        weights |= {dimension("code", name): settings.code_boost for name in names[: settings.max_query_terms]}
+    return weights
+
+
+def saturated(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
+    """The formula above, for each distinct term of one field."""
+    penalty = K1 * (1 - B + B * len(terms) / average_terms)
+    return {term: count * (K1 + 1) / (count + penalty) for term, count in Counter(terms).items()}
+
+
+def frequency(score: float, weight: float, population: int) -> int:
+    """In how many of `population` chunks a term stands, from what one of them scores for that term alone.
+
+    The score is its `weight` times the inverse document frequency, which is solved for the frequency.
+    """
+    if weight <= 0:
+        return 0
+    found = (population + 1) / math.exp(score / weight) - 0.5
+    return min(population, max(1, round(found)))
+
+
+def dimensions_of(term: str, fields: Iterable[str] = ("text", "title", "headings")) -> list[list[int]]:
+    """For each part of an analysed term, its dimensions in the fields."""
+    return [[dimension(field, part) for field in fields] for part in analyse(term)]
+
+
+def dimension(field: str, term: str) -> int:
+    """The dimension of a term in a field: an unsigned number of 32 bits."""
+    name = f"{field}\0{term}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=4).digest(), "big")

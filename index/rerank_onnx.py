@@ -1,0 +1,166 @@
+"""A reranker on this machine: a cross-encoder as ONNX, given by its folder with `model.onnx` and `tokenizer.json`.
+
+A cross-encoder reads question and text together and gives one logit, or two (no, yes). The score is the probability
+that they stand for: the sigmoid of the one, the softmax of the two.
+
+Nobody waits for it beyond the time limit: loading goes on behind a search that gave up, the next ones find it done;
+and a forward pass that takes too long is told to stop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.errors import InvalidSetting, SluiceError, TimedOut, Unavailable
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession, RunOptions
+    from tokenizers import Encoding, Tokenizer
+
+_MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
+_CHARACTERS_PER_TOKEN = 16
+"""More than any language has: what is beyond could not be read, and would be tokenised for nothing."""
+_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+
+Integers = NDArray[np.int64]
+Logits = NDArray[np.float32]
+
+
+class _Model(NamedTuple):
+    tokenizer: Tokenizer
+    session: InferenceSession
+    inputs: frozenset[str]
+
+
+class OnnxScorer:
+    """The cross-encoder in a folder. Loaded in the background when it is first asked; threads may share it."""
+
+    def __init__(self, folder: Path, max_tokens: int = 512, batch_size: int = 8, threads: int = 0) -> None:
+        """`max_tokens` of question and text together; `threads` of one forward pass (0: every core)."""
+        self._folder = folder
+        self._max_tokens = max_tokens
+        self._batch_size = batch_size
+        self._threads = threads
+        self._starting = threading.Lock()
+        self._loader: threading.Thread | None = None
+        self._loaded: _Model | SluiceError | None = None
+
+    def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
+        """As `Scorer.scores`. Raises TimedOut, InvalidSetting for a folder without a cross-encoder, Unavailable."""
+        ends_at = time.monotonic() + timeout_seconds
+        model = self._model(timeout_seconds)
+        most_characters = _CHARACTERS_PER_TOKEN * self._max_tokens
+        encodings = model.tokenizer.encode_batch_fast([(query, text[:most_characters]) for text in texts])
+        order = sorted(range(len(texts)), key=lambda position: len(encodings[position]))
+        scores = np.empty(len(texts), dtype=np.float64)
+        for start in range(0, len(order), self._batch_size):
+            batch = order[start : start + self._batch_size]
+            left_seconds = ends_at - time.monotonic()
+            scores[batch] = probabilities(_forward(model, [encodings[one] for one in batch], left_seconds))
+        return scores.tolist()
+
+    def _model(self, timeout_seconds: float) -> _Model:
+        """The model, waited for as long as there is time. What kept it from loading is told to everybody."""
+        with self._starting:
+            if self._loader is None:
+                self._loader = threading.Thread(target=self._load, name="reranker-loading")
+                self._loader.start()
+        self._loader.join(timeout_seconds)
+        match self._loaded:
+            case None:
+                raise TimedOut(f"the reranker is still loading from {self._folder}")
+            case SluiceError() as error:
+                raise error
+            case model:
+                return model
+
+    def _load(self) -> None:
+        try:
+            self._loaded = load(self._folder, self._max_tokens, self._threads)
+        except SluiceError as error:
+            self._loaded = error
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the files, searches go on without them
+            self._loaded = InvalidSetting("rerank.model_dir", f"{type(error).__name__}: {error}"[:300])
+
+
+def load(folder: Path, max_tokens: int, threads: int) -> _Model:
+    """The cross-encoder. Raises `InvalidSetting` where the folder lacks a file, or the graph wants other inputs."""
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    for name in (_MODEL, _TOKENIZER):
+        if not (folder / name).is_file():
+            raise InvalidSetting("rerank.model_dir", f"no {name} in {folder}", "a folder that has both files")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # The pools share the machine: a thread that waits must not spin.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Shapes differ from batch to batch: an arena would only grow.
+    options.enable_cpu_mem_arena = False
+    session = onnxruntime.InferenceSession(str(folder / _MODEL), options, providers=["CPUExecutionProvider"])
+    inputs = frozenset(one.name for one in session.get_inputs())
+    if "input_ids" not in inputs or not inputs <= _INPUTS:
+        problem = f"the graph takes {', '.join(sorted(inputs))}"
+        raise InvalidSetting("rerank.model_dir", problem, f"a cross-encoder of {', '.join(sorted(_INPUTS))}")
+    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens, strategy="longest_first")
+    return _Model(tokenizer, session, inputs)
+
+
+def probabilities(logits: Logits) -> NDArray[np.float64]:
+    """Of each row of logits (n,), (n, 1) or (n, 2), the probability that the text answers the question.
+
+    Raises `Unavailable` for another shape.
+    """
+    values = logits.astype(np.float64).reshape(len(logits), -1)
+    if values.shape[1] not in (1, 2):
+        raise Unavailable(f"the reranker gives {values.shape[1]} numbers for a text; one or two are understood")
+    margin = values[:, 0] if values.shape[1] == 1 else values[:, 1] - values[:, 0]
+    probability: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * margin))  # the sigmoid, which cannot overflow so
+    return probability
+
+
+def _forward(model: _Model, encodings: list[Encoding], timeout_seconds: float) -> Logits:
+    """One forward pass, stopped after `timeout_seconds`."""
+    import onnxruntime
+
+    if timeout_seconds <= 0:
+        raise TimedOut("the reranker took longer than its limit")
+    options = onnxruntime.RunOptions()
+    stopper = threading.Timer(timeout_seconds, _stop, [options])
+    stopper.daemon = True
+    stopper.start()
+    try:
+        logits: Logits = model.session.run(None, _inputs(model.inputs, encodings), options)[0]
+    except Exception as error:
+        if options.terminate:
+            raise TimedOut("the reranker took longer than its limit and was stopped") from error
+        raise
+    finally:
+        stopper.cancel()
+    return logits
+
+
+def _stop(options: RunOptions) -> None:
+    options.terminate = True
+
+
+def _inputs(names: frozenset[str], encodings: list[Encoding]) -> dict[str, Integers]:
+    """The batch as (texts, longest) tables, padded with 0, which the mask leaves out."""
+    shape = len(encodings), max(len(encoding) for encoding in encodings)
+    tables: dict[str, Integers] = {name: np.zeros(shape, dtype=np.int64) for name in _INPUTS}
+    for row, encoding in enumerate(encodings):
+        size = len(encoding)
+        tables["input_ids"][row, :size] = encoding.ids
+        tables["attention_mask"][row, :size] = 1
+        tables["token_type_ids"][row, :size] = encoding.type_ids
+    return {name: tables[name] for name in names}

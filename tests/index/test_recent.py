@@ -1,0 +1,161 @@
+"""What the journal has beyond the generation is found at once, and ranks as it will once it is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contracts.retrieval import Filters, Query, Strategy
+from index.reader import IndexReader
+from index.settings import IndexSettings, QuerySettings
+from index.snapshot import list_generations, rollback
+from index.writer import IndexWriter
+
+KEEP_ALL = QuerySettings(duplicate_threshold=0)
+
+
+@pytest.fixture
+def writer(memory_path: Path):
+    with IndexWriter(memory_path, "c", IndexSettings()) as writer:
+        yield writer
+
+
+@pytest.fixture
+def reader(memory_path: Path, writer, make):
+    writer.append(*make.batch([make.document("old", "ferrets sleep in burrows"), *make.many(20)]))
+    writer.publish()
+    reader = IndexReader(memory_path, "c", KEEP_ALL)
+    reader.reload()
+    yield reader
+    reader.close()
+
+
+def _ids(reader: IndexReader, question: str, strategy: Strategy = Strategy.BM25, vector=None, **options) -> list[str]:
+    found = reader.search(Query(query=question, strategy=strategy, top_k=50, **options), vector)
+    return [chunk.document_id for chunk in found.chunks]
+
+
+def test_a_document_is_found_as_soon_as_it_is_appended(reader, writer, make) -> None:
+    offset = writer.append(*make.batch([make.document("new", "otters swim", title="Mustelids")]))
+    assert _ids(reader, "otters") == ["new"]
+    assert _ids(reader, "mustelids") == ["new"]
+    assert _ids(reader, "x", Strategy.VECTOR, make.vector("otters swim"))[0] == "new"
+    found = reader.search(Query(query="otters", strategy=Strategy.BM25, minimum_journal_offset=offset))
+    assert found.journal_offset == offset
+    assert reader.has_document("new")
+    assert reader.document_count == 22
+
+
+def test_a_replaced_document_is_found_in_its_new_version_only(reader, writer, make) -> None:
+    writer.append(*make.batch([make.document("old", "badgers dig setts")]))
+    assert _ids(reader, "badgers") == ["old"]
+    assert _ids(reader, "ferrets") == []
+    writer.append(*make.batch([make.document("old", "stoats run")]))
+    assert _ids(reader, "badgers") == []
+    assert _ids(reader, "stoats") == ["old"]
+    assert reader.document_count == 21
+    query = Query(query="x", strategy=Strategy.VECTOR, top_k=50)
+    texts = [chunk.text for chunk in reader.search(query, make.vector("badgers dig setts")).chunks]
+    assert "stoats run" in texts
+    assert not {"badgers dig setts", "ferrets sleep in burrows"} & set(texts)
+
+
+def test_a_removed_document_is_gone_at_once_whether_published_or_recent(reader, writer, make) -> None:
+    writer.append(*make.batch([make.document("new", "otters swim")]))
+    writer.remove(["old", "new"])
+    assert _ids(reader, "ferrets otters") == []
+    assert not reader.has_document("old")
+    assert not reader.has_document("new")
+    assert reader.document_count == 20
+
+
+def test_publishing_changes_neither_what_is_found_nor_what_comes_first(reader, writer, make) -> None:
+    writer.append(
+        *make.batch(
+            [
+                make.document("otters", "otters swim and otters play", "a chunk about common things"),
+                make.document("mixed", "ferrets and otters meet"),
+                make.document("doc-3", "alpha common otters"),
+            ]
+        )
+    )
+    questions = ["otters", "common otters", "ferrets otters meet", "shared item4", "alpha"]
+    before = [_ids(reader, question) for question in questions]
+    assert [found[0] for found in before[:3]] == ["otters", "doc-3", "mixed"]
+    scores = [
+        chunk.lexical_score for chunk in reader.search(Query(query="otters", strategy=Strategy.BM25, top_k=5)).chunks
+    ]
+    generation = writer.publish()
+    assert reader.reload() == generation.name
+    after_publishing = [_ids(reader, question) for question in questions]
+    assert [sorted(found) for found in after_publishing] == [sorted(found) for found in before]
+    assert [found[0] for found in after_publishing] == [found[0] for found in before]
+    after = [
+        chunk.lexical_score for chunk in reader.search(Query(query="otters", strategy=Strategy.BM25, top_k=5)).chunks
+    ]
+    assert after == pytest.approx(scores, rel=0.1)
+
+
+def test_filters_hold_for_recent_documents_too(reader, writer, make) -> None:
+    writer.append(
+        *make.batch(
+            [
+                make.document("a", "otters swim", path="docs/a.md", language="en"),
+                make.document("b", "otters swim", path="src/b.md", language="de"),
+            ]
+        )
+    )
+    assert _ids(reader, "otters", filters=Filters(path_prefix="docs/")) == ["a"]
+    assert _ids(reader, "otters", filters=Filters(languages=("de",))) == ["b"]
+    assert _ids(reader, "otters", filters=Filters(document_ids=("b",))) == ["b"]
+
+
+def test_a_rollback_hides_what_came_later_until_something_new_is_published(reader, writer, make, memory_path) -> None:
+    writer.append(*make.batch([make.document("new", "otters swim")]))
+    writer.publish()
+    oldest = list_generations(memory_path, "c")[-1].name
+    rollback(memory_path, "c", oldest)
+    assert reader.reload() == oldest
+    assert _ids(reader, "otters") == []
+    writer.append(*make.batch([make.document("newer", "otters dive")]))
+    writer.publish()
+    assert sorted(_ids(reader, "otters")) == ["new", "newer"]
+
+
+def test_more_than_may_be_held_waits_for_the_next_generation(reader, writer, make, memory_path) -> None:
+    small = IndexReader(memory_path, "c", QuerySettings(max_recent_chunks=4, duplicate_threshold=0))
+    small.reload()
+    writer.append(*make.batch([make.document(f"n{i}", f"otters {i}") for i in range(10)]))
+    assert len(_ids(small, "otters")) == 4
+    writer.publish()
+    assert len(_ids(small, "otters")) == 10
+    small.close()
+
+
+def test_a_damaged_journal_is_not_followed_and_the_generation_serves_on(reader, writer, make, memory_path) -> None:
+    alarms: list[str] = []
+    told = IndexReader(memory_path, "c", KEEP_ALL, on_fallback=alarms.append)
+    told.reload()
+    writer.append(*make.batch([make.document("new", "otters swim")]))
+    (segment,) = (memory_path / "c" / "journal").glob("*.log")
+    body = bytearray(segment.read_bytes())
+    body[-20] ^= 1
+    segment.write_bytes(body)
+    assert _ids(told, "otters") == []
+    assert _ids(told, "ferrets") == ["old"]
+    assert len(alarms) == 1
+    assert "journal" in (told.fallback_reason or "")
+    told.close()
+
+
+def test_a_reader_of_the_first_documents_of_a_corpus_learns_their_model(memory_path: Path, make) -> None:
+    with IndexWriter(memory_path, "c", IndexSettings()) as writer:
+        writer.append(*make.batch([make.document("empty")]))
+        writer.publish()
+        reader = IndexReader(memory_path, "c", KEEP_ALL)
+        assert reader.model_fingerprint is None
+        writer.append(*make.batch([make.document("new", "otters swim")]))
+        assert reader.model_fingerprint == make.model
+        assert _ids(reader, "otters", Strategy.HYBRID, make.vector("otters swim")) == ["new"]
+        reader.close()

@@ -1,0 +1,242 @@
+"""`sluice eval`: how well the corpus answers questions whose answers are known, and what changed since the last time.
+
+Everything is asked over HTTP, as an agent would, and politely: a few questions at a time, and none before the server
+says that it has room.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
+
+from contracts.api import RunAccepted, RunView, SubmittedDocument
+from contracts.errors import NotFound, Unavailable
+from contracts.retrieval import Query, Retrieval, Strategy
+from evaluation.asking import Asked, ask_all
+from evaluation.beir import corpus_name_for, documents_of, questions_of
+from evaluation.cases import Case, read_cases, sample
+from evaluation.compare import MAX_DROP, compare
+from evaluation.feeding import Fed, feed
+from evaluation.measures import require_library
+from evaluation.report import Report, Subject, make_report, read_report, write_report
+from evaluation.tables import comparison_table, metrics_table, misses_table, notes_on, verdict_on
+from gate.client import SluiceClient
+from otel.logs import configure
+from workers.cli.output import (
+    AsJson,
+    checked_corpus,
+    console,
+    error_console,
+    errors_told,
+    marked,
+    print_json,
+    print_table,
+)
+from workers.settings import Settings, load_settings
+
+REPORT = Path("reports/retrieval-metrics.json")
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)
+
+
+class RunUnlessNamed(TyperGroup):
+    """`sluice eval PATH` is `sluice eval run PATH`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments, with the command that was meant."""
+        is_named = not args or args[0] in self.commands or args[0] == "--help"
+        return super().parse_args(ctx, args if is_named else ["run", *args])
+
+
+evaluation = typer.Typer(
+    cls=RunUnlessNamed, help="How well the corpus answers questions whose answers are known.", no_args_is_help=True
+)
+
+
+class _Questions(NamedTuple):
+    """What is asked of which corpus; `collection` is the folder that the corpus comes from, if it does."""
+
+    cases: tuple[Case, ...]
+    unjudged_count: int
+    corpus: str
+    collection: Path | None
+
+
+@evaluation.command("run")
+def run(
+    path: Annotated[Path, typer.Argument(help="A file of cases, or the folder of a collection in BEIR form.")],
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", "-c", help="Default: `default`; for a folder, `eval-` and its name.")
+    ] = None,
+    strategy: Annotated[list[Strategy] | None, typer.Option(help="Repeatable. Without it, every one.")] = None,
+    ingest: Annotated[bool, typer.Option(help="Hand the folder's corpus in first, and wait until it is found.")] = True,
+    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many, always the same ones.")] = None,
+    at_once: Annotated[int, typer.Option(min=1, max=32, help="Questions under way at the same time.")] = 4,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = REPORT,
+    misses: Annotated[bool, typer.Option("--misses", help="Print the questions that were missed.")] = False,
+    url: Annotated[str | None, typer.Option(help="The server; by default the one that the settings describe.")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="SLUICE_API_KEY", help="Better set as a variable.", show_default=False)
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait until the corpus can be found.")] = 3_600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Ask every question by every strategy; print the measures and write the report. `run` may be left out."""
+    with errors_told(as_json=as_json):
+        require_library()
+        asked = _questions(path, corpus, questions)
+        settings = load_settings()
+        _log_quietly(settings)
+        with SluiceClient(url or _own_url(settings), api_key) as client, _progress(quiet=as_json) as progress:
+            server_version = _server_version(client)
+            fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
+            _require_content(client, asked)
+            answers = _answers(client, asked, strategy or list(Strategy), at_once, progress)
+        subject = Subject(
+            source=str(path),
+            corpus=asked.corpus,
+            sluice_version=version("sluice"),
+            server_version=server_version,
+            at_once=at_once,
+        )
+        facts = {"unjudged_count": asked.unjudged_count, "fed": fed}
+        report = make_report(subject, asked.cases, answers, datetime.now(UTC), **facts)
+        write_report(report, output)
+        if as_json:
+            print_json({"report": str(output), **_summary(report, with_misses=misses)})
+            return
+        print_table(*metrics_table(report))
+        for note in notes_on(report):
+            console.print(f"[yellow]note[/] {marked(note)}", highlight=False, soft_wrap=True)
+        for name, part in report.strategies.items() if misses else ():
+            print_table(*misses_table(name, part.misses))
+        console.print(f"report: {marked(output)}", highlight=False, soft_wrap=True)
+
+
+@evaluation.command("compare")
+def compare_reports(
+    before: Annotated[Path, typer.Argument(help="The report to compare with.")],
+    after: Annotated[Path, typer.Argument(help="The report of the same questions now.")],
+    max_drop: Annotated[
+        float, typer.Option(min=0, max=1, help="Relative drop of nDCG@10, MRR@10 or recall@10 that fails.")
+    ] = MAX_DROP,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two reports of the same questions; leave with 1 when a headline measure dropped too far."""
+    with errors_told(as_json=as_json):
+        found = compare(read_report(before), read_report(after), max_drop)
+        if as_json:
+            print_json({**found.model_dump(mode="json"), "ok": not found.drops})
+        else:
+            print_table(*comparison_table(found))
+            console.print(marked(verdict_on(found)), highlight=False, soft_wrap=True)
+        if found.drops:
+            raise typer.Exit(1)
+
+
+class LiveServer:
+    """The client as what evaluation asks and feeds."""
+
+    def __init__(self, client: SluiceClient) -> None:
+        self._client = client
+
+    def search(self, query: Query) -> Retrieval:
+        """Ask."""
+        return self._client.query(**{name: getattr(query, name) for name in query.model_fields_set})
+
+    def add_documents(self, documents: Sequence[SubmittedDocument], corpus: str) -> RunAccepted:
+        """Hand documents in."""
+        return self._client.add_documents(documents, corpus)
+
+    def run(self, run_id: str) -> RunView:
+        """Look at what became of them."""
+        return self._client.run(run_id)
+
+
+def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
+    if path.is_dir():
+        cases, unjudged_count = questions_of(path)
+        name, collection = corpus or corpus_name_for(path), path
+    else:
+        cases, unjudged_count = read_cases(path), 0
+        name, collection = corpus or "default", None
+    chosen = cases if most is None else sample(cases, most)
+    return _Questions(chosen, unjudged_count, checked_corpus(name), collection)
+
+
+def _log_quietly(settings: Settings) -> None:
+    """Logs go to stderr; a try that is tried again is no news, its last failure is told as the error."""
+    level = settings.telemetry.log_level
+    configure("sluice-cli", settings.telemetry.model_copy(update={"log_level": "error" if level == "info" else level}))
+
+
+def _own_url(settings: Settings) -> str:
+    host = "127.0.0.1" if settings.http_host in EVERYWHERE else settings.http_host
+    return f"http://[{host}]:{settings.http_port}" if ":" in host else f"http://{host}:{settings.http_port}"
+
+
+def _server_version(client: SluiceClient) -> str:
+    try:
+        return client.health().version
+    except Unavailable as error:
+        raise Unavailable(f"{error}; is `sluice up` running, or does --url say where?") from error
+
+
+def _require_content(client: SluiceClient, asked: _Questions) -> None:
+    first = client.query(asked.cases[0].query, asked.corpus, top_k=1, strategy=Strategy.BM25)
+    if first.generation is None:
+        raise NotFound(f"corpus {asked.corpus!r} holds nothing yet: ingest into it, or name another with --corpus")
+
+
+def _fed(client: SluiceClient, asked: _Questions, timeout: float, progress: Progress) -> Fed:
+    task = progress.add_task(f"indexing into {asked.corpus}", total=None)
+    return feed(
+        documents_of(asked.collection or Path()),
+        asked.corpus,
+        LiveServer(client),
+        sleep=time.sleep,
+        clock=time.monotonic,
+        timeout_seconds=timeout,
+        on_progress=lambda done, known: progress.update(task, completed=done, total=known),
+    )
+
+
+def _answers(
+    client: SluiceClient, asked: _Questions, strategies: Sequence[Strategy], at_once: int, progress: Progress
+) -> list[Asked]:
+    chosen = list(dict.fromkeys(strategies))
+    asking = ask_all(asked.cases, chosen, asked.corpus, LiveServer(client).search, at_once=at_once)
+    with closing(asking):
+        return list(_counted(asking, len(asked.cases) * len(chosen), progress))
+
+
+def _counted(answers: Iterable[Asked], total: int, progress: Progress) -> Iterator[Asked]:
+    task = progress.add_task("asking", total=total)
+    for answer in answers:
+        yield answer
+        progress.advance(task)
+
+
+def _progress(*, quiet: bool) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=error_console, disable=quiet)
+
+
+def _summary(report: Report, *, with_misses: bool) -> dict[str, Any]:
+    """The report without what is there once a question."""
+    left_out = {"values"} if with_misses else {"values", "misses"}
+    return report.model_dump(mode="json", exclude={"strategies": {"__all__": left_out}})

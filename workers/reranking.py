@@ -1,0 +1,106 @@
+"""The reranker that the settings ask for, with what it needs of this process: the way out, a breaker, a purse."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from index.settings import RerankSettings
+from otel import metrics
+
+if TYPE_CHECKING:
+    from index.rerank import Reranker, Scorer
+    from index.rerank_http import Post
+    from ingest.fetch import Fetcher
+
+log = structlog.get_logger(__name__)
+
+MOST_ANSWER_BYTES = 1_000_000
+"""Of one answer; the scores of 200 texts are some 20 kB, and some endpoints send the texts back."""
+
+
+def build_reranker(
+    settings: RerankSettings, fetcher: Callable[[], Fetcher], may_spend: Callable[[], bool]
+) -> Reranker | None:
+    """The configured reranker; None where none is. Opens and loads nothing.
+
+    `fetcher` is asked for when an endpoint is first asked: its requests obey the rules of egress. `may_spend` says
+    whether there is money for one more search.
+    """
+    if settings.provider == "none":
+        return None
+    from index.rerank import ScoringReranker
+    from ingest.breaker import Breaker, BreakerRule
+
+    rule = BreakerRule(window=20, least=5, pause_seconds=settings.pause_seconds)
+    return ScoringReranker(
+        _scorer(settings, fetcher),
+        depth=settings.depth,
+        timeout_seconds=settings.timeout_seconds,
+        breaker=Breaker(rule, clock=time.monotonic, on_open=_count_left_alone),
+        may_spend=may_spend,
+        on_outcome=lambda outcome: metrics.RERANKS.labels(outcome).inc(),
+    )
+
+
+class DayPurse:
+    """What this process may spend on reranking in a UTC day. Safe for threads.
+
+    The ledger keeps the budget of runs and their day; this one holds for direct queries too, which have no row in it.
+    """
+
+    def __init__(self, price_usd: float, most_usd: float | None, now: Callable[[], datetime]) -> None:
+        self._price_usd = price_usd
+        self._most_usd = most_usd
+        self._now = now
+        self._day: date | None = None
+        self._calls = 0
+        self._guard = threading.Lock()
+
+    def take(self) -> bool:
+        """Whether there is enough for one more; it is then taken."""
+        if self._most_usd is None or not self._price_usd:
+            return True
+        with self._guard:
+            today = self._now().date()
+            if today != self._day:
+                self._day, self._calls = today, 0
+            if (self._calls + 1) * self._price_usd > self._most_usd + _ROUNDING_USD:
+                return False
+            self._calls += 1
+            return True
+
+
+_ROUNDING_USD = 1e-9
+"""Sums of floats are compared no finer."""
+
+
+def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher]) -> Scorer:
+    from index.rerank_http import HttpScorer
+    from index.rerank_onnx import OnnxScorer
+
+    if settings.provider == "onnx" and settings.model_dir is not None:
+        return OnnxScorer(settings.model_dir, settings.max_tokens, settings.batch_size, settings.threads)
+    return HttpScorer(posting(fetcher), settings.url or "", settings.shape, settings.model, settings.key)
+
+
+def posting(fetcher: Callable[[], Fetcher]) -> Post:
+    """Requests that go out through the egress proxy, with its rules, a cap on the answer and one time limit."""
+    from ingest.fetch import FetchLimits
+
+    def post(url: str, headers: Mapping[str, str], content: bytes, timeout_seconds: float) -> tuple[int, bytes]:
+        limits = FetchLimits(timeout_seconds=timeout_seconds, max_bytes=MOST_ANSWER_BYTES, max_redirects=0)
+        answer = fetcher().exchange(url, method="POST", headers=headers, content=content, limits=limits)
+        return answer.status, answer.body
+
+    return post
+
+
+def _count_left_alone() -> None:
+    metrics.BREAKERS_OPENED.labels("reranker").inc()
+    log.warning("left_alone", what="reranker")

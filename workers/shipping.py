@@ -1,0 +1,95 @@
+"""Published snapshots go to the object store by themselves, beside the work and never in its way.
+
+A push that fails is logged and counted; the snapshot is published all the same, and the next one takes along what the
+store lacks. While one push of a corpus is under way, those that come meanwhile become a single one after it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from contracts.errors import SluiceError
+from otel import metrics
+
+if TYPE_CHECKING:
+    from index.object_store import ObjectStore
+    from index.settings import ObjectStoreSettings
+
+log = structlog.get_logger(__name__)
+
+
+class Shipper:
+    """Pushes snapshots of one index root. Safe for threads; does nothing without a `url`."""
+
+    def __init__(self, root: Path, url: str | None, settings: ObjectStoreSettings, keep_generations: int) -> None:
+        self._root = root
+        self._url = url
+        self._settings = settings
+        self._keep = keep_generations
+        self._lock = threading.Lock()
+        self._wanted: dict[str, str] = {}
+        self._shipped: dict[str, str] = {}
+        self._since_prune: Counter[str] = Counter()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def ship(self, corpus: str, generation: str) -> None:
+        """See to it that the corpus's current generation gets to the store. Returns at once."""
+        if self._url is None:
+            return
+        with self._lock:
+            if generation in (self._wanted.get(corpus), self._shipped.get(corpus)):
+                return
+            is_waiting = corpus in self._wanted
+            self._wanted[corpus] = generation
+            self._pool = self._pool or ThreadPoolExecutor(max_workers=1, thread_name_prefix="ship-snapshots")
+            if not is_waiting:
+                self._pool.submit(self._push, corpus)
+
+    def wait(self) -> None:
+        """Return once what was asked for so far was tried."""
+        if self._pool is not None:
+            self._pool.submit(lambda: None).result()
+
+    def close(self) -> None:
+        """End when the pushes that were begun have ended."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        from index.object_store import open_store
+
+        return open_store(self._url or "", self._settings)
+
+    def _push(self, corpus: str) -> None:
+        from index.object_snapshots import push
+
+        with self._lock:
+            generation = self._wanted.pop(corpus)
+        try:
+            moved = push(self._root, corpus, self._store)
+            self._prune(corpus)
+        except (SluiceError, OSError) as error:
+            metrics.SNAPSHOT_PUSHES.labels("failed").inc()
+            log.error("snapshot_push_failed", corpus=corpus, generation=generation, error=str(error))
+            return
+        self._shipped[corpus] = generation
+        metrics.SNAPSHOT_PUSHES.labels("ok").inc()
+        metrics.SNAPSHOT_PUSHED_BYTES.inc(moved.bytes_moved)
+        log.info("snapshot_pushed", corpus=corpus, generation=moved.generation, bytes=moved.bytes_moved)
+
+    def _prune(self, corpus: str) -> None:
+        """Now and then, so that the store holds at most twice what is kept."""
+        from index.object_snapshots import prune
+
+        self._since_prune[corpus] += 1
+        if self._since_prune[corpus] >= self._keep:
+            self._since_prune[corpus] = 0
+            prune(corpus, self._store, self._keep)
