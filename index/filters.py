@@ -30,7 +30,7 @@ class FilterMasks:
 
     def over(self, generation: View, filters: Filters) -> Masks:
         """For each segment the living rows that meet every condition; None where all do."""
-        if filters == _NO_CONDITION:
+        if not has_conditions(filters):
             return generation.alive()
         wanted = filters.model_dump_json()
         return [self._of_part(part, filters, wanted) for part in generation.parts]
@@ -51,6 +51,11 @@ class FilterMasks:
             while len(self._kept) > _KEPT_MASKS:
                 self._kept.popitem(last=False)
         return mask
+
+
+def has_conditions(filters: Filters) -> bool:
+    """Whether there is any condition to meet."""
+    return any(getattr(filters, name) not in (None, (), {}) for name in filters.model_fields_set)
 
 
 def rows_meeting(segment: Segment, filters: Filters) -> Mask:

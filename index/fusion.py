@@ -18,6 +18,7 @@ Equal scores are ordered by chunk id, so the same corpus and question always giv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -38,6 +39,7 @@ SimilarityOf = Callable[[Numbers], Floats]
 
 _DECISIVE_RANK = 10
 _MOST_LEXICAL = 0.9
+_NO_DIFFERENCE = 1e-9
 _USUAL_COVERAGE = 0.47
 """What it is on average on three public question sets: for engines that do not tell."""
 
@@ -86,6 +88,8 @@ class Pool:
     dense_ranks: Numbers
     lexical_scores: Floats
     lexical_ranks: Numbers
+    lexical: Ranked
+    """What BM25 found, best first."""
     best_possible: float | None = None
     """The highest BM25 score that a chunk could have for the question; None where the engine does not tell."""
 
@@ -97,20 +101,22 @@ def pooled(
     best_possible: float | None = None,
 ) -> Pool:
     """The candidates of both arms. `similarity_of` is None where there is no vector."""
-    numbers = np.unique(np.concatenate([dense.numbers, lexical.numbers]))
-    dense_at = np.searchsorted(numbers, dense.numbers)
-    lexical_at = np.searchsorted(numbers, lexical.numbers)
-    dense_ranks = _ranks(len(numbers), dense_at)
-    similarities = np.full(len(numbers), np.nan)
-    similarities[dense_at] = dense.scores
-    if similarity_of is not None:
-        missing = np.nonzero(dense_ranks == 0)[0]
-        if len(missing):
-            similarities[missing] = similarity_of(numbers[missing])
+    order = np.argsort(dense.numbers)
+    places = np.searchsorted(dense.numbers, lexical.numbers, sorter=order)
+    twins = order[np.minimum(places, len(order) - 1)] if len(order) else places
+    is_both = dense.numbers[twins] == lexical.numbers if len(order) else np.zeros(len(places), dtype=np.bool_)
+    alone = lexical.numbers[~is_both]
+    numbers = np.concatenate([dense.numbers, alone])
+    lexical_at = np.where(is_both, twins, len(dense.numbers) + np.cumsum(~is_both) - 1)
     lexical_scores = np.full(len(numbers), np.nan)
     lexical_scores[lexical_at] = lexical.scores
-    lexical_ranks = _ranks(len(numbers), lexical_at)
-    return Pool(numbers, similarities, dense_ranks, lexical_scores, lexical_ranks, best_possible)
+    similarities = np.concatenate([dense.scores, np.full(len(alone), np.nan)])
+    if similarity_of is not None and len(alone):
+        similarities[len(dense.numbers) :] = similarity_of(alone)
+    dense_ranks = np.concatenate([np.arange(1, len(dense.numbers) + 1), np.zeros(len(alone), dtype=np.int64)])
+    lexical_ranks = np.zeros(len(numbers), dtype=np.int64)
+    lexical_ranks[lexical_at] = np.arange(1, len(lexical.numbers) + 1)
+    return Pool(numbers, similarities, dense_ranks, lexical_scores, lexical_ranks, lexical, best_possible)
 
 
 def fused_scores(pool: Pool, strategy: Strategy, settings: QuerySettings) -> Floats:
@@ -139,30 +145,30 @@ def reciprocal_ranks(pool: Pool, k: int) -> Floats:
 def weighted_sum(pool: Pool, alpha: float, beta: float, first: int) -> Floats:
     """`alpha` · z(BM25) + `beta` · z(cosine), normalised over the `first` candidates of each arm."""
     is_first = _among(pool.dense_ranks, first) | _among(pool.lexical_ranks, first)
-    lexical = _filled(pool, first)
-    total: Floats = alpha * z_scores(lexical, is_first) + beta * z_scores(pool.similarities, is_first)
+    total: Floats = alpha * z_scores(_filled(pool, first), is_first) + beta * z_scores(pool.similarities, is_first)
     return total
 
 
 def lexical_weight(pool: Pool, strength: float) -> float:
     """The weight that the lexical arm deserves on this question."""
-    found = np.sort(pool.lexical_scores[pool.lexical_ranks > 0])[::-1]
-    if not len(found) or found[0] <= 0:
+    scores = pool.lexical.scores
+    if not len(scores) or scores[0] <= 0:
         return 0.0
-    tenth = found[_DECISIVE_RANK - 1] if len(found) >= _DECISIVE_RANK else 0.0
-    gap = float((found[0] - tenth) / found[0])
-    coverage = min(1.0, float(found[0]) / pool.best_possible) if pool.best_possible else _USUAL_COVERAGE
+    best = float(scores[0])
+    gap = 1.0 - (float(scores[_DECISIVE_RANK - 1]) / best if len(scores) >= _DECISIVE_RANK else 0.0)
+    coverage = min(1.0, best / pool.best_possible) if pool.best_possible else _USUAL_COVERAGE
     return min(strength * coverage * gap * gap, _MOST_LEXICAL)
 
 
 def z_scores(scores: Floats, is_reference: NDArray[np.bool_]) -> Floats:
     """Each score in standard deviations from the mean of the reference; all zero when those do not differ."""
     reference = scores[is_reference]
-    deviation = reference.std() if len(reference) else 0.0
-    if deviation <= 1e-12:
+    if not len(reference):
         return np.zeros(len(scores))
-    z: Floats = (scores - reference.mean()) / deviation
-    return z
+    away = scores - np.add.reduce(reference) / len(reference)
+    squares = away[is_reference]
+    deviation = math.sqrt(float(squares @ squares) / len(reference))
+    return away / deviation if deviation > _NO_DIFFERENCE else np.zeros(len(scores))
 
 
 class Candidates(Sequence[Candidate]):
@@ -200,18 +206,20 @@ class Candidates(Sequence[Candidate]):
 
 
 def ordered(ranked: Ranked, name_of: NameOf) -> Ranked:
-    """Best first; equal scores by name."""
+    """Equal scores by name."""
+    if not _has_ties(ranked.scores):
+        return ranked
     order = _by_score(ranked.numbers, ranked.scores, name_of)
     return Ranked(ranked.numbers[order], ranked.scores[order])
 
 
 def _by_score(numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
     """Positions, the highest score first. Names are looked up only among equals."""
-    order: list[int] = np.argsort(-scores, kind="stable").tolist()
-    if len(np.unique(scores)) == len(scores):
+    best_first = np.argsort(-scores, kind="stable")
+    order: list[int] = best_first.tolist()
+    if not _has_ties(scores[best_first]):
         return order
-    runs = groupby(order, key=lambda position: float(scores[position]))
-    groups = [list(run) for _, run in runs]
+    groups = [list(run) for _, run in groupby(order, key=lambda position: float(scores[position]))]
     return [
         position
         for group in groups
@@ -219,11 +227,8 @@ def _by_score(numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
     ]
 
 
-def _ranks(count: int, positions: Numbers) -> Numbers:
-    """The rank of each of `count` candidates, 1 for the first of `positions`; 0 for what is not among them."""
-    ranks: Numbers = np.zeros(count, dtype=np.int64)
-    ranks[positions] = np.arange(1, len(positions) + 1)
-    return ranks
+def _has_ties(best_first: Floats) -> bool:
+    return bool((best_first[1:] == best_first[:-1]).any())
 
 
 def _among(ranks: Numbers, first: int) -> NDArray[np.bool_]:
@@ -232,7 +237,6 @@ def _among(ranks: Numbers, first: int) -> NDArray[np.bool_]:
 
 def _filled(pool: Pool, first: int) -> Floats:
     """BM25 scores of the `first`, and for others the lowest of them; 0 where there are no more than those."""
-    found = _among(pool.lexical_ranks, first)
-    is_cut = np.count_nonzero(found) == first
-    floor = float(pool.lexical_scores[found].min()) if is_cut else 0.0
-    return np.where(found, pool.lexical_scores, floor)
+    found = pool.lexical.scores
+    floor = float(found[first - 1]) if len(found) >= first else 0.0
+    return np.where(_among(pool.lexical_ranks, first), pool.lexical_scores, floor)

@@ -141,6 +141,8 @@ def pieces(folder: Path) -> list[Piece]:
     first, last = _kept_range(kept) if kept else (1, 0)
     found = [Piece(kept, first, last, is_kept=True)] if kept else []
     segments = [path for path in _segments(folder) if _first_offset(path) > last]
+    if not segments:  # killed before the first segment was made
+        return found
     ends = [_first_offset(path) - 1 for path in segments[1:]] + [_OPEN_END]
     return found + [
         Piece(path, _first_offset(path), end, is_kept=False) for path, end in zip(segments, ends, strict=True)
@@ -197,24 +199,40 @@ def _kept_frames(file: BinaryIO, piece: Piece) -> Iterator[Frame]:
         raise Corrupted(f"{piece.path.name} has {count} intact records, not {end}: restore it from a backup")
 
 
+class _Mark:
+    """The file with the last flushed offset. Closed when nobody reads it any more, so it may be let go of meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def read(self) -> int:
+        """The offset; 0 where there is none yet."""
+        content = os.pread(self._descriptor, _OFFSET.size, 0)
+        return int(_OFFSET.unpack(content)[0]) if len(content) == _OFFSET.size else 0
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+
 class JournalTail:
-    """Follows a journal that another process writes to, from `after_offset` on. Not safe for threads."""
+    """Follows a journal that another process writes to. One thread reads; `durable_offset` is for all."""
 
     def __init__(self, folder: Path, after_offset: int) -> None:
         self._folder = folder
-        self._mark: int | None = None
+        self._mark: _Mark | None = None
         self._file: BinaryIO | None = None
         self.offset = after_offset
 
     def durable_offset(self) -> int:
-        """The last offset that may be read now; 0 while nobody has written. One system call."""
-        if self._mark is None:
+        """The last offset that may be read now; 0 while nobody has written. One system call, safe for threads."""
+        mark = self._mark
+        if mark is None:
             try:
-                self._mark = os.open(self._folder / _DURABLE, os.O_RDONLY)
+                mark = self._mark = _Mark(self._folder / _DURABLE)
             except FileNotFoundError:
                 return 0
-        content = os.pread(self._mark, _OFFSET.size, 0)
-        return int(_OFFSET.unpack(content)[0]) if len(content) == _OFFSET.size else 0
+        return mark.read()
 
     def read(self, until_offset: int) -> Iterator[Frame]:
         """The frames up to `until_offset` that were not read before. Raises `Corrupted` where one is damaged."""
@@ -234,8 +252,6 @@ class JournalTail:
         """Close what is open."""
         if self._file is not None:
             self._file.close()
-        if self._mark is not None:
-            os.close(self._mark)
         self._file = self._mark = None
 
     def _segment_after(self, offset: int) -> Path:

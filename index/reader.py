@@ -18,7 +18,7 @@ from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from index.arms import Search, find
 from index.facts import DocumentFacts
-from index.filters import FilterMasks
+from index.filters import FilterMasks, has_conditions
 from index.follow import Follower, Held
 from index.gather import DEEPER, gather
 from index.layout import CorpusLayout
@@ -173,7 +173,7 @@ class IndexReader:
 
     def _search(self, generation: View, query: Query, vector: Vectors | None) -> Search:
         masks = self._masks.over(generation, query.filters)
-        return Search(query.query, vector, query.strategy, masks, query.filters != type(query.filters)())
+        return Search(query.query, vector, query.strategy, masks, has_conditions(query.filters))
 
     def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
         """Look deeper while what is dropped, not want of candidates, leaves the list short."""

@@ -15,10 +15,9 @@ and facts stay what they were. What a rollback hides is in the journal, and so i
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +26,14 @@ from contracts.document import ChunkBatch, ChunkedDocument
 from contracts.errors import Conflict, Corrupted, NotFound, Unavailable
 from index.exchange import exchange, require_exchange
 from index.handover import taken_over
-from index.journal import Frame, Journal, pieces, pinned_model, read_journal
+from index.journal import Journal, pinned_model
 from index.layout import CorpusLayout
 from index.lock import WriterLock
-from index.records import Upsert, Vectors, decode_record
+from index.records import Vectors
 from index.settings import IndexSettings
 from index.shadow import Shadow, last_offset, shadow_of
 from index.snapshot import Generation
+from index.standing import OPEN_END, Standing, documents_of, is_compacted_beyond, living_documents, read_standing
 from index.writer import IndexWriter
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -47,9 +47,6 @@ _FEW_CHUNKS = 64
 """A rest that may be embedded while writers wait: about two seconds on one core."""
 _MOST_ROUNDS = 50
 """Where documents come in faster than they can be embedded, the rest does not shrink."""
-_READ_AGAIN_SECONDS = 0.02
-_READ_TRIES = 10
-_OPEN_END = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +98,13 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
             building = _Building(layout, shadow.layout, writer, model, embed, plan)
             building.follow()
             with taken_over(layout, plan.patience_seconds):
-                building.catch_up(_OPEN_END)
+                building.catch_up(OPEN_END)
                 generation = writer.publish()
                 closing.close()  # nothing of the writer may look for its files once they are elsewhere
                 shadow.complete(is_old_kept=plan.is_old_kept)
                 exchange(layout.folder, shadow.layout.folder)
                 kept = shadow.clear()
     return Reindexed(before[0] if before else None, model[0], generation, building.embedded, kept)
-
-
-@dataclass(slots=True)
-class _Standing:
-    """What a stretch of a journal leaves: the latest offset and chunk count of what lives in it, and what is gone."""
-
-    living: dict[str, tuple[int, int]] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    until: int = 0
-
-    @property
-    def chunk_count(self) -> int:
-        """Chunks of what lives."""
-        return sum(chunk_count for _, chunk_count in self.living.values())
 
 
 class _Building:
@@ -159,10 +142,10 @@ class _Building:
     def catch_up(self, until: int) -> int:
         """Take over what the journal has up to an offset. Returns how many chunks changed."""
         after = self._covered
-        if after is None or _is_compacted_beyond(self._source, after):
+        if after is None or is_compacted_beyond(self._source, after):
             standing, changed = self._compared(until)
         else:
-            standing = _read_standing(self._source, after, until)
+            standing = read_standing(self._source, after, until)
             changed = standing
         self._total = self._done + changed.chunk_count
         if changed.gone:
@@ -173,24 +156,24 @@ class _Building:
         self._covered = max(standing.until, after or 0)
         return changed.chunk_count + len(changed.gone)
 
-    def _compared(self, until: int) -> tuple[_Standing, _Standing]:
+    def _compared(self, until: int) -> tuple[Standing, Standing]:
         """All that lives in the corpus, and the part of it that the shadow lacks.
 
         A compaction drops removals with what they removed: then only comparing shows what is gone.
         """
-        everything = _read_standing(self._source, 0, until)
-        held = {name: _digest(document) for name, document in _living(self._target)}
-        changed = _Standing(dict(everything.living), held.keys() - everything.living.keys(), everything.until)
+        everything = read_standing(self._source, 0, until)
+        held = {name: _digest(document) for name, document in living_documents(self._target)}
+        changed = Standing(dict(everything.living), held.keys() - everything.living.keys(), everything.until)
         if held:
-            for name, document in _documents(self._source, everything):
+            for name, document in documents_of(self._source, everything):
                 if held.get(name) == _digest(document):
                     del changed.living[name]
         return everything, changed
 
-    def _batches(self, standing: _Standing, after: int) -> Iterator[list[ChunkedDocument]]:
+    def _batches(self, standing: Standing, after: int) -> Iterator[list[ChunkedDocument]]:
         """The living documents, some chunks' worth at a time, in the order in which they were recorded."""
         batch: list[ChunkedDocument] = []
-        for _, document in _documents(self._source, standing, after):
+        for _, document in documents_of(self._source, standing, after):
             batch.append(document)
             if sum(max(1, len(one.chunks)) for one in batch) >= _BATCH_CHUNKS:
                 yield batch
@@ -242,65 +225,6 @@ def _mark_durable(layout: CorpusLayout, settings: IndexSettings) -> None:
         Journal(layout.journal, settings.journal_segment_bytes).close()
     finally:
         lock.release()
-
-
-def _is_compacted_beyond(folder: Path, offset: int) -> bool:
-    """Whether records after the offset may be gone from the journal because later ones made up for them."""
-    found = pieces(folder)
-    return bool(found) and found[0].is_kept and found[0].last_offset > offset
-
-
-def _read_standing(folder: Path, after: int, until: int) -> _Standing:
-    standing = _Standing(until=after)
-    for frame in _frames(folder, after, until):
-        record = decode_record(frame.kind, frame.payload)
-        standing.until = frame.offset
-        if isinstance(record, Upsert):
-            name = record.document.document_id
-            standing.living[name] = (frame.offset, len(record.vectors))
-            standing.gone.discard(name)
-        else:
-            standing.living.pop(record.document_id, None)
-            standing.gone.add(record.document_id)
-    return standing
-
-
-def _living(folder: Path) -> Iterator[tuple[str, ChunkedDocument]]:
-    return _documents(folder, _read_standing(folder, 0, _OPEN_END))
-
-
-def _documents(folder: Path, standing: _Standing, after: int = 0) -> Iterator[tuple[str, ChunkedDocument]]:
-    """The living documents by id; one that was replaced since `standing` was read may be missing."""
-    offsets = {offset for offset, _ in standing.living.values()}
-    for frame in _frames(folder, after, standing.until):
-        if frame.offset in offsets:
-            record = decode_record(frame.kind, frame.payload)
-            if isinstance(record, Upsert):
-                yield record.document.document_id, record.document
-
-
-def _frames(folder: Path, after: int, until: int) -> Iterator[Frame]:
-    """The records after one offset up to another, although segments may be compacted and added meanwhile.
-
-    A look at the folder in the midst of that finds a file gone or a gap: it is looked at again from there.
-    """
-    tries = 0
-    while after < until:
-        try:
-            for frame in read_journal(folder, after):
-                if frame.offset > until:
-                    return
-                after, tries = frame.offset, 0
-                yield frame
-                if after >= until:
-                    return
-        except (FileNotFoundError, Corrupted):
-            tries += 1
-            if tries >= _READ_TRIES:
-                raise
-            time.sleep(_READ_AGAIN_SECONDS)
-        else:
-            return
 
 
 def _digest(document: ChunkedDocument) -> bytes:

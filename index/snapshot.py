@@ -187,7 +187,7 @@ def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
 
 
 def rollback(root: Path, corpus: str, name: str) -> Generation:
-    """Make an earlier generation current, after verifying it. Holds until there are records to publish that none had."""
+    """Make an earlier generation current, after verifying it. It holds until there are new records to publish."""
     layout = CorpusLayout(root, corpus)
     pin = Pin(_folder(layout, name) / MANIFEST)
     try:

@@ -100,7 +100,7 @@ def question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[Weight
 
 
 def _prose_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
-    terms = content_terms(text)
+    terms: Sequence[str] = content_terms(text)
     if len(terms) > boosts.max_terms:
         nowhere = counts.chunk_count + 1  # rarest first, but what nobody wrote last
         terms = sorted(terms, key=lambda term: counts.frequency("text", term) or nowhere)[: boosts.max_terms]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -38,9 +39,10 @@ def analyse(text: str) -> list[str]:
     return _analyzers()[0].analyze(text)
 
 
-def content_terms(text: str) -> list[str]:
+@lru_cache(maxsize=64)
+def content_terms(text: str) -> tuple[str, ...]:
     """The distinct terms of a question that carry meaning, in order; all of them if none does."""
-    return list(dict.fromkeys(_analyzers()[1].analyze(text) or analyse(text)))
+    return tuple(dict.fromkeys(_analyzers()[1].analyze(text) or analyse(text)))
 
 
 def _folded() -> TextAnalyzerBuilder:

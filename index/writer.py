@@ -72,6 +72,7 @@ class IndexWriter:
         self._layout = CorpusLayout(root, corpus)
         self._settings = settings
         self._clock = clock
+        self._on_fallback = on_fallback
         self._mutex = threading.RLock()
         self._lock = WriterLock(self._layout)
         self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
@@ -80,7 +81,7 @@ class IndexWriter:
         try:
             self._journal = Journal(self._layout.journal, settings.journal_segment_bytes)
             sweep(self._layout)
-            self._base = find_base(self._layout, self._journal.last_offset, settings.verify_on_open, on_fallback)
+            self._base = self._find_base()
             self._view()
         except BaseException:
             self._lock.release()
@@ -143,6 +144,14 @@ class IndexWriter:
         if held is not None:
             return offset <= held
         return self._base[0].name == current.name and offset == current.journal_offset
+
+    def heal(self) -> Generation:
+        """Look at the files of the current generation again, and publish anew what is damaged."""
+        with self._mutex:
+            self._lock.check()
+            self._close_view()
+            self._base = self._find_base()
+            return self.publish()
 
     def settle(self) -> Generation:
         """Publish until no merge is left to be made: then a search is as fast as it gets."""
@@ -309,6 +318,11 @@ class IndexWriter:
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
         view.model = view.model or pinned_model(self._layout.journal)
         return view
+
+    def _find_base(self) -> tuple[Path, Manifest] | None:
+        """The newest whole generation to start from."""
+        is_verified = self._settings.verify_on_open
+        return find_base(self._layout, self._journal.last_offset, is_verified, self._on_fallback)
 
     def _close_view(self) -> None:
         view, self._open_view = self._open_view, None

@@ -44,14 +44,16 @@ def make_embedder(
     http_client: httpx2.Client | None = None,
     wanted: Wanted = always,
 ) -> Embedder:
-    """The configured embedder, of every model that a corpus may have.
+    """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
 
     `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`,
     or with no cache entries, nothing is cached. `http_client` carries requests to an endpoint (and
     with them the rules of egress); by default they go direct, or through `openai_proxy_url`. `wanted` is called
     between the steps of an embedding; what it raises ends it.
     """
-    every = (settings, *(settings.changed_by(changed) for changed in settings.corpora.values()))
+    every = [settings, *(settings.changed_by(changed) for changed in settings.corpora.values())]
+    if settings.provider == "local":  # a model that nobody asks for is never loaded
+        every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
     models = [_model(one, model_dir, http_client, wanted) for one in every]
     embedder = RoutingEmbedder(models) if len(models) > 1 else models[0]
     if cache_path is not None and settings.cache_entries:

@@ -41,8 +41,7 @@ def read(query: Query, parts: Parts) -> bytes:
 def retrieve(query: Query, parts: Parts) -> tuple[Retrieval, Spend]:
     """Search one corpus, measured; and what embedding the query and reranking cost."""
     started = time.perf_counter()
-    embedded = None if query.strategy is Strategy.BM25 else parts.embed([query.query], query.corpus)
-    found = parts.retrieval(query.corpus).retrieve(query, embedded.vectors[0] if embedded else None)
+    found, spend = _searched(query, parts)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     now = utc_now()
@@ -50,7 +49,20 @@ def retrieve(query: Query, parts: Parts) -> tuple[Retrieval, Spend]:
         age = now - (chunk.provenance.published_at or chunk.provenance.fetched_at)
         metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
     reranking = Spend(usd=parts.settings.rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
-    return found, embedded.spend + reranking if embedded else reranking
+    return found, spend + reranking
+
+
+def _searched(query: Query, parts: Parts) -> tuple[Retrieval, Spend]:
+    """The result, and what embedding the query cost: twice where the corpus got another model meanwhile."""
+    port = parts.retrieval(query.corpus)
+    if query.strategy is Strategy.BM25:
+        return port.retrieve(query), Spend()
+    embedded = parts.embed([query.query], query.corpus)
+    found = port.retrieve(query, embedded.vectors[0])
+    if parts.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
+        return found, embedded.spend
+    again, spend = _searched(query, parts)
+    return again, embedded.spend + spend
 
 
 def answer_question(run_id: str, corpus: str, directed: AnswerDirected, parts: Parts) -> Answered:

@@ -19,7 +19,11 @@ def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> tuple[C
     question = parts.embed([request.query], corpus)
     vector, spend = question.vectors[0], question.spend
     words = content_terms(request.query)
-    probe = parts.reader(corpus).probe(request.query, vector, PROBE_HITS, words)
+    reader = parts.reader(corpus)
+    probe = reader.probe(request.query, vector, PROBE_HITS, words)
+    if reader.model_fingerprint not in (None, question.fingerprint):  # the corpus got another model meanwhile
+        again, more = probe_coverage(request, corpus, parts)
+        return again, spend + more
     terms = term_coverage(
         words, probe.document_frequency, probe.chunk_count, [_text(hit) for hit in probe.hits[:READ_HITS]]
     )

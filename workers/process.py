@@ -29,7 +29,7 @@ from celery.worker import state
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from contracts.errors import Corrupted, InvalidInput, SluiceError
+from contracts.errors import InvalidInput, SluiceError
 from contracts.event import Queue
 from contracts.outcome import DeadLetterReason
 from ingest.language import load_model
@@ -56,6 +56,8 @@ from workers.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, T
 
 log = structlog.get_logger(__name__)
 
+HEAL_SECONDS = 60.0
+"""How often the index worker looks whether what it published is still whole."""
 CHUNK_LIMIT_SECONDS = 120.0
 """Longest that a child of a pool may take for one event, where events may not take less: then it is killed."""
 CHILD_START_SECONDS = 60.0
@@ -286,25 +288,32 @@ def _begin_child(process: WorkerProcess) -> None:
     process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")
 
 
-def _heal_corpora(process: WorkerProcess, stopping: threading.Event) -> None:
+def _keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
     """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it."""
-    for corpus in process.parts.corpora():
-        if stopping.is_set():
-            return
-        try:
-            reader = process.parts.reader(corpus)
-            reader.reload()
-            problem = reader.fallback_reason
-        except Corrupted as error:
-            problem = str(error)
-        if problem is None:
-            continue
-        log.warning("corpus_healing", corpus=corpus, problem=problem)
-        try:
-            with process.parts.writing(corpus) as writer:
-                writer.publish()
-        except SluiceError as error:  # another worker has it, or the journal is damaged too
-            log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
+    while not stopping.is_set():
+        for corpus in process.parts.corpora():
+            _heal(process, corpus)
+        stopping.wait(HEAL_SECONDS)
+
+
+def _heal(process: WorkerProcess, corpus: str) -> None:
+    from index.writer import IndexWriter
+
+    reader = process.parts.reader(corpus)
+    try:
+        reader.reload()
+        problem = reader.fallback_reason
+    except SluiceError as error:
+        problem = str(error)
+    if problem is None:
+        return
+    log.warning("corpus_healing", corpus=corpus, problem=problem)
+    try:
+        with process.parts.writing(corpus) as writer:
+            if isinstance(writer, IndexWriter):
+                writer.heal()
+    except SluiceError as error:  # another worker has it, or the journal is damaged too
+        log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
 
 
 def _warm(process: WorkerProcess) -> None:
@@ -315,7 +324,7 @@ def _warm(process: WorkerProcess) -> None:
         # A text that no cache has seen, so that the model itself is loaded.
         process.parts.embedder.embed([f"warm {time.time_ns()}"])
     if process.stage == "index":
-        process.serve(lambda stopping: _heal_corpora(process, stopping), "heal")
+        process.serve(lambda stopping: _keep_whole(process, stopping), "heal")
     if process.stage == "query":
         for profile in process.parts.profiles:
             process.parts.prototypes(profile, process.parts.embedder.fingerprint)

@@ -279,3 +279,21 @@ def test_an_older_fetch_that_comes_late_does_not_bring_its_version_back(tmp_path
         covered = writer.append(*make.batch([make.document("a", "new text")]))
         assert writer.append(*make.batch([older])) == covered
         assert writer.journal_offset == covered
+
+
+def test_a_generation_that_is_damaged_while_its_writer_is_open_is_published_anew(memory_path: Path, make) -> None:
+    with IndexWriter(memory_path, "c", SETTINGS) as writer:
+        writer.append(*make.batch([make.document("a", "ferrets")]))
+        damaged = writer.publish().name
+        (segment,) = (memory_path / "c" / "generations" / damaged / "segments").glob("*.segment")
+        body = bytearray(segment.read_bytes())
+        body[len(body) // 2] ^= 1
+        segment.write_bytes(body)
+        assert writer.publish().name == damaged
+        healed = writer.heal().name
+        assert healed != damaged
+        reader = IndexReader(memory_path, "c", QuerySettings())
+        found = reader.search(Query(query="ferrets", strategy=Strategy.BM25))
+        assert (found.generation, len(found.chunks), reader.fallback_reason) == (healed, 1, None)
+        assert writer.heal().name == healed
+        reader.close()

@@ -148,9 +148,7 @@ _HELD = ("holds something else", "opens with something else", "records are kept"
 BUGS: dict[str, tuple[Planted, ...]] = {
     "corruption": (Planted("no hash is looked at", _look_at_no_hash, ("nobody is told",)),),
     "journal": (Planted("damage is read over", _read_on_over_damage, ("nobody noticed",)),),
-    "kills": (
-        Planted("appends wait in memory", _acknowledge_before_the_journal, ("acknowledged were",)),
-    ),
+    "kills": (Planted("appends wait in memory", _acknowledge_before_the_journal, ("acknowledged were",)),),
     "power": (
         Planted("no file of a generation is flushed", _flush_no_file_of_a_generation, ("is damaged", "fell back")),
         Planted("no folder is flushed", _flush_no_folder, ("fell back",)),

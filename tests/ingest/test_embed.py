@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from bench.instance import MODELS
 from contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
 from ingest.embed import (
     Embedded,
@@ -20,7 +21,7 @@ from ingest.embed import (
     unit_rows,
 )
 from ingest.embedding_cache import CachedEmbedder
-from ingest.minilm import FINGERPRINT, FINGERPRINTS, MiniLM
+from ingest.minilm import FINGERPRINT, FINGERPRINTS
 from ingest.openai_embed import OpenAIEmbedder
 from ingest.settings import CorpusEmbedSettings, EmbedSettings
 
@@ -89,8 +90,14 @@ def test_the_default_is_the_local_model_behind_a_cache_and_nothing_is_opened(tmp
 
 
 def test_no_cache_where_there_is_no_path_or_no_room(tmp_path: Path) -> None:
-    assert isinstance(make_embedder(EmbedSettings(), tmp_path, None), MiniLM)
-    assert isinstance(make_embedder(EmbedSettings(cache_entries=0), tmp_path, tmp_path / "cache"), MiniLM)
+    assert not isinstance(make_embedder(EmbedSettings(), tmp_path, None), CachedEmbedder)
+    assert not isinstance(make_embedder(EmbedSettings(cache_entries=0), tmp_path, tmp_path / "cache"), CachedEmbedder)
+
+
+def test_a_local_instance_embeds_for_indices_of_either_precision() -> None:
+    embedder = make_embedder(EmbedSettings(), MODELS, None)
+    assert embedder.embed(["otters swim"]).fingerprint == FINGERPRINTS["fp32"]
+    assert embedder.embed(["otters swim"], FINGERPRINTS["int8"]).fingerprint == FINGERPRINTS["int8"]
 
 
 def test_an_endpoint_stands_alone_or_before_the_local_model(tmp_path: Path) -> None:

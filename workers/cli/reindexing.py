@@ -96,8 +96,10 @@ def _model(parts: Parts, corpus: str, model: str) -> tuple[str, int]:
     try:
         return wanted, parts.embedder.embed([_PROBE], wanted).vectors.shape[1]
     except Conflict as error:
-        known = ", ".join(f"{name} ({fingerprint})" for name, fingerprint in choices)
-        remedy = f"one of {known}; settings choose it, for instance embed.corpora.{corpus}.precision"
+        if model in FINGERPRINTS:
+            remedy = f'set embed.corpora."{corpus}".precision to {model} first; what has vectors keeps to their model'
+        else:
+            remedy = "one of " + ", ".join(f"{name} ({fingerprint})" for name, fingerprint in choices)
         raise InvalidInput("model", f"{model!r} is none that the settings can make", remedy) from error
 
 
@@ -142,8 +144,10 @@ def _tell(corpus: str, done: Reindexed, embedding: _Embedding, *, as_json: bool)
             f"{done.generation.name}, {done.generation.chunk_count} chunks; embedded {done.embedded} "
             f"({embedding.cache_hits} from the cache, {embedding.tokens:,} tokens, {embedding.cost_usd:.4f} USD)",
             highlight=False,
+            soft_wrap=True,
         )
     else:
-        console.print(f"{marked(corpus)}: has the model {marked(done.model)} already", highlight=False)
+        told = f"{marked(corpus)}: has the model {marked(done.model)} already"
+        console.print(told, highlight=False, soft_wrap=True)
     if done.kept:
-        console.print(f"the corpus as it was is kept in {marked(done.kept)}", highlight=False)
+        console.print(f"the corpus as it was is kept in {marked(done.kept)}", highlight=False, soft_wrap=True)
