@@ -17,7 +17,7 @@ from contracts.errors import Corrupted, NotFound, Unavailable
 from index.generation import OpenGeneration
 from index.journal import JournalTail
 from index.layout import CorpusLayout
-from index.manifest import load_manifest
+from index.manifest import generation_number, load_manifest
 from index.recent import FieldLengths, Recent
 from index.records import decode_record
 from index.recovery import candidates
@@ -159,7 +159,8 @@ class Follower:
     def _swap(self) -> None:
         """Serve the current generation, or keep what is served, or take the newest older one that is whole."""
         names = candidates(self._layout)
-        if current_name(self._layout) is None and names and _LOST_POINTER not in self._refused:
+        is_lost = current_name(self._layout) is None and [generation_number(name) for name in names] not in ([], [1])
+        if is_lost and _LOST_POINTER not in self._refused:  # the first alone: its writer died before it made a pointer
             self._refused[_LOST_POINTER] = f"the pointer {self._layout.current} is lost; the newest generation serves"
             self._on_fallback(self._refused[_LOST_POINTER])
         while names and not self._serve_first_whole(names):

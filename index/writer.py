@@ -255,11 +255,16 @@ class IndexWriter:
             self._collector.start()
 
     def _collect(self, offset: int, living_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
-        """`offset` is the one at which `living_offsets` are those of what is alive."""
-        collect(self._layout, self._settings.keep_generations)
-        covered = [generation.journal_offset for generation in list_generations(self._layout.root, self._layout.corpus)]
-        with contextlib.suppress(OSError):  # a full disk: the next publish tries again
-            compact(self._layout.journal, min([offset, *covered]), living_offsets, model, lambda: self._mutex)
+        """`offset` is the one at which `living_offsets` are those of what is alive. A full disk: later, then."""
+        layout = self._layout
+        with contextlib.suppress(OSError):
+            collect(layout, self._settings.keep_generations)
+            covered = [generation.journal_offset for generation in list_generations(layout.root, layout.corpus)]
+            horizon = min([offset, *covered])
+            try:
+                compact(layout.journal, horizon, living_offsets, model, lambda: self._mutex)
+            except Corrupted as error:  # the generations serve on; who rebuilds is told again
+                self._on_fallback(f"the journal of corpus {layout.corpus} is not compacted: {error}")
 
     def _describe(self, view: WorkingView, number: int, entries: dict[str, FileEntry]) -> Manifest:
         return Manifest(
