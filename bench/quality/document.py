@@ -42,6 +42,10 @@ embedded (all-MiniLM-L6-v2) and indexed as any others; the questions go through 
 `top_k` 200, by each strategy. A document stands where its best chunk stands. `hybrid` is the default strategy, its
 fusion `{fusion}`. The defaults say in `index/settings.py` where each of them comes from.
 
+Not all of them are strangers to these collections: the weight of the words was chosen on one half of the questions of
+these three, by a hash of their ids, and the weight of titles on all of SciFact's. `docs/decisions/0005-index.md` has
+the halves apart. Other collections will tell more.
+
 **The baseline** is what the same two libraries give without Sluice: stock Tantivy (one field of title and text, its
 English stemmer, its BM25) and exact cosine between all-MiniLM-L6-v2 vectors of whole documents, the first hundred of
 each fused by reciprocal rank (k 60; Cormack, Clarke and Büttcher, SIGIR 2009).
