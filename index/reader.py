@@ -26,7 +26,7 @@ from index.probe import EMPTY_PROBE, Probe, raw_hit
 from index.ranking import Ranking
 from index.records import Vectors
 from index.rerank import Reranker
-from index.select import NOTHING, Selection, choose
+from index.select import NOTHING, Selection, choose, metadata_of
 from index.settings import QuerySettings
 from index.shelf import SegmentShelf
 from index.term_search import document_frequency
@@ -189,19 +189,7 @@ class IndexReader:
     def _metadata(
         self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
     ) -> RetrievalMetadata:
-        return RetrievalMetadata(
-            strategy=query.strategy,
-            fusion=self._settings.fusion if query.strategy is Strategy.HYBRID else "none",
-            duration_ms=(time.perf_counter() - started) * 1e3,
-            total_candidates=candidate_count,
-            trust_dropped=selection.trust_dropped,
-            budget_dropped=selection.budget_dropped,
-            duplicates_dropped=selection.duplicates_dropped,
-            domain_dropped=selection.domain_dropped,
-            reranked=selection.reranked,
-            rerank_failure=selection.rerank_failure,
-            rerank_asked=selection.rerank_asked,
-        )
+        return metadata_of(query, self._settings, time.perf_counter() - started, candidate_count, selection)
 
 
 def _frequencies(generation: View, terms: Sequence[str]) -> dict[str, int]:

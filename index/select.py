@@ -21,13 +21,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.retrieval import Query, RetrievedChunk
+from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
 from index.diversity import diversified
 from index.fusion import Candidate
 from index.gather import Gathered, Kept, gather
 from index.neighbours import merged, passage, stretch_of
 from index.ranking import Ranking
 from index.rerank import NotReranked
+from index.settings import QuerySettings
 from index.shelf import Shelf, as_written
 
 
@@ -82,6 +83,25 @@ def choose(shelf: Shelf, query: Query, gathered: Gathered, ranking: Ranking) -> 
         reranked=look.reranked,
         rerank_failure=look.failure,
         rerank_asked=look.was_asked,
+    )
+
+
+def metadata_of(
+    query: Query, settings: QuerySettings, duration_seconds: float, candidate_count: int, selection: Selection
+) -> RetrievalMetadata:
+    """How a result came about, whichever engine it came from."""
+    return RetrievalMetadata(
+        strategy=query.strategy,
+        fusion=settings.fusion if query.strategy is Strategy.HYBRID else "none",
+        duration_ms=duration_seconds * 1e3,
+        total_candidates=candidate_count,
+        trust_dropped=selection.trust_dropped,
+        budget_dropped=selection.budget_dropped,
+        duplicates_dropped=selection.duplicates_dropped,
+        domain_dropped=selection.domain_dropped,
+        reranked=selection.reranked,
+        rerank_failure=selection.rerank_failure,
+        rerank_asked=selection.rerank_asked,
     )
 
 
