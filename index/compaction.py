@@ -57,7 +57,7 @@ def compact(
     temporary = target.with_suffix(".tmp")
     size_before = sum(piece.path.stat().st_size for piece in due)
     try:
-        kept, dropped = _rewrite(temporary, due, due[-1].last_offset, living, model)
+        kept, dropped = _rewrite(temporary, due, living, model)
         with swapping():
             temporary.rename(target)
             fsync_path(folder)
@@ -67,13 +67,6 @@ def compact(
     finally:
         temporary.unlink(missing_ok=True)
     return Compacted(kept, dropped, size_before - target.stat().st_size)
-
-
-def begin_after(folder: Path, offset: int, model: tuple[str, int] | None) -> None:
-    """Let a journal that is still to be written begin behind `offset`: nothing before it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    _rewrite(folder / f"{1:020d}-{offset:020d}.kept", [], offset, np.empty(0, dtype=np.uint64), model)
-    fsync_path(folder)
 
 
 def _due(all_pieces: Sequence[Piece], horizon: int) -> list[Piece]:
@@ -94,7 +87,7 @@ def _pays(due: Sequence[Piece], living_offsets: NDArray[np.uint64]) -> bool:
 
 
 def _rewrite(
-    target: Path, due: Sequence[Piece], last_offset: int, living: NDArray[np.uint64], model: tuple[str, int] | None
+    target: Path, due: Sequence[Piece], living: NDArray[np.uint64], model: tuple[str, int] | None
 ) -> tuple[int, int]:
     """Write the living frames to a new file, flushed; returns how many were kept and how many dropped."""
     kept = dropped = 0
@@ -109,7 +102,7 @@ def _rewrite(
                     kept += 1
                 else:
                     dropped += 1
-        file.write(encode_frame(last_offset, Kind.END, encode_end(kept)))
+        file.write(encode_frame(due[-1].last_offset, Kind.END, encode_end(kept)))
         file.flush()
         os.fsync(file.fileno())
     return kept, dropped

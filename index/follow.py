@@ -143,7 +143,7 @@ class Follower:
 
     def _take(self, generation: OpenGeneration) -> None:
         """Serve a generation; lay later records over it unless it stands in for another, or was rolled back to."""
-        lengths = self._overlay.recent.lengths if self._overlay else None
+        lengths = self._overlay.recent.known_lengths if self._overlay else None
         self._drop_overlay()
         self._mark.close()  # the corpus may be another one by now, with a journal of its own
         if generation.name == current_name(self._layout) and held_offset(self._layout) is None:

@@ -76,6 +76,11 @@ class Recent:
         self._coverage = replace(self._coverage, journal_offset=offset)
 
     @property
+    def known_lengths(self) -> FieldLengths | None:
+        """The estimate as far as one was needed: it is not made for the sake of the next generation."""
+        return self._lengths
+
+    @property
     def lengths(self) -> FieldLengths:
         """How long fields are on average: by a sample of the generation, or of what is recent where that is empty."""
         if self._lengths is None or not self._lengths.still_holds(self._base.chunk_count):
