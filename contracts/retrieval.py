@@ -40,6 +40,14 @@ class Filters(Value):
     metadata: dict[str, Scalar] = Field(default_factory=dict)
 
 
+_NO_FILTERS = Filters()
+
+
+def _no_filters() -> Filters:
+    """The same value for every query: a plain default would be copied for each, as it holds a dict."""
+    return _NO_FILTERS
+
+
 def _is_none(value: object) -> bool:
     return value is None
 
@@ -81,7 +89,7 @@ class Query(Value):
     corpus: CorpusName = "default"
     top_k: Annotated[int, Field(ge=1, le=200)] = 8
     strategy: Strategy = Strategy.HYBRID
-    filters: Filters = Filters()
+    filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": _NO_FILTERS.model_dump()})
     trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] | None = None
     minimum_journal_offset: Annotated[int, Field(ge=0)] = 0

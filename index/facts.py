@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic import Field
 
@@ -50,6 +51,7 @@ def same_version(old: DocumentFacts, new: DocumentFacts, refresh_after_seconds: 
     return _settled(old, old.provenance.fetched_at) == _settled(new, old.provenance.fetched_at)
 
 
+@lru_cache(maxsize=4096)  # asked for several times while a document is taken in
 def document_key(document_id: str) -> int:
     """A 128-bit key of the document's id: fixed width on disk, without collisions in practice."""
     return int.from_bytes(hashlib.blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")

@@ -9,6 +9,7 @@ whole; then, as after a rollback, it is served as it was published, without late
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from index.manifest import generation_number, load_manifest
 from index.recent import FieldLengths, Recent
 from index.records import decode_record
 from index.recovery import candidates
-from index.snapshot import VerifiedFiles, current_name, generation_names, held_offset, verify_files
+from index.snapshot import VerifiedFiles, current_name, generation_names, held_offset, pointed_to, verify_files
 from index.view import View
 
 _FIRST_LOOK_SECONDS = 0.002
@@ -41,6 +42,7 @@ class Follower:
         self, layout: CorpusLayout, is_verified: bool, on_fallback: Callable[[str], None], max_recent_chunks: int
     ) -> None:
         self._layout = layout
+        self._pointer, self._hold = os.fspath(layout.current), os.fspath(layout.held)
         self._is_verified = is_verified
         self._on_fallback = on_fallback
         self._max_recent_chunks = max_recent_chunks
@@ -60,7 +62,7 @@ class Follower:
         Raises `Corrupted` when there are generations and none of them is whole.
         """
         served = self._served
-        name = current_name(self._layout)
+        name = pointed_to(self._pointer)
         if name is None and not generation_names(self._layout):
             return served
         is_newest = served is not None and (served.name == name or (name or _LOST_POINTER) in self._refused)
@@ -118,7 +120,8 @@ class Follower:
 
     def _is_held(self) -> bool:
         """Whether what is laid over the generation was meanwhile left out by a rollback to it. One system call."""
-        return self._overlay is not None and self._layout.held.exists() and held_offset(self._layout) is not None
+        is_there = self._overlay is not None and os.access(self._hold, os.F_OK)
+        return is_there and held_offset(self._layout) is not None
 
     def _catch_up(self) -> None:
         """Lay what the journal has by now over the generation."""

@@ -31,9 +31,11 @@ _DEPTHS = (100, 200, 400, 800)
 _SAFETY = 2
 """Search so many times deeper than a hundred questions needed."""
 _HELD_BACK = 100
-_TRAINING_ROWS = 4_096
-"""256 for each of the 16 centroids: more is not looked at."""
-_TRAINING_ROUNDS = 10
+_TRAINING_SHARE = 0.1
+_TRAINING_ROWS = (1_024, 4_096)
+"""At least and at most: 64 and 256 for each of the 16 centroids."""
+_TRAINING_ROUNDS = 3
+"""Seven more change recall@10 for real questions by 0.001, either way, at 10,000 rows and at 100,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,13 @@ class Proposer:
 
     def __init__(self, codes: NDArray[np.uint8], depth: int) -> None:
         self._index = cast(Any, faiss.deserialize_index(codes))
+        self._count: int = self._index.ntotal
         self.depth = depth
 
     def propose(self, vector: Vectors, count: int) -> Rows:
         """About the `count` rows with the highest inner product with `vector` (d,), in no order."""
-        found: Rows = _proposed(self._index, vector.reshape(1, -1), min(count, self._index.ntotal))[0]
-        return found[found >= 0]
+        found: Rows = _proposed(self._index, vector.reshape(1, -1), min(count, self._count))[0]
+        return found if found[-1] >= 0 else found[found >= 0]  # what is missing stands last
 
 
 def compress(vectors: Vectors, seed: int = 0, forms: Sequence[str] = ("pq", "rabitq")) -> Compressed | None:
@@ -67,7 +70,7 @@ def compress(vectors: Vectors, seed: int = 0, forms: Sequence[str] = ("pq", "rab
     random = np.random.default_rng(seed)
     chosen = random.permutation(len(vectors))
     held_back = _as_questions(vectors[np.sort(chosen[:_HELD_BACK])], random)
-    training = vectors[np.sort(chosen[_HELD_BACK : _HELD_BACK + _TRAINING_ROWS])]
+    training = vectors[np.sort(chosen[_HELD_BACK : _HELD_BACK + _training_rows(len(vectors))])]
     nearest = _nearest_exactly(vectors, held_back)
     for form in forms:
         index = _BUILDERS[form](training)
@@ -87,6 +90,12 @@ def _proposed(index: Any, vectors: Vectors, count: int) -> Rows:
     return rows
 
 
+def _training_rows(count: int) -> int:
+    """Of a large segment more, where training takes little beside the rest."""
+    least, most = _TRAINING_ROWS
+    return min(max(least, round(_TRAINING_SHARE * count)), most)
+
+
 def _as_questions(held_back: Vectors, random: np.random.Generator) -> Vectors:
     """Half of the rows as they are, half of them half-way to nowhere: a question lies farther off than a passage."""
     half = len(held_back) // 2
@@ -104,8 +113,7 @@ def _nearest_exactly(vectors: Vectors, questions: Vectors) -> Rows:
 
 def _recall(index: Any, held_back: Vectors, nearest: Rows, depth: int) -> float:
     found = _proposed(index, held_back, depth)
-    shares = [np.isin(wanted, rows).mean() for wanted, rows in zip(nearest, found, strict=True)]
-    return float(np.mean(shares))
+    return float((nearest[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2).mean())
 
 
 def _product_quantiser(training: Vectors) -> Any:
@@ -117,6 +125,7 @@ def _product_quantiser(training: Vectors) -> Any:
     index = cast(Any, faiss.IndexPQFastScan(dimension, codes, 4, faiss.METRIC_INNER_PRODUCT))
     index.pq.cp.niter = _TRAINING_ROUNDS
     index.train(training)
+    index.pq.sync_transposed_centroids()  # the same codes, a fifth sooner
     return index
 
 

@@ -1,4 +1,4 @@
-"""Fusion: the candidates of two arms in one order. Pure functions over arrays.
+"""Fusion: the candidates of two arms in one order. Pure functions over lists.
 
     rrf        1 / (k + rank), summed over the arms (Cormack, Clarke and Büttcher, SIGIR 2009)
     weighted   alpha · z(BM25) + beta · z(cosine), z being standard deviations from the candidates' mean
@@ -14,6 +14,9 @@ What is normalised is the first `settings.candidates` of each arm: those beyond,
 results gets, change nothing in the order before them. A candidate that is not among the first by BM25 counts as
 the lowest of them, or as no match at all when BM25 found fewer.
 Equal scores are ordered by chunk id, so the same corpus and question always give the same list.
+
+There are about a hundred candidates, for which lists are faster than arrays: a call into numpy costs as much as a
+pass over fifty of them.
 """
 
 from __future__ import annotations
@@ -24,14 +27,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import overload
 
-import numpy as np
-from numpy.typing import NDArray
-
 from contracts.retrieval import Strategy
 from index.settings import QuerySettings
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+Floats = list[float]
+Numbers = list[int]
 NameOf = Callable[[int], str]
 """The chunk id of a chunk number, for ties."""
 SimilarityOf = Callable[[Numbers], Floats]
@@ -42,11 +42,12 @@ _MOST_LEXICAL = 0.9
 _NO_DIFFERENCE = 1e-9
 _USUAL_COVERAGE = 0.47
 """What it is on average on three public question sets: for engines that do not tell."""
+_NOT_FOUND = math.nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """What one arm found: chunk numbers and scores, both (n,), best first."""
+    """What one arm found: chunk numbers and their scores, best first."""
 
     numbers: Numbers
     scores: Floats
@@ -54,8 +55,7 @@ class Ranked:
     @classmethod
     def of(cls, hits: Sequence[tuple[int, float]]) -> Ranked:
         """Of pairs of a number and a score."""
-        numbers, scores = zip(*hits, strict=True) if hits else ((), ())
-        return cls(np.array(numbers, dtype=np.int64), np.array(scores, dtype=np.float64))
+        return cls([number for number, _ in hits], [score for _, score in hits])
 
 
 NOTHING_FOUND = Ranked.of(())
@@ -78,7 +78,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The candidates of both arms, each once; every array is (n,).
+    """The candidates of both arms, each once; every list has a value for each.
 
     A rank of 0 and a score of NaN: that arm did not find it. A similarity of NaN: there is no vector.
     """
@@ -101,22 +101,24 @@ def pooled(
     best_possible: float | None = None,
 ) -> Pool:
     """The candidates of both arms. `similarity_of` is None where there is no vector."""
-    order = np.argsort(dense.numbers)
-    places = np.searchsorted(dense.numbers, lexical.numbers, sorter=order)
-    twins = order[np.minimum(places, len(order) - 1)] if len(order) else places
-    is_both = dense.numbers[twins] == lexical.numbers if len(order) else np.zeros(len(places), dtype=np.bool_)
-    alone = lexical.numbers[~is_both]
-    numbers = np.concatenate([dense.numbers, alone])
-    lexical_at = np.where(is_both, twins, len(dense.numbers) + np.cumsum(~is_both) - 1)
-    lexical_scores = np.full(len(numbers), np.nan)
-    lexical_scores[lexical_at] = lexical.scores
-    similarities = np.concatenate([dense.scores, np.full(len(alone), np.nan)])
-    if similarity_of is not None and len(alone):
-        similarities[len(dense.numbers) :] = similarity_of(alone)
-    dense_ranks = np.concatenate([np.arange(1, len(dense.numbers) + 1), np.zeros(len(alone), dtype=np.int64)])
-    lexical_ranks = np.zeros(len(numbers), dtype=np.int64)
-    lexical_ranks[lexical_at] = np.arange(1, len(lexical.numbers) + 1)
-    return Pool(numbers, similarities, dense_ranks, lexical_scores, lexical_ranks, lexical, best_possible)
+    both = len(dense.numbers)
+    place_of = dict(zip(dense.numbers, range(both), strict=True))
+    alone = [number for number in lexical.numbers if number not in place_of]
+    place_of.update(zip(alone, range(both, both + len(alone)), strict=True))
+    ranks, scores = [0] * len(place_of), [_NOT_FOUND] * len(place_of)
+    for rank, (number, score) in enumerate(zip(lexical.numbers, lexical.scores, strict=True), start=1):
+        place = place_of[number]
+        ranks[place], scores[place] = rank, score
+    similarities = similarity_of(alone) if similarity_of is not None and alone else [_NOT_FOUND] * len(alone)
+    return Pool(
+        numbers=list(place_of),
+        similarities=dense.scores + similarities,
+        dense_ranks=[*range(1, both + 1), *[0] * len(alone)],
+        lexical_scores=scores,
+        lexical_ranks=ranks,
+        lexical=lexical,
+        best_possible=best_possible,
+    )
 
 
 def fused_scores(pool: Pool, strategy: Strategy, settings: QuerySettings) -> Floats:
@@ -137,38 +139,43 @@ def fused_scores(pool: Pool, strategy: Strategy, settings: QuerySettings) -> Flo
 
 def reciprocal_ranks(pool: Pool, k: int) -> Floats:
     """The sum of 1 / (k + rank) over the arms that found it."""
-    shares = [np.where(ranks > 0, 1.0 / (k + ranks), 0.0) for ranks in (pool.dense_ranks, pool.lexical_ranks)]
-    total: Floats = shares[0] + shares[1]
-    return total
+    return [
+        (1.0 / (k + dense) if dense else 0.0) + (1.0 / (k + lexical) if lexical else 0.0)
+        for dense, lexical in zip(pool.dense_ranks, pool.lexical_ranks, strict=True)
+    ]
 
 
 def weighted_sum(pool: Pool, alpha: float, beta: float, first: int) -> Floats:
     """`alpha` · z(BM25) + `beta` · z(cosine), normalised over the `first` candidates of each arm."""
-    is_first = _among(pool.dense_ranks, first) | _among(pool.lexical_ranks, first)
-    total: Floats = alpha * z_scores(_filled(pool, first), is_first) + beta * z_scores(pool.similarities, is_first)
-    return total
+    scores, cosines = _filled(pool, first), pool.similarities
+    reference = _first_of_each(pool, first)
+    mean_score, per_score = standard([scores[place] for place in reference])
+    mean_cosine, per_cosine = standard([cosines[place] for place in reference])
+    alpha, beta = alpha * per_score, beta * per_cosine
+    return [
+        alpha * (score - mean_score) + beta * (cosine - mean_cosine)
+        for score, cosine in zip(scores, cosines, strict=True)
+    ]
 
 
 def lexical_weight(pool: Pool, strength: float) -> float:
     """The weight that the lexical arm deserves on this question."""
     scores = pool.lexical.scores
-    if not len(scores) or scores[0] <= 0:
+    if not scores or scores[0] <= 0:
         return 0.0
-    best = float(scores[0])
-    gap = 1.0 - (float(scores[_DECISIVE_RANK - 1]) / best if len(scores) >= _DECISIVE_RANK else 0.0)
+    best = scores[0]
+    gap = 1.0 - (scores[_DECISIVE_RANK - 1] / best if len(scores) >= _DECISIVE_RANK else 0.0)
     coverage = min(1.0, best / pool.best_possible) if pool.best_possible else _USUAL_COVERAGE
     return min(strength * coverage * gap * gap, _MOST_LEXICAL)
 
 
-def z_scores(scores: Floats, is_reference: NDArray[np.bool_]) -> Floats:
-    """Each score in standard deviations from the mean of the reference; all zero when those do not differ."""
-    reference = scores[is_reference]
-    if not len(reference):
-        return np.zeros(len(scores))
-    away = scores - np.add.reduce(reference) / len(reference)
-    squares = away[is_reference]
-    deviation = math.sqrt(float(squares @ squares) / len(reference))
-    return away / deviation if deviation > _NO_DIFFERENCE else np.zeros(len(scores))
+def standard(scores: Floats) -> tuple[float, float]:
+    """The mean, and how many standard deviations a unit is: none when the scores do not differ."""
+    if not scores:
+        return 0.0, 0.0
+    mean = sum(scores) / len(scores)
+    deviation = math.dist(scores, [mean] * len(scores)) / math.sqrt(len(scores))
+    return mean, 1.0 / deviation if deviation > _NO_DIFFERENCE else 0.0
 
 
 class Candidates(Sequence[Candidate]):
@@ -193,15 +200,14 @@ class Candidates(Sequence[Candidate]):
 
     def _at(self, position: int) -> Candidate:
         pool = self._pool
-        is_lexical, is_dense = pool.lexical_ranks[position] > 0, pool.dense_ranks[position] > 0
-        similarity = float(pool.similarities[position])
+        similarity, lexical_rank = pool.similarities[position], pool.lexical_ranks[position]
         return Candidate(
-            number=int(pool.numbers[position]),
-            fused_score=float(self._fused[position]),
+            number=pool.numbers[position],
+            fused_score=self._fused[position],
             similarity=None if similarity != similarity else similarity,
-            dense_rank=int(pool.dense_ranks[position]) if is_dense else None,
-            lexical_score=float(pool.lexical_scores[position]) if is_lexical else None,
-            lexical_rank=int(pool.lexical_ranks[position]) if is_lexical else None,
+            dense_rank=pool.dense_ranks[position] or None,
+            lexical_score=pool.lexical_scores[position] if lexical_rank else None,
+            lexical_rank=lexical_rank or None,
         )
 
 
@@ -209,34 +215,43 @@ def ordered(ranked: Ranked, name_of: NameOf) -> Ranked:
     """Equal scores by name."""
     if not _has_ties(ranked.scores):
         return ranked
-    order = _by_score(ranked.numbers, ranked.scores, name_of)
-    return Ranked(ranked.numbers[order], ranked.scores[order])
+    order = _untied(range(len(ranked.scores)), ranked.numbers, ranked.scores, name_of)
+    return Ranked([ranked.numbers[place] for place in order], [ranked.scores[place] for place in order])
 
 
 def _by_score(numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
     """Positions, the highest score first. Names are looked up only among equals."""
-    best_first = np.argsort(-scores, kind="stable")
-    order: list[int] = best_first.tolist()
-    if not _has_ties(scores[best_first]):
-        return order
-    groups = [list(run) for _, run in groupby(order, key=lambda position: float(scores[position]))]
+    order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+    return _untied(order, numbers, scores, name_of) if _has_ties(scores) else order
+
+
+def _untied(order: Sequence[int], numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
+    """Positions in the order of their scores, equals in that of their names."""
+    groups = [list(run) for _, run in groupby(order, key=scores.__getitem__)]
     return [
-        position
+        place
         for group in groups
-        for position in (sorted(group, key=lambda one: name_of(int(numbers[one]))) if len(group) > 1 else group)
+        for place in (sorted(group, key=lambda one: name_of(numbers[one])) if len(group) > 1 else group)
     ]
 
 
-def _has_ties(best_first: Floats) -> bool:
-    return bool((best_first[1:] == best_first[:-1]).any())
+def _first_of_each(pool: Pool, first: int) -> Sequence[int]:
+    """The positions of the `first` candidates of each arm."""
+    if max(len(pool.lexical.numbers), *pool.dense_ranks, 0) <= first:
+        return range(len(pool.numbers))
+    ranks = zip(pool.dense_ranks, pool.lexical_ranks, strict=True)
+    return [place for place, (dense, lexical) in enumerate(ranks) if 0 < dense <= first or 0 < lexical <= first]
 
 
-def _among(ranks: Numbers, first: int) -> NDArray[np.bool_]:
-    return (ranks > 0) & (ranks <= first)
+def _has_ties(scores: Floats) -> bool:
+    return len(set(scores)) < len(scores)
 
 
 def _filled(pool: Pool, first: int) -> Floats:
     """BM25 scores of the `first`, and for others the lowest of them; 0 where there are no more than those."""
     found = pool.lexical.scores
-    floor = float(found[first - 1]) if len(found) >= first else 0.0
-    return np.where(_among(pool.lexical_ranks, first), pool.lexical_scores, floor)
+    floor = found[first - 1] if len(found) >= first else 0.0
+    return [
+        score if 0 < rank <= first else floor
+        for score, rank in zip(pool.lexical_scores, pool.lexical_ranks, strict=True)
+    ]

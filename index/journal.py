@@ -239,14 +239,15 @@ class JournalTail:
         while self.offset < until_offset:
             if self._file is None:
                 self._file = self._segment_after(self.offset).open("rb")
-            frame = _next_frame(self._file, self.offset)
+                _pass_over(self._file, self.offset)
+            frame = _next_frame(self._file)
             if frame is None:
                 self._file = self._following(self._file)
-            elif frame.offset > self.offset:
-                if frame.offset != self.offset + 1:
-                    raise Corrupted(f"journal offset {frame.offset} stands where {self.offset + 1} belongs")
-                self.offset = frame.offset
-                yield frame
+                continue
+            if frame.offset != self.offset + 1:
+                raise Corrupted(f"journal offset {frame.offset} stands where {self.offset + 1} belongs")
+            self.offset = frame.offset
+            yield frame
 
     def close(self) -> None:
         """Close what is open."""
@@ -273,7 +274,7 @@ class JournalTail:
 def pinned_model(folder: Path) -> tuple[str, int] | None:
     """The fingerprint and dimension of the first vector: the model this corpus is bound to."""
     for frame in _pins(folder):
-        pin = decode_pin(frame.payload) if frame.kind in (Kind.UPSERT, Kind.PIN) else None
+        pin = decode_pin(frame.payload) if frame.kind in (Kind.UPSERT, Kind.OLD_UPSERT, Kind.PIN) else None
         if pin is not None:
             return pin
     return None
@@ -302,17 +303,25 @@ def _frames(file: BinaryIO) -> Iterator[Frame]:
         yield frame
 
 
-def _next_frame(file: BinaryIO, known_offset: int = -1) -> Frame | None:
-    """The frame at the file's position. The payload of one up to `known_offset` is passed over unread."""
+def _pass_over(file: BinaryIO, known_offset: int) -> None:
+    """Leave the file behind its frames up to `known_offset`, of which nothing but the headers is read."""
+    position = 0
+    while len(header := os.pread(file.fileno(), _FIELDS.size, position)) == _FIELDS.size:
+        magic, length, offset, _ = _FIELDS.unpack(header)
+        if magic != _MAGIC or offset > known_offset:
+            break
+        position += _HEADER_BYTES + length
+    file.seek(position)
+
+
+def _next_frame(file: BinaryIO) -> Frame | None:
+    """The frame at the file's position; None where there is no whole, intact one."""
     header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES:
         return None
     magic, length, offset, kind = _FIELDS.unpack_from(header)
     if magic != _MAGIC:
         return None
-    if offset <= known_offset:
-        file.seek(length, os.SEEK_CUR)
-        return Frame(offset, kind, b"")
     payload = file.read(length)
     if len(payload) < length or _digest(header[: _FIELDS.size], payload) != header[_FIELDS.size :]:
         return None

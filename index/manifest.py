@@ -18,8 +18,8 @@ from contracts.base import Moment, Sha256, Value
 from contracts.errors import Corrupted, NotFound
 
 MANIFEST = "manifest.json"
-FORMAT = 2
-"""Of the files of a generation: 1 had four files a segment."""
+FORMAT = 3
+"""Of the files of a generation: 1 had four files a segment, 2 the terms of one language."""
 _MODULUS = 1 << 256
 
 
@@ -130,6 +130,6 @@ def library_versions() -> dict[str, str]:
 
 def _mass(document_key: int, chunk_ids: Iterable[str]) -> int:
     """The document itself counts too: one without chunks is still in the set."""
-    key = document_key.to_bytes(16, "big")
-    elements = (b"", *(chunk_id.encode() for chunk_id in chunk_ids))
-    return sum(int.from_bytes(hashlib.sha256(key + element).digest(), "big") for element in elements)
+    key, sha256 = document_key.to_bytes(16, "big"), hashlib.sha256
+    elements = [key, *[key + chunk_id.encode() for chunk_id in chunk_ids]]
+    return sum([int.from_bytes(sha256(element).digest(), "big") for element in elements])

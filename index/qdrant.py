@@ -29,6 +29,13 @@ def open_collection(root: Path, corpus: str, settings: QdrantSettings) -> Collec
     return ServerCollection(server_client(settings), collection_name(corpus, settings), settings)
 
 
+def require_shared(settings: QdrantSettings) -> None:
+    """Raise `InvalidSetting` unless several processes can use it at once."""
+    if settings.url is None or settings.url == EMBEDDED:
+        problem = f"{EMBEDDED!r} serves one process alone, the workers are several" if settings.url else "not set"
+        raise InvalidSetting("qdrant.url", problem, "give the URL of a Qdrant server")
+
+
 def collection_name(corpus: str, settings: QdrantSettings) -> str:
     """The name of a corpus's collection on a server."""
     return f"{settings.collection_prefix}_{corpus}"

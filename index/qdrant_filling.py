@@ -20,6 +20,7 @@ from index.qdrant_payload import (
 )
 from index.records import Record, Removal, Upsert
 from index.settings import QdrantSettings
+from index.words import ENGLISH, analysed_as
 
 _POINTS_AT_ONCE = 500
 """Points in one request: of 384 dimensions and 500 characters about 5 MB, well below what a server takes."""
@@ -38,6 +39,7 @@ class Filling:
         self._ids = IdSet(base.id_set_hash) if base else IdSet()
         self.document_count = base.document_count if base else 0
         self.chunk_count = base.chunk_count if base else 0
+        self.languages = set(base.languages) if base else {ENGLISH}
 
     @property
     def id_set_hash(self) -> str:
@@ -66,6 +68,7 @@ class Filling:
             self._ids.add(document_key(record.document.document_id), chunk_ids)
             self.document_count += 1
             self.chunk_count += len(chunk_ids)
+            self.languages |= {analysed_as(one.language or record.document.language) for one in record.document.chunks}
 
     def _replace(self, document_ids: Sequence[str]) -> None:
         for document_id, old in documents_alive(self._collection, self._number, document_ids).items():

@@ -21,6 +21,7 @@ from index.facts import DocumentFacts, document_key, facts_of
 from index.qdrant_collection import Payload, Point, Where
 from index.qdrant_terms import chunk_weights
 from index.records import Upsert
+from index.words import ENGLISH, analysed_as
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
 """Under which the ids of points are made: any fixed value does, as long as it never changes."""
@@ -43,6 +44,8 @@ class State(Value):
     model_fingerprint: str | None
     dimension: int | None
     published_at: Moment
+    languages: tuple[str, ...] = (ENGLISH,)
+    """What chunks were analysed as."""
 
     @property
     def name(self) -> str:
@@ -93,7 +96,7 @@ def points_of(generation: int, offset: int, record: Upsert, average_terms: float
             "languages": (chunk.language or document.language or "").lower(),
             "chunk": chunk.model_dump_json(),
         }
-        terms = chunk_weights(document.title, chunk, average_terms)
+        terms = chunk_weights(document.title, chunk, average_terms, analysed_as(chunk.language or document.language))
         yield Point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
 
 

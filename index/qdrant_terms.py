@@ -16,12 +16,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from contracts.document import Chunk
 from index.identifiers import identifier_query_terms, identifier_terms
 from index.settings import QuerySettings
-from index.words import STOP_WORDS, analyse, content_terms
+from index.term_search import PROSE_FIELDS
+from index.words import ENGLISH, STOP_WORDS, analyse, asked_in, content_words
 
 K1 = 1.2
 B = 0.75
@@ -33,13 +34,13 @@ Weights = dict[int, float]
 """A weight for each dimension: a sparse vector."""
 
 
-def chunk_weights(title: str | None, chunk: Chunk, average_terms: float) -> Weights:
-    """The document side of BM25 for every term of the chunk; empty where it has none."""
+def chunk_weights(title: str | None, chunk: Chunk, average_terms: float, language: str = ENGLISH) -> Weights:
+    """The document side of BM25 for every term of the chunk, analysed as `language`; empty where it has none."""
     headings = " ".join(part for part in (*chunk.section_path, chunk.symbol_path) if part)
     fields = {
-        "text": analyse(chunk.text),
-        "title": analyse(title or ""),
-        "headings": analyse(headings),
+        "text": analyse(chunk.text, language),
+        "title": analyse(title or "", language),
+        "headings": analyse(headings, language),
         "code": list(identifier_terms(f"{chunk.symbol_path or ''} {chunk.text}")),
     }
     average = {"text": average_terms, **_AVERAGE_TERMS}
@@ -51,9 +52,15 @@ def chunk_weights(title: str | None, chunk: Chunk, average_terms: float) -> Weig
     return weights
 
 
-def question_weights(text: str, settings: QuerySettings) -> Weights:
-    """The weights of a question's terms by field; empty where it has no term at all. The first terms count."""
-    terms = content_terms(text)[: settings.max_query_terms]
+def question_weights(text: str, settings: QuerySettings, languages: Sequence[str] = (ENGLISH,)) -> Weights:
+    """The weights of a question's terms, analysed as each of `languages`, by field; empty where it has no term at all.
+
+    The first words count. Where the question's function words tell its language, that one alone is asked for: how rare
+    a term is in all languages together is not to be had before the search.
+    """
+    language = asked_in(text, languages)
+    words = content_words(text, (language,) if language else tuple(languages))
+    terms = [term for one in words[: settings.max_query_terms] for term in one]
     names = list(dict.fromkeys(term for term in identifier_query_terms(text) if term not in _STOPPED))
     boosts = (("text", 1.0), ("title", settings.title_boost), ("headings", settings.heading_boost))
     weights = {dimension(field, term): boost for field, boost in boosts for term in terms if boost > 0}
@@ -79,9 +86,9 @@ def frequency(score: float, weight: float, population: int) -> int:
     return min(population, max(1, round(found)))
 
 
-def dimensions_of(term: str, fields: Iterable[str] = ("text", "title", "headings")) -> list[list[int]]:
-    """For each part of an analysed term, its dimensions in the fields."""
-    return [[dimension(field, part) for field in fields] for part in analyse(term)]
+def dimensions_of(term: str, language: str = ENGLISH) -> list[list[int]]:
+    """For each part of a term analysed as `language`, its dimensions in text, title and headings."""
+    return [[dimension(field, part) for field in PROSE_FIELDS] for part in analyse(term, language)]
 
 
 def dimension(field: str, term: str) -> int:

@@ -5,6 +5,7 @@ Whatever is written meanwhile, a view stays as it is: every condition it asks wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -44,7 +45,8 @@ class QdrantView:
         """
         self._check_dimension(vector)
         where = self._chunks & meeting(filters)
-        weights = question_weights(text, self._settings) if strategy is not Strategy.VECTOR else {}
+        is_lexical = strategy is not Strategy.VECTOR
+        weights = question_weights(text, self._settings, self.state.languages) if is_lexical else {}
         asks: list[Ask] = []
         if weights:
             asks.append(Ask(depth, where, terms=weights, fields=CHUNK_FIELDS))
@@ -63,17 +65,18 @@ class QdrantView:
 
         Chunks that were replaced count until the engine has removed them.
         """
-        parts = {term: dimensions_of(term) for term in terms}
-        places = [place for those in parts.values() for fields in those for place in fields]
+        analysed = {term: [dimensions_of(term, language) for language in self.state.languages] for term in terms}
+        places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
         if not places:
             return dict.fromkeys(terms, 0)
         population = self._collection.count(Where(one_of=(("kind", ("chunk",)),)))
         found = self._collection.ranked([Ask(1, Where(), terms={place: 1.0}, with_terms=True) for place in places])
         counts = {place: _counted(place, hits, population) for place, hits in zip(places, found, strict=True)}
-        frequencies = {
-            term: [max(counts[place] for place in fields) for fields in those] for term, those in parts.items()
+        rarest = {
+            term: [min((max(counts[place] for place in fields) for fields in parts), default=0) for parts in those]
+            for term, those in analysed.items()
         }
-        return {term: min([*those, self.state.chunk_count]) if those else 0 for term, those in frequencies.items()}
+        return {term: min(sum(those), self.state.chunk_count) for term, those in rarest.items()}
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
         """The facts of those documents that are there."""
@@ -97,10 +100,10 @@ class QdrantView:
 
     def _similarities(self, vector: Vectors, shelf: QdrantShelf, numbers: Numbers) -> Floats:
         """The cosines of chunks that only their words have found."""
-        ids = shelf.ids(numbers.tolist())
+        ids = shelf.ids(numbers)
         near = Ask(len(ids), Where(ids=ids), dense=vector.tolist())
         found = {hit.id: hit.score for hit in self._collection.ranked([near])[0]}
-        return np.array([found.get(one, np.nan) for one in ids], dtype=np.float64)
+        return [found.get(one, math.nan) for one in ids]
 
     def _check_dimension(self, vector: Vectors | None) -> None:
         state = self.state

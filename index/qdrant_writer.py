@@ -202,6 +202,7 @@ class QdrantWriter:
             model_fingerprint=self._model[0] if self._model else None,
             dimension=self._dimension,
             published_at=self._clock(),
+            languages=tuple(sorted(filling.languages)),
         )
 
     def _forget_replaced(self, number: int) -> None:
@@ -229,7 +230,7 @@ class QdrantWriter:
                 covered = max(covered, newest[0])
             else:
                 known.pop(document.document_id, None)
-                records.append(Upsert(document, vectors[rows], fingerprint))
+                records.append(Upsert.of(document, vectors[rows], fingerprint))
         return covered, records
 
     def _record(self, records: Sequence[Record]) -> int:

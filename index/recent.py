@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.document import ChunkedDocument
+from index.chunk_terms import FIELDS, ChunkTerms, chunk_terms
 from index.facts import DocumentFacts, document_key, facts_of
-from index.intake import take_in, term_entry
-from index.recent_terms import FIELDS, JoinedTerms, RecentPostings, field_terms
+from index.intake import take_in
+from index.recent_terms import JoinedTerms, RecentPostings
 from index.records import Record, Removal, Upsert, Vectors
 from index.segment import Mask, Rows, Segment, inner_products_of, nearest_exactly
 from index.view import Part, View
@@ -72,7 +72,7 @@ class Recent:
                 self._forget(document_key(document.document_id))
                 if len(vectors) and self._coverage.dimension is None:
                     self._coverage = replace(self._coverage, model_fingerprint=fingerprint, dimension=vectors.shape[1])
-                self._take_in(offset, document, vectors)
+                self._take_in(offset, record)
         self._coverage = replace(self._coverage, journal_offset=offset)
 
     @property
@@ -105,12 +105,11 @@ class Recent:
         )
         return View(self._coverage, [*parts, Part(segment, dead, alive)], terms)
 
-    def _take_in(self, offset: int, document: ChunkedDocument, vectors: Vectors) -> None:
-        entry, terms = take_in(offset, document, vectors, self._rows.first_number + len(self._rows.numbers))
-        for row, one in enumerate(terms, start=len(self._rows.numbers)):
-            self._postings.add(row, one)
+    def _take_in(self, offset: int, version: Upsert) -> None:
+        entry, terms = take_in(offset, version, self._rows.first_number + len(self._rows.numbers))
+        self._postings.add(terms)
         self._newest[entry.key] = self._rows.add(
-            entry.key, facts_of(document), entry.chunk_ids, entry.chunk_records, entry.languages, entry.vectors
+            entry.key, facts_of(version.document), entry.chunk_ids, entry.chunk_records, entry.languages, entry.vectors
         )
         self._count(1, len(entry.numbers))
 
@@ -257,8 +256,11 @@ def _sampled_lengths(view: View, count: int) -> dict[str, float]:
     """By chunks evenly spread over the view; empty where it has none."""
     step = max(1, sum(len(part.segment.numbers) for part in view.parts) // count)
     sampled = [
-        field_terms(term_entry(0, 0, segment.facts(int(segment.owners[row])).title, segment.chunk(row)))
-        for segment in (part.segment for part in view.parts)
-        for row in range(0, len(segment.numbers), step)
+        _terms_of_row(part.segment, row) for part in view.parts for row in range(0, len(part.segment.numbers), step)
     ]
-    return {field: sum(len(terms.get(field, ())) for terms in sampled) / len(sampled) for field in FIELDS if sampled}
+    return {field: sum(len(terms[field].split()) for terms in sampled) / len(sampled) for field in FIELDS if sampled}
+
+
+def _terms_of_row(segment: Segment, row: int) -> ChunkTerms:
+    facts, chunk = segment.facts(int(segment.owners[row])), segment.chunk(row)
+    return chunk_terms(facts.title, chunk.language or facts.language, chunk)

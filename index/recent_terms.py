@@ -15,48 +15,52 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from index.chunk_terms import FIELDS, ChunkTerms
 from index.segment import Mask
-from index.term_search import K1, B, Boosts, Hit, TermEntry, Terms, WeightedTerm, question_terms, rarity
-from index.words import analyse
-
-FIELDS = ("text", "title", "headings", "code")
-
+from index.term_search import K1, B, Boosts, Hit, Terms, WeightedTerm, question_terms, rarity
 
 Posting = tuple[int, int, int]
-"""A term in one chunk: the row, how often it stands there, and how many terms the field has. A plain tuple, as
-there are a hundred to a chunk."""
+"""A term in one chunk: the row, how often it stands there, and how many terms the field has."""
 
 
 class RecentPostings:
-    """Postings of rows as they come. Only grows: an older view looks at the rows that it knows."""
+    """Postings of rows as they come. Only grows: an older view looks at the rows that it knows.
+
+    A term has a row once for each time that it stands there: they are counted when somebody asks for the term, as few
+    of the hundred terms of a chunk are ever asked for.
+    """
 
     def __init__(self) -> None:
-        self._postings: defaultdict[tuple[str, str], list[Posting]] = defaultdict(list)
-        self._lengths: dict[str, int] = dict.fromkeys(FIELDS, 0)
-        self._rows = 0
+        self._rows: dict[str, defaultdict[str, list[int]]] = {field: defaultdict(list) for field in FIELDS}
+        self._lengths: dict[str, list[int]] = {field: [] for field in FIELDS}
+        self._row_count = 0
 
-    def add(self, row: int, entry: TermEntry) -> None:
-        """Take in the terms of a chunk."""
-        self._rows += 1
-        for field, terms in field_terms(entry).items():
-            self._lengths[field] += len(terms)
-            length = len(terms)
-            for term, count in Counter(terms).items():
-                self._postings[field, term].append((row, count, length))
+    def add(self, chunks: Iterable[ChunkTerms]) -> None:
+        """Take in the terms of the next chunks."""
+        for row, fields in enumerate(chunks, start=self._row_count):
+            for field, joined in fields.items():
+                terms, rows_of = joined.split(), self._rows[field]
+                self._lengths[field].append(len(terms))
+                for term in terms:
+                    rows_of[term].append(row)
+            self._row_count += 1
 
-    def of(self, field: str, term: str) -> Sequence[Posting]:
-        """The postings of a term, in row order."""
-        return self._postings.get((field, term), ())
+    def of(self, field: str, term: str, living: Mask) -> list[Posting]:
+        """The postings of a term in the rows that are alive, in row order."""
+        counts, lengths = self._counted(field, term, living), self._lengths[field]
+        return [(row, count, lengths[row]) for row, count in counts.items()]
+
+    def frequency(self, field: str, term: str, living: Mask) -> int:
+        """In how many of the rows that are alive the term stands."""
+        return len(self._counted(field, term, living))
 
     def average_lengths(self) -> Mapping[str, float]:
         """Terms per chunk in each field."""
-        return {field: total / max(self._rows, 1) for field, total in self._lengths.items()}
+        return {field: sum(lengths) / max(self._row_count, 1) for field, lengths in self._lengths.items()}
 
-
-def field_terms(entry: TermEntry) -> dict[str, list[str]]:
-    """The terms of a chunk by field, analysed as the term index does."""
-    prose = {"text": entry.text, "title": entry.title, "headings": entry.headings}
-    return {**{field: analyse(text) for field, text in prose.items() if text}, "code": entry.code.split()}
+    def _counted(self, field: str, term: str, living: Mask) -> Counter[int]:
+        rows, count = self._rows[field].get(term, ()), len(living)
+        return Counter([row for row in rows if row < count and living[row]])
 
 
 class JoinedTerms:
@@ -90,7 +94,7 @@ class JoinedTerms:
 
     def frequency(self, field: str, term: str) -> int:
         """As `TermCounts.frequency`."""
-        return self._index.frequency(field, term) + len(self._living_postings(field, term))
+        return self._index.frequency(field, term) + self._postings.frequency(field, term, self._living)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
         """As `Terms.search`."""
@@ -112,17 +116,13 @@ class JoinedTerms:
         chosen = None if only is None else set(only)
         scores: defaultdict[int, float] = defaultdict(float)
         for term in wanted:
-            postings = self._living_postings(term.field, term.term)
+            postings = self._postings.of(term.field, term.term, self._living)
             weight = self._weight(term, len(postings))
             for row, count, length in postings:
                 number = self._first_number + row
                 if chosen is None or number in chosen:
                     scores[number] += weight * self._saturation(term.field, count, length)
         return scores
-
-    def _living_postings(self, field: str, term: str) -> list[Posting]:
-        rows = len(self._living)
-        return [one for one in self._postings.of(field, term) if one[0] < rows and self._living[one[0]]]
 
     def _weight(self, wanted: WeightedTerm, recent_count: int) -> float:
         """Boost and rarity of a term."""

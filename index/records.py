@@ -3,9 +3,13 @@
 An upsert's payload is
 
     <u32 length of the fingerprint> <u32 length of the document> <u32 rows n> <u32 dimension d>
-    fingerprint (UTF-8) · document (`ChunkedDocument` as JSON, zstd) · n x d float32, little endian
+    fingerprint (UTF-8) · document (zstd) · n x d float32, little endian
 
-and a removal's payload is the document's id in UTF-8.
+where the document is made of its records, the very ones that a segment holds, so that nobody makes them twice:
+
+    <u32 count> <count x u32 lengths> · its facts as JSON · each of its chunks as JSON
+
+A removal's payload is the document's id in UTF-8. In an `OLD_UPSERT` the document is one `ChunkedDocument` as JSON.
 """
 
 from __future__ import annotations
@@ -14,41 +18,69 @@ import struct
 import threading
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate, pairwise
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from contracts.document import ChunkedDocument
+from contracts.document import Chunk, ChunkedDocument
 from contracts.errors import Corrupted
 
 Vectors = NDArray[np.float32]
 
 _LENGTHS = struct.Struct("<IIII")
 _COUNT = struct.Struct("<Q")
-_ZSTD_LEVEL = 3
+_RECORD_COUNT = struct.Struct("<I")
+_ZSTD_LEVEL = -3
+"""A third of the time of the default level; as most of a payload is vectors, the journal is 6 % larger for it."""
+_document_json = TypeAdapter(ChunkedDocument).serializer.to_json
+_chunk_json = TypeAdapter(Chunk).serializer.to_json
+_CHUNKS = {"chunks"}
 _own = threading.local()
 
 
 class Kind(IntEnum):
     """What a journal frame holds."""
 
-    UPSERT = 1
+    OLD_UPSERT = 1
+    """An upsert as older journals have it: read, and not written any more."""
     REMOVAL = 2
     PIN = 3
     """Which model the corpus is bound to; not a record, at the head of a compacted journal."""
     END = 4
     """How many records a compacted journal has; not a record, at its foot."""
+    UPSERT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecords:
+    """A document version as journal and segments hold it: its facts and each of its chunks as JSON."""
+
+    facts: bytes
+    chunks: tuple[bytes, ...]
+
+
+def records_of(document: ChunkedDocument) -> DocumentRecords:
+    """The document's records: what `facts_of` and each chunk give as JSON, made without the models between."""
+    facts = _document_json(document, exclude=_CHUNKS)
+    return DocumentRecords(facts, tuple([_chunk_json(chunk) for chunk in document.chunks]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upsert:
-    """A version of a document, its vectors (n, d), row i for chunk i, and the model that made them."""
+    """A version of a document, its vectors (n, d), row i for chunk i, the model that made them, and its records."""
 
     document: ChunkedDocument
     vectors: Vectors
     fingerprint: str
+    records: DocumentRecords
+
+    @classmethod
+    def of(cls, document: ChunkedDocument, vectors: Vectors, fingerprint: str) -> Upsert:
+        """An upsert whose records are made of the document."""
+        return cls(document, vectors, fingerprint, records_of(document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +98,9 @@ def encode_record(record: Record) -> tuple[Kind, bytes]:
     match record:
         case Removal(document_id):
             return Kind.REMOVAL, document_id.encode("utf-8", "surrogatepass")
-        case Upsert(document, vectors, fingerprint):
+        case Upsert(_, vectors, fingerprint, records):
             name = fingerprint.encode()
-            body = _compressor().compress(document.model_dump_json().encode("utf-8", "surrogatepass"))
+            body = _compressor().compress(_joined(records))
             rows, dimension = vectors.shape
             floats = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
             return Kind.UPSERT, _LENGTHS.pack(len(name), len(body), rows, dimension) + name + body + floats
@@ -96,8 +128,8 @@ def decode_record(kind: int, payload: bytes) -> Record:
         match Kind(kind):
             case Kind.REMOVAL:
                 return Removal(payload.decode("utf-8", "surrogatepass"))
-            case Kind.UPSERT:
-                return _decode_upsert(payload)
+            case Kind.UPSERT | Kind.OLD_UPSERT:
+                return _decode_upsert(kind, payload)
             case Kind.PIN | Kind.END:
                 raise ValueError("it is no record")
     except (ValueError, struct.error, zstandard.ZstdError, ValidationError) as error:
@@ -110,6 +142,42 @@ def decode_pin(payload: bytes) -> tuple[str, int] | None:
     return (payload[_LENGTHS.size : _LENGTHS.size + name_length].decode(), dimension) if rows else None
 
 
+def _joined(records: DocumentRecords) -> bytes:
+    pieces = (records.facts, *records.chunks)
+    lengths = struct.pack(f"<{len(pieces)}I", *map(len, pieces))
+    return b"".join((_RECORD_COUNT.pack(len(pieces)), lengths, *pieces))
+
+
+def _taken_apart(body: bytes) -> DocumentRecords:
+    """What `_joined` put together. Raises `ValueError` or `struct.error` where it did not."""
+    (count,) = _RECORD_COUNT.unpack_from(body)
+    lengths = struct.unpack_from(f"<{count}I", body, _RECORD_COUNT.size)
+    edges = accumulate(lengths, initial=_RECORD_COUNT.size * (1 + count))
+    facts, *chunks = [body[start:end] for start, end in pairwise(edges)]
+    if _RECORD_COUNT.size * (1 + count) + sum(lengths) != len(body):
+        raise ValueError("its records are not as long as it says")
+    return DocumentRecords(facts, tuple(chunks))
+
+
+def _document_of(records: DocumentRecords) -> ChunkedDocument:
+    """The document that `records_of` made the records of: the chunks become the last member of its facts."""
+    whole = b'%b,"chunks":[%b]}' % (records.facts.removesuffix(b"}"), b",".join(records.chunks))
+    return ChunkedDocument.model_validate_json(whole)
+
+
+def _decode_upsert(kind: int, payload: bytes) -> Upsert:
+    name_length, body_length, rows, dimension = _LENGTHS.unpack_from(payload)
+    body_start = _LENGTHS.size + name_length
+    floats_start = body_start + body_length
+    fingerprint = payload[_LENGTHS.size : body_start].decode()
+    vectors = np.frombuffer(payload, dtype="<f4", offset=floats_start).reshape(rows, dimension)
+    body = _decompressor().decompress(payload[body_start:floats_start])
+    if kind == Kind.OLD_UPSERT:
+        return Upsert.of(ChunkedDocument.model_validate_json(body), vectors, fingerprint)
+    records = _taken_apart(body)
+    return Upsert(_document_of(records), vectors, fingerprint, records)
+
+
 def _compressor() -> zstandard.ZstdCompressor:
     """One a thread: making it costs more than compressing a small document, and it serves one thread at a time."""
     compressor: zstandard.ZstdCompressor | None = getattr(_own, "compressor", None)
@@ -118,10 +186,9 @@ def _compressor() -> zstandard.ZstdCompressor:
     return compressor
 
 
-def _decode_upsert(payload: bytes) -> Upsert:
-    name_length, body_length, rows, dimension = _LENGTHS.unpack_from(payload)
-    body_start = _LENGTHS.size + name_length
-    floats_start = body_start + body_length
-    document = ChunkedDocument.model_validate_json(zstandard.decompress(payload[body_start:floats_start]))
-    vectors = np.frombuffer(payload, dtype="<f4", offset=floats_start).reshape(rows, dimension)
-    return Upsert(document, vectors, payload[_LENGTHS.size : body_start].decode())
+def _decompressor() -> zstandard.ZstdDecompressor:
+    """One a thread, too."""
+    decompressor: zstandard.ZstdDecompressor | None = getattr(_own, "decompressor", None)
+    if decompressor is None:
+        decompressor = _own.decompressor = zstandard.ZstdDecompressor()
+    return decompressor

@@ -102,6 +102,8 @@ class Segment(ABC):
         return allowed
 
 
+_FEW_SCORES = 500
+"""So many are sorted whole: that takes less than parting them first."""
 _BLOCK_ROWS = 2_000
 """Rows of one product: numpy spreads larger ones over all cores, which belong to other questions."""
 
@@ -134,6 +136,9 @@ def inner_products_of(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
 
 def best_of(scores: Vectors, rows: Rows | None, limit: int) -> tuple[Vectors, Rows]:
     """The `limit` highest scores, best first, and the rows they belong to (None: their positions)."""
-    best = np.argpartition(scores, -limit)[-limit:] if limit < len(scores) else np.arange(len(scores))
-    best = best[np.argsort(-scores[best], kind="stable")]
+    if len(scores) <= max(limit, _FEW_SCORES):
+        best = (-scores).argsort(kind="stable")[:limit]
+    else:
+        best = scores.argpartition(-limit)[-limit:]
+        best = best[(-scores[best]).argsort(kind="stable")]
     return scores[best], best if rows is None else rows[best]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,11 +158,13 @@ class StoredSegment(Segment):
         """The document of every row."""
         self.documents: NDArray[np.void] = sections["documents"].view(_DOCUMENT_TYPE)
         self._by_key: NDArray[np.uint32] = sections["by_key"].view("<u4")
-        self._high_keys: NDArray[np.uint64] = sections["high_keys"].view("<u8")
+        self._high_keys = sections["high_keys"].view("<u8").data  # bisected faster than an array is
         self._records: NDArray[np.uint8] = sections["records"]
         self._ends: NDArray[np.uint64] = sections["ends"].view("<u8")
         self._languages: NDArray[np.bytes_] = sections["languages"].view(f"S{_LANGUAGE_BYTES}")
         self._ids: NDArray[np.bytes_] = sections["ids"].view(f"S{header['id_bytes']}")
+        # One element of a memoryview takes a third of the time that one of an array does.
+        self._record_bytes, self._record_ends = self._records.data, self._ends.data
         self._facts: dict[int, DocumentFacts] = {}
 
     @property
@@ -201,8 +204,8 @@ class StoredSegment(Segment):
 
     def chunk_record(self, row: int) -> bytes:
         """The JSON of a row's chunk."""
-        start = int(self._ends[row - 1]) if row else 0
-        return self._records[start : int(self._ends[row])].tobytes()
+        start = self._record_ends[row - 1] if row else 0
+        return bytes(self._record_bytes[start : self._record_ends[row]])
 
     def document_record(self, document: int) -> bytes:
         """The JSON of a document's facts."""
@@ -224,10 +227,10 @@ class StoredSegment(Segment):
 
     def find_document(self, key: int) -> list[int]:
         """The documents under `key`: versions of the same document, at most one of them alive."""
-        high, low = np.uint64(key >> 64), np.uint64(key & _LOW_64_BITS)
-        first, last = np.searchsorted(self._high_keys, high, "left"), np.searchsorted(self._high_keys, high, "right")
-        found = self._by_key[first:last]
-        return found[self.documents["low"][found] == low].tolist() if len(found) else []
+        first = bisect_left(self._high_keys, key >> 64)
+        last = bisect_right(self._high_keys, key >> 64, lo=first)
+        found: list[int] = self._by_key[first:last].tolist()
+        return [document for document in found if self.key_of(document) == key]
 
     def key_of(self, document: int) -> int:
         """The key of a document."""

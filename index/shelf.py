@@ -80,7 +80,7 @@ class SegmentShelf:
 def chunk_at(segment: Segment, row: int) -> Chunk:
     """The chunk of a row, as it was written. Raises `Corrupted` where the record is no JSON."""
     try:
-        fields: dict[str, Any] = from_json(segment.chunk_record(row))
+        fields: dict[str, Any] = from_json(segment.chunk_record(row), cache_strings="none")
     except ValueError as error:
         raise Corrupted(f"row {row} of segment {segment.name} holds no chunk: {error}") from error
     if len(fields) < len(_CHUNK_FIELDS):  # written before there were all of them

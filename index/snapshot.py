@@ -7,6 +7,7 @@ current, both complete. Unchanged files are hard links, and their hashes are car
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -140,8 +141,13 @@ def publish(
 
 def current_name(layout: CorpusLayout) -> str | None:
     """The name that `CURRENT` points to; None before the first generation, and where the pointer is lost or damaged."""
+    return pointed_to(os.fspath(layout.current))
+
+
+def pointed_to(pointer: str) -> str | None:
+    """The name of the generation that the link at the path `pointer` names, as `current_name`. One system call."""
     try:
-        name = layout.current.readlink().name
+        name = os.readlink(pointer).rpartition("/")[2]
     except OSError:  # there is none, or it is no link
         return None
     return name if _NAME.fullmatch(name) else None

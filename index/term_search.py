@@ -1,6 +1,8 @@
 """What searching for terms means, whoever holds them: which terms of a question count, and how much.
 
 Questions become plain terms, so no character of a user's text is query syntax, and their number is bounded.
+A question is analysed in every language that the corpus has: in which one it is asked need not be known, and a term
+of one language is never one of another (`index.words`).
 """
 
 from __future__ import annotations
@@ -8,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from index.identifiers import identifier_query_terms
-from index.words import STOP_WORDS, analyse, content_terms
+from index.words import ENGLISH, LANGUAGES, STOP_WORDS, analyse, content_words
 
 K1 = 1.2
 B = 0.75
 """Tantivy's constants of BM25 (Robertson and Zaragoza, 2009)."""
 PROSE_FIELDS = ("text", "title", "headings")
+LANGUAGE_FIELD = "language"
+"""Holds the language that a chunk was analysed as, where it is not English."""
 _STOPPED = frozenset(STOP_WORDS)
 Hit = tuple[int, float]
 """A chunk number and its BM25 score."""
@@ -32,25 +36,12 @@ class Boosts:
     max_terms: int
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedTerm:
+class WeightedTerm(NamedTuple):
     """One term of a question in one field, and what its BM25 score is multiplied by."""
 
     field: str
     term: str
     boost: float
-
-
-@dataclass(frozen=True, slots=True)
-class TermEntry:
-    """A chunk as the term index takes it in."""
-
-    number: int
-    document_key: int
-    title: str
-    headings: str
-    text: str
-    code: str
 
 
 class TermCounts(Protocol):
@@ -77,15 +68,24 @@ class Terms(TermCounts, Protocol):
         ...
 
 
+def languages_of(counts: TermCounts) -> tuple[str, ...]:
+    """The languages that chunks were analysed as; English always."""
+    return (ENGLISH, *[language for language in LANGUAGES if counts.frequency(LANGUAGE_FIELD, language)])
+
+
 def document_frequency(terms: TermCounts, word: str) -> int:
     """In how many chunks `word` stands, by its rarest part, in text, title or headings."""
-    return min((max(terms.frequency(field, part) for field in PROSE_FIELDS) for part in analyse(word)), default=0)
+    analysed = [analyse(word, language) for language in languages_of(terms)]
+    return sum(
+        min((max(terms.frequency(field, part) for field in PROSE_FIELDS) for part in parts), default=0)
+        for parts in analysed
+    )
 
 
 def best_possible_score(text: str, counts: TermCounts) -> float:
     """The limit of the BM25 score of a chunk that has every content word of a question, again and again."""
     population = counts.chunk_count
-    frequencies = (counts.frequency("text", term) for term in content_terms(text))
+    frequencies = (_frequency(counts, "text", terms) for terms in content_words(text, languages_of(counts)))
     return (K1 + 1) * sum(rarity(population, frequency) for frequency in frequencies)
 
 
@@ -100,13 +100,34 @@ def question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[Weight
 
 
 def _prose_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
-    terms: Sequence[str] = content_terms(text)
-    if len(terms) > boosts.max_terms:
+    words: Sequence[tuple[str, ...]] = content_words(text, languages_of(counts))
+    if len(words) > boosts.max_terms:
         nowhere = counts.chunk_count + 1  # rarest first, but what nobody wrote last
-        terms = sorted(terms, key=lambda term: counts.frequency("text", term) or nowhere)[: boosts.max_terms]
+        words = sorted(words, key=lambda terms: _frequency(counts, "text", terms) or nowhere)[: boosts.max_terms]
     for field, boost in (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings)):
         if boost > 0:
-            yield from (WeightedTerm(field, term, boost) for term in terms)
+            for terms in words:
+                yield from _as_one(field, terms, boost, counts)
+
+
+def _as_one(field: str, terms: Sequence[str], boost: float, counts: TermCounts) -> Iterator[WeightedTerm]:
+    """The terms that a word has in several languages, all as rare as they are together.
+
+    Else the one page of an English corpus that was taken for Danish would be the best for every question, as nothing is
+    as rare there as what any English page is full of.
+    """
+    if len(terms) == 1:
+        yield WeightedTerm(field, terms[0], boost)
+        return
+    population, together = counts.chunk_count, _frequency(counts, field, terms)
+    for term in terms:
+        if frequency := _frequency(counts, field, (term,)):
+            yield WeightedTerm(field, term, boost * rarity(population, together) / rarity(population, frequency))
+
+
+def _frequency(counts: TermCounts, field: str, terms: Sequence[str]) -> int:
+    """In how many chunks one of a word's terms stands, each chunk having one language; what was replaced left aside."""
+    return min(counts.chunk_count, sum([counts.frequency(field, term) for term in terms]))
 
 
 def _code_terms(text: str, boosts: Boosts) -> Iterator[WeightedTerm]:

@@ -15,11 +15,14 @@ import tantivy
 from tantivy import Occur, Query
 
 from contracts.errors import Corrupted, Unavailable
-from index.term_search import Boosts, Hit, TermEntry, question_terms
-from index.words import code_analyzer, prose_analyzer
+from index.chunk_terms import ChunkTerms
+from index.term_search import LANGUAGE_FIELD, Boosts, Hit, question_terms
+from index.words import code_analyzer
 
 _PROSE = "sluice_prose"
 _CODE = "sluice_code"
+_MOST_FREQUENCIES = 20_000
+"""Frequencies of terms kept from one question to the next, some 150 bytes each: a question looks at thirty."""
 
 
 class TermWriter:
@@ -30,24 +33,24 @@ class TermWriter:
         folder.mkdir(parents=True, exist_ok=True)
         with _disk_may_refuse():
             self._index = tantivy.Index(_schema(), path=str(folder))
-            self._index.register_tokenizer(_PROSE, prose_analyzer())
-            self._index.register_tokenizer(_CODE, code_analyzer())
+            for name in (_PROSE, _CODE):  # what comes in is terms already
+                self._index.register_tokenizer(name, code_analyzer())
             self._writer = self._index.writer(heap_size=heap_bytes, num_threads=1)
         self._is_dirty = False
 
-    def add(self, entries: Iterable[TermEntry]) -> None:
-        """Add chunks; they are found after `commit`. Raises `Unavailable` when the disk refuses."""
-        for entry in entries:
-            document = tantivy.Document()
-            document.add_unsigned("number", entry.number)
-            document.add_text("document", f"{entry.document_key:032x}")
-            for field in ("title", "headings", "text", "code"):
-                value = getattr(entry, field)
-                if value:
-                    document.add_text(field, value)
-            with _disk_may_refuse():
+    def add(self, document_key: int, numbers: Iterable[int], chunks: Iterable[ChunkTerms]) -> None:
+        """Add a document's chunks; they are found after `commit`. Raises `Unavailable` when the disk refuses."""
+        name = f"{document_key:032x}"
+        self._is_dirty = True
+        with _disk_may_refuse():
+            for number, fields in zip(numbers, chunks, strict=True):
+                document = tantivy.Document()
+                document.add_unsigned("number", number)
+                document.add_text("document", name)
+                for field, terms in fields.items():
+                    if terms:
+                        document.add_text(field, terms)
                 self._writer.add_document(document)
-            self._is_dirty = True
 
     def remove(self, document_key: int) -> None:
         """Remove the chunks of a document that were added before."""
@@ -86,6 +89,7 @@ class TermIndex:
         except ValueError as error:
             raise Corrupted(f"the term index in {folder} does not open: {error}") from error
         self._schema = self._index.schema
+        self._frequencies: dict[tuple[str, str], int] = {}
 
     @property
     def chunk_count(self) -> int:
@@ -107,7 +111,12 @@ class TermIndex:
 
     def frequency(self, field: str, term: str) -> int:
         """As `TermCounts.frequency`: chunks that were replaced count until their segment is merged."""
-        return int(self._searcher.doc_freq(field, term))
+        known = self._frequencies.get((field, term))
+        if known is None:
+            if len(self._frequencies) >= _MOST_FREQUENCIES:
+                self._frequencies = {}
+            known = self._frequencies[field, term] = int(self._searcher.doc_freq(field, term))
+        return known
 
     def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
         """A clause for each term that stands somewhere."""
@@ -147,7 +156,8 @@ def write_meta(folder: Path, meta: bytes, names: Sequence[str]) -> None:
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("number", indexed=True, fast=True)
-    builder.add_text_field("document", tokenizer_name="raw", index_option="basic")
+    for field in ("document", LANGUAGE_FIELD):
+        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
     for field in ("title", "headings", "text"):
         builder.add_text_field(field, tokenizer_name=_PROSE, index_option="freq")
     builder.add_text_field("code", tokenizer_name=_CODE, index_option="freq")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,26 +90,28 @@ class View:
         if not self.chunk_count:
             return NOTHING_FOUND
         self._check_dimension(vector)
-        found = [part.segment.search(vector, limit, mask) for part, mask in zip(self.parts, masks, strict=True)]
-        scores = np.concatenate([scores for scores, _ in found])
-        numbers = np.concatenate(
-            [part.segment.numbers[rows] for part, (_, rows) in zip(self.parts, found, strict=True)]
-        )
-        order = np.lexsort((numbers, -scores))[:limit]
-        return Ranked(numbers[order].astype(np.int64), scores[order].astype(np.float64))
+        numbers: Numbers = []
+        scores: Floats = []
+        for part, mask in zip(self.parts, masks, strict=True):
+            best, rows = part.segment.search(vector, limit, mask)
+            numbers += part.segment.numbers[rows].tolist()
+            scores += best.tolist()
+        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:limit]
+        return Ranked([numbers[place] for place in order], [scores[place] for place in order])
 
     def similarities(self, vector: Vectors, numbers: Numbers) -> Floats:
-        """The cosines of `vector` (d,) to these chunks, (n,). Raises `Corrupted` for one that is in no segment."""
-        cosines = np.empty(len(numbers), dtype=np.float64)
-        places = np.searchsorted(self._first_numbers, numbers, side="right") - 1
-        for place in np.unique(places).tolist():
-            chosen = places == place
-            segment, wanted = self._with_rows[max(place, 0)].segment, numbers[chosen].astype(np.uint64)
-            rows = np.searchsorted(segment.numbers, wanted)
-            if not np.array_equal(segment.numbers[np.minimum(rows, len(segment.numbers) - 1)], wanted):
+        """The cosines of `vector` (d,) to these chunks. Raises `Corrupted` for one that is in no segment."""
+        held_by: defaultdict[int, Numbers] = defaultdict(list)
+        for number in numbers:
+            held_by[bisect.bisect_right(self._first_numbers, number) - 1].append(number)
+        cosine_of: dict[int, float] = {}
+        for position, held in held_by.items():
+            segment, wanted = self._with_rows[max(position, 0)].segment, np.array(held, dtype=np.uint64)
+            rows = segment.numbers.searchsorted(wanted)
+            if not (segment.numbers[np.minimum(rows, len(segment.numbers) - 1)] == wanted).all():
                 raise Corrupted(f"a chunk number is in the term index but in no segment of {self.name}")
-            cosines[chosen] = segment.products(rows, vector)
-        return cosines
+            cosine_of.update(zip(held, segment.products(rows, vector).tolist(), strict=True))
+        return [cosine_of[number] for number in numbers]
 
     def locate(self, number: int) -> tuple[Segment, int]:
         """The segment and row of a chunk number. Raises `Corrupted` when it is in none."""

@@ -1,13 +1,17 @@
-"""From text to terms: the one analysis that indexing, queries and the gate's coverage probe share."""
+"""From text to terms: the one analysis of each language that indexing, queries and the gate's coverage probe share."""
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-LONGEST_TERM_CHARACTERS = 64
+LONGEST_TERM_BYTES = 64
+"""What is longer is no word."""
 
 _FUNCTION_WORDS = """
 a about above after again all also am an and any are aren as at be because been before being below between
@@ -21,12 +25,54 @@ while who whom whose why will with won would wouldn you your yours
 STOP_WORDS = tuple(_FUNCTION_WORDS.split())
 """English function words. They stay in the index; a question drops them unless it has nothing else."""
 
+ENGLISH = "en"
+"""What a text of another or an unknown language is analysed as, program code included."""
+
+_STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "tr": "turkish",
+}
+LANGUAGES = tuple(_STEMMERS)
+"""The languages beside English that have an analysis of their own, by their codes of ISO 639-1."""
+
+_SAME = {"nb": "no", "nn": "no"}
+_OTHER_FUNCTION_WORDS = {
+    "ar": "في من على إلى عن ما هو هي هذا هذه ذلك التي الذي أو لا لم لن كيف ماذا لماذا متى أين هل أن إن كان "
+    "كانت مع قد كل",
+    "el": "ο η το οι τα του της των τον την τους τις και να με σε από για που πως πώς τι πότε πού είναι δεν θα ως ή "
+    "στο στη στον στην στα στους στις ένα μια αυτό αυτή",
+    "ro": "și şi în la de cu pe un o unui unei este sunt era al ai ale cum ce care cine unde când nu mai din pentru "
+    "prin sau că se să fi cel cea iar dar",
+    "tr": "ve bir bu şu o da de için ile mi mı mu mü ne nasıl neden niçin nerede kim hangi çok daha gibi kadar ama "
+    "veya her ben sen biz siz onlar var yok ki ise",
+}
+"""For the languages that Tantivy has a stemmer but no list for."""
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+"""Kana and ideographs: scripts that have no blanks between words."""
+_ALL, _CONTENT = 0, 1
 _own = threading.local()
 
 
-def prose_analyzer() -> TextAnalyzer:
-    """Words split at everything that is no letter or digit; lower case, without accents, English stems."""
-    return _folded().filter(Filter.stemmer("english")).build()
+def analysed_as(language: str | None) -> str:
+    """The language that a text is analysed as whose declared or detected one is `language`, as in `de` or `de-AT`."""
+    code = (language or ENGLISH).partition("-")[0].lower()
+    code = _SAME.get(code, code)
+    return code if code in _STEMMERS else ENGLISH
 
 
 def code_analyzer() -> TextAnalyzer:
@@ -34,26 +80,109 @@ def code_analyzer() -> TextAnalyzer:
     return TextAnalyzerBuilder(Tokenizer.whitespace()).build()
 
 
-def analyse(text: str) -> list[str]:
-    """The terms of `text` as the index holds them, in order, with repeats, function words included."""
-    return _analyzers()[0].analyze(text)
+def analyse(text: str, language: str = ENGLISH) -> list[str]:
+    """The terms of `text` as the index holds them, in order, with repeats, function words included.
+
+    Those of another language than English begin with its code, as the same letters are another word there. Of runs
+    of kana and ideographs every two neighbours are a term.
+    """
+    return _terms(text, language, _ALL)
 
 
 @lru_cache(maxsize=64)
-def content_terms(text: str) -> tuple[str, ...]:
+def content_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
     """The distinct terms of a question that carry meaning, in order; all of them if none does."""
-    return tuple(dict.fromkeys(_analyzers()[1].analyze(text) or analyse(text)))
+    return tuple(dict.fromkeys(_terms(text, language, _CONTENT) or analyse(text, language)))
 
 
-def _folded() -> TextAnalyzerBuilder:
-    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(LONGEST_TERM_CHARACTERS))
-    return builder.filter(Filter.lowercase()).filter(Filter.ascii_fold())
+@lru_cache(maxsize=64)
+def content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """For each word of a question that carries meaning its terms, one in each language; all words if none does.
+
+    Which words carry none, the language tells in which most of them do not. No term comes twice.
+    """
+    if languages == (ENGLISH,):
+        return tuple((term,) for term in content_terms(text))
+    words = list(dict.fromkeys(_words(text)))
+    functions = _function_words(words, asked_in(text, languages))
+    seen: set[str] = set()
+    found: list[tuple[str, ...]] = []
+    for word in [word for word in words if word not in functions] or words:
+        terms = tuple(term for language in languages for term in analyse(word, language) if term not in seen)
+        seen.update(terms)
+        found.append(terms)
+    return tuple(filter(None, found))
 
 
-def _analyzers() -> tuple[TextAnalyzer, TextAnalyzer]:
-    """One pair a thread: an analyzer may not be used by two threads at once."""
-    pair: tuple[TextAnalyzer, TextAnalyzer] | None = getattr(_own, "pair", None)
+def asked_in(text: str, languages: Sequence[str]) -> str | None:
+    """The one of `languages` of which the question has the most function words; None where it has none of any."""
+    words = dict.fromkeys(_words(text))
+    count_of = {language: len(_function_words(words, language)) for language in languages}
+    likeliest = max(languages, key=count_of.__getitem__)
+    return likeliest if count_of[likeliest] else None
+
+
+def _function_words(words: Iterable[str], language: str | None) -> set[str]:
+    return {word for word in words if _is_function_word(word, language)} if language else set()
+
+
+@lru_cache(maxsize=10_000)
+def _is_function_word(word: str, language: str) -> bool:
+    return not _terms(word, language, _CONTENT)
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in small letters; pairs of signs where there are no blanks."""
+    return _analyzers(None)[_ALL].analyze(_spaced(text))
+
+
+def _terms(text: str, language: str, which: int) -> list[str]:
+    found = _analyzers(language)[which].analyze(_spaced(text))
+    return found if language == ENGLISH else [f"{language}:{term}" for term in found]
+
+
+def _spaced(text: str) -> str:
+    return text if text.isascii() else _UNSPACED.sub(_pairs, text)
+
+
+def _pairs(run: re.Match[str]) -> str:
+    signs = run.group()
+    return " " + " ".join(map("".join, pairwise(signs)) if len(signs) > 1 else signs) + " "
+
+
+def _analyzers(language: str | None) -> tuple[TextAnalyzer, TextAnalyzer]:
+    """With function words and without; None for no language, which is words as they are, in small letters.
+
+    A pair for each thread: an analyzer may not be used by two threads at once.
+    """
+    pairs: dict[str | None, tuple[TextAnalyzer, TextAnalyzer]] = _own.__dict__.setdefault("pairs", {})
+    pair = pairs.get(language)
     if pair is None:
-        content = _folded().filter(Filter.custom_stopword(list(STOP_WORDS))).filter(Filter.stemmer("english"))
-        pair = _own.pair = (prose_analyzer(), content.build())
+        pair = pairs[language] = _analyzer(*_stems(language)), _analyzer(*_stop(language), *_stems(language))
     return pair
+
+
+def _analyzer(*filters: Filter) -> TextAnalyzer:
+    """Words split at everything that is no letter or digit, in small letters, through the filters."""
+    builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(LONGEST_TERM_BYTES))
+    for one in (Filter.lowercase(), *filters):
+        builder = builder.filter(one)
+    return builder.build()
+
+
+def _stems(language: str | None) -> list[Filter]:
+    """In English the accents go first, as they belong to loan words; elsewhere stems are told by them."""
+    if language is None:
+        return []
+    if language == ENGLISH:
+        return [Filter.ascii_fold(), Filter.stemmer("english")]
+    return [Filter.stemmer(_STEMMERS[language]), Filter.ascii_fold()]
+
+
+def _stop(language: str | None) -> list[Filter]:
+    if language is None:
+        return []
+    if language == ENGLISH:
+        return [Filter.ascii_fold(), Filter.custom_stopword(list(STOP_WORDS))]
+    own = _OTHER_FUNCTION_WORDS.get(language)
+    return [Filter.custom_stopword(own.split()) if own else Filter.stopword(_STEMMERS[language])]

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from contracts.document import ChunkedDocument
 from index.durable import link_or_copy
 from index.facts import DocumentFacts, document_key
 from index.generation import read_dead
@@ -27,7 +26,7 @@ from index.intake import take_in
 from index.layout import CorpusLayout
 from index.manifest import FileEntry, IdSet, Manifest, SegmentEntry
 from index.merging import next_merge
-from index.records import Record, Removal, Upsert, Vectors
+from index.records import Record, Removal, Upsert
 from index.segment_file import SUFFIX, SegmentDocument, StoredSegment, content_of, joined, write_segment
 from index.settings import IndexSettings
 from index.snapshot import Sources
@@ -114,7 +113,7 @@ class WorkingView:
                 self._forget(document_key(document.document_id))
                 if len(vectors):
                     self.model = self.model or (fingerprint, vectors.shape[1])
-                self._take_in(offset, document, vectors)
+                self._take_in(offset, record)
         self.offset = offset
 
     def seal(self, generation_number: int) -> None:
@@ -200,10 +199,10 @@ class WorkingView:
         self._ids = IdSet(manifest.id_set_hash)
         self.remember(manifest)
 
-    def _take_in(self, offset: int, document: ChunkedDocument, vectors: Vectors) -> None:
-        entry, terms = take_in(offset, document, vectors, self.next_number)
+    def _take_in(self, offset: int, version: Upsert) -> None:
+        entry, terms = take_in(offset, version, self.next_number)
         self._pending[entry.key] = entry
-        self._terms.add(terms)
+        self._terms.add(entry.key, entry.numbers, terms)
         self._ids.add(entry.key, entry.chunk_ids)
         self.next_number += len(entry.numbers)
         self.document_count += 1

@@ -115,7 +115,8 @@ class IndexWriter:
             self._lock.check()
             check_vectors(batch, vectors)
             check_model(self._layout.corpus, self._view().model, fingerprint, vectors)
-            covered, records = self._unrecorded(batch, vectors, fingerprint)
+            own = vectors.copy()  # held until they are published, while the caller may use its array again
+            covered, records = self._unrecorded(batch, own, fingerprint)
             return self._record(records) if records else covered
 
     def remove(self, document_ids: Sequence[str]) -> int:
@@ -217,7 +218,7 @@ class IndexWriter:
                 covered = max(covered, newest[0])
             else:
                 taken.add(document.document_id)
-                records.append(Upsert(document, vectors[rows], fingerprint))
+                records.append(Upsert.of(document, vectors[rows], fingerprint))
         return covered, records
 
     def _record(self, records: Sequence[Record]) -> int:

@@ -34,6 +34,7 @@ from filelock import FileLock, Timeout
 
 from contracts.errors import Conflict, InvalidSetting, SluiceError, Unavailable
 from contracts.event import QUEUES
+from index.qdrant import require_shared
 from otel.metrics import forget_process
 from workers import ending
 from workers.api_keys import ApiKeys, check_exposure
@@ -90,7 +91,8 @@ class Supervisor:
 
         Raises:
             Conflict: another `sluice up` runs on the same data directory, or the ledger is a newer Sluice's.
-            InvalidSetting: the HTTP port is taken, or open to the outside without a key.
+            InvalidSetting: the HTTP port is taken, or open to the outside without a key; the index's engine cannot
+                be shared.
             Unavailable: the broker does not come up, or the ledger cannot be migrated.
         """
         self.settings.data_dir.mkdir(parents=True, exist_ok=True)
@@ -117,6 +119,8 @@ class Supervisor:
     # -- beginning
 
     def _prepare(self) -> None:
+        if self.settings.index.engine == "qdrant":
+            require_shared(self.settings.qdrant)
         require_free_port(self.settings.http_host, self.settings.http_port)
         with closing(Database(self.settings.ledger_location)) as database:
             done = migrate(database, datetime.now(UTC))

@@ -16,8 +16,8 @@ from index.fusion import (
     ordered,
     pooled,
     reciprocal_ranks,
+    standard,
     weighted_sum,
-    z_scores,
 )
 from index.settings import QuerySettings
 
@@ -26,7 +26,7 @@ LEXICAL = Ranked.of([(3, 12.0), (1, 6.0)])
 
 
 def _cosines(numbers):
-    return np.array([{3: 0.4}[number] for number in numbers.tolist()])
+    return [{3: 0.4}[number] for number in numbers]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def pool() -> Pool:
 
 
 def _by_number(pool: Pool, scores) -> dict[int, float]:
-    return dict(zip(pool.numbers.tolist(), scores.tolist(), strict=True))
+    return dict(zip(pool.numbers, scores, strict=True))
 
 
 def test_the_pool_holds_each_candidate_once_with_what_each_arm_said(pool: Pool) -> None:
@@ -61,9 +61,12 @@ def test_the_weighted_mix_leans_to_the_heavier_arm(pool: Pool) -> None:
 
 
 def test_scores_that_do_not_differ_say_nothing() -> None:
-    everything = np.array([True, True])
-    assert z_scores(np.array([4.0, 4.0]), everything).tolist() == [0.0, 0.0]
-    assert z_scores(np.empty(0), np.empty(0, dtype=bool)).tolist() == []
+    assert standard([4.0, 4.0]) == (4.0, 0.0)
+    assert standard([]) == (0.0, 0.0)
+
+
+def test_a_unit_is_so_many_standard_deviations() -> None:
+    assert standard([1.0, 3.0, 5.0]) == (3.0, pytest.approx(1 / (8 / 3) ** 0.5))
 
 
 def test_words_that_tell_nobody_apart_weigh_nothing_and_a_winner_weighs_much() -> None:
@@ -86,19 +89,19 @@ def test_the_less_of_the_question_is_matched_the_less_the_words_weigh() -> None:
 @pytest.mark.parametrize("fusion", ["adaptive", "weighted"])
 def test_asking_for_more_changes_nothing_in_the_order_of_the_first(fusion: str) -> None:
     random = np.random.default_rng(2)
-    dense = Ranked(random.permutation(400), np.sort(random.random(400))[::-1])
-    lexical = Ranked(random.permutation(400), np.sort(20 * random.random(400))[::-1])
-    cosines = dict(zip(dense.numbers.tolist(), dense.scores.tolist(), strict=True))
+    dense = Ranked(random.permutation(400).tolist(), np.sort(random.random(400))[::-1].tolist())
+    lexical = Ranked(random.permutation(400).tolist(), np.sort(20 * random.random(400))[::-1].tolist())
+    cosines = dict(zip(dense.numbers, dense.scores, strict=True))
     settings = QuerySettings.model_validate({"fusion": fusion, "candidates": 50})
 
     def best(depth: int) -> list[int]:
         pool = pooled(
             Ranked(dense.numbers[:depth], dense.scores[:depth]),
             Ranked(lexical.numbers[:depth], lexical.scores[:depth]),
-            lambda numbers: np.array([cosines[number] for number in numbers.tolist()]),
+            lambda numbers: [cosines[number] for number in numbers],
         )
         found = Candidates(pool, fused_scores(pool, Strategy.HYBRID, settings), str)
-        first = set(dense.numbers[:50].tolist()) | set(lexical.numbers[:50].tolist())
+        first = set(dense.numbers[:50]) | set(lexical.numbers[:50])
         return [candidate.number for candidate in found if candidate.number in first][:20]
 
     assert best(50) == best(200) == best(400)
@@ -106,8 +109,8 @@ def test_asking_for_more_changes_nothing_in_the_order_of_the_first(fusion: str) 
 
 def test_equal_scores_are_ordered_by_name() -> None:
     names = {1: "c", 2: "a", 3: "b"}
-    found = ordered(Ranked.of([(1, 0.5), (2, 0.5), (3, 0.7)]), names.__getitem__)
-    assert found.numbers.tolist() == [3, 2, 1]
+    found = ordered(Ranked.of([(3, 0.7), (1, 0.5), (2, 0.5)]), names.__getitem__)
+    assert found.numbers == [3, 2, 1]
 
 
 def test_an_arm_alone_is_ordered_by_its_own_scores() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from contracts.errors import Corrupted, Unavailable
-from index.journal import Journal, pinned_model, read_journal
+from index.facts import facts_of
+from index.journal import Journal, JournalTail, pinned_model, read_journal
 from index.records import Kind, Removal, Upsert, decode_record, encode_record
 
 LARGE = 1_000_000
@@ -114,10 +117,10 @@ def test_an_append_that_failed_or_was_interrupted_keeps_nothing_of_its_batch(
 
 def test_records_survive_the_round_trip_and_the_first_vector_pins_the_model(tmp_path: Path, make) -> None:
     document = make.document("d1", "some text", "more text", url="https://example.org/", metadata={"k": True})
-    upsert = Upsert(document, make.vectors([document]), make.model)
+    upsert = Upsert.of(document, make.vectors([document]), make.model)
     journal = Journal(tmp_path, LARGE)
     empty = make.document("none")
-    journal.append([encode_record(record) for record in (Removal("d0"), Upsert(empty, make.vectors([empty]), "x"))])
+    journal.append([encode_record(record) for record in (Removal("d0"), Upsert.of(empty, make.vectors([empty]), "x"))])
     assert pinned_model(tmp_path) is None
     journal.append([encode_record(upsert)])
     journal.close()
@@ -130,11 +133,61 @@ def test_records_survive_the_round_trip_and_the_first_vector_pins_the_model(tmp_
     assert pinned_model(tmp_path) == (make.model, make.dimension)
 
 
-def test_bytes_that_are_no_record_are_refused() -> None:
+def test_the_records_of_a_version_are_its_facts_and_chunks_as_json_before_and_after_the_journal(make) -> None:
+    document = make.document("d1", "“quotes”, \\ and \x00", "more", title="Ü", metadata={"k": 1.5}, language="de")
+    upsert = Upsert.of(document, make.vectors([document]), make.model)
+    assert upsert.records.facts == facts_of(document).model_dump_json().encode()
+    assert upsert.records.chunks == tuple(chunk.model_dump_json().encode() for chunk in document.chunks)
+    decoded = decode_record(*encode_record(upsert))
+    assert isinstance(decoded, Upsert)
+    assert (decoded.records, decoded.document) == (upsert.records, document)
+
+
+def test_an_upsert_of_an_older_journal_decodes_to_the_same_and_pins_the_model(tmp_path: Path, make) -> None:
+    """Kind 1: the document as one JSON instead of its records."""
+    document = make.document("d1", "some text", "more text", url="https://example.org/", metadata={"k": True})
+    upsert = Upsert.of(document, make.vectors([document]), make.model)
+    name, body = make.model.encode(), zstandard.compress(document.model_dump_json().encode())
+    lengths = struct.pack("<IIII", len(name), len(body), *upsert.vectors.shape)
+    journal = Journal(tmp_path, LARGE)
+    journal.append([(Kind.OLD_UPSERT, lengths + name + body + upsert.vectors.astype("<f4").tobytes())])
+    journal.close()
+    (frame,) = read_journal(tmp_path)
+    assert frame.kind == 1
+    decoded = decode_record(frame.kind, frame.payload)
+    assert isinstance(decoded, Upsert)
+    assert (decoded.document, decoded.records, decoded.fingerprint) == (document, upsert.records, make.model)
+    assert (decoded.vectors == upsert.vectors).all()
+    assert pinned_model(tmp_path) == (make.model, make.dimension)
+
+
+def test_bytes_that_are_no_record_are_refused(make) -> None:
     with pytest.raises(Corrupted):
         decode_record(Kind.UPSERT, b"\x01\x00")
     with pytest.raises(Corrupted):
         decode_record(9, b"")
+    for body in (b"", b"\xff" * 4, struct.pack("<II", 1, 9) + b"{}", struct.pack("<II", 1, 1) + b"{}"):
+        packed = zstandard.compress(body)
+        with pytest.raises(Corrupted):
+            decode_record(Kind.UPSERT, struct.pack("<IIII", 0, len(packed), 0, 0) + packed)
+
+
+@pytest.mark.parametrize("segment_bytes", [200, LARGE])
+def test_who_follows_from_any_offset_reads_every_later_record_once(tmp_path: Path, segment_bytes: int) -> None:
+    journal = Journal(tmp_path, segment_bytes)
+    for number in range(1, 13):
+        journal.append([_entry(f"record {number:02d}" * 5)])
+    for after in range(12):
+        tail = JournalTail(tmp_path, after)
+        halfway = [frame.offset for frame in tail.read((after + 12) // 2)]
+        assert halfway + [frame.offset for frame in tail.read(12)] == list(range(after + 1, 13))
+        tail.close()
+    tail = JournalTail(tmp_path, 12)
+    assert list(tail.read(tail.durable_offset())) == []
+    journal.append([_entry("more")])
+    assert [frame.payload for frame in tail.read(tail.durable_offset())] == [b"more"]
+    tail.close()
+    journal.close()
 
 
 def test_a_segment_that_cannot_be_begun_leaves_the_old_one_open(

@@ -383,6 +383,44 @@ def test_any_language_is_found_and_given_back_unchanged(make, engine, strategy, 
     assert (best.document_id, best.text, best.title) == ("d", text, text)
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "asked"),
+    [
+        ("de", "Die Häuser am Hafen wurden saniert", "Warum ist das Haus so alt?"),
+        ("de-AT", "Für jede Buchung gilt eine Frist", "Welche Fristen hat man?"),
+        ("fr", "Les baux sont renouvelés chaque année", "Comment renouveler un contrat ?"),
+        ("es", "Las reservas fueron canceladas ayer", "¿Cuándo se cancela algo?"),
+        ("ru", "Сообщения стоят в очередях", "Как устроена очередь?"),
+        ("nb", "Husene ved havnen er solgt", "Hvem eier dette huset?"),
+        ("tr", "Evlerin fiyatları arttı", "Bir ev ne kadar?"),
+        ("zh", "分布式系统中的消息队列负责传递消息", "消息队列是什么"),
+        ("ja", "東京の天気は明日も晴れでしょう", "明日の天気"),
+    ],
+)
+def test_a_question_finds_other_forms_of_its_words_in_their_language(make, engine, language, text, asked) -> None:
+    english = make.document("e", "ferrets sleep in houses", language="en")
+    engine.publish(make, [make.document("d", text, language=language), english])
+    assert _documents(engine.ask(asked, Strategy.BM25)) == ["d"]
+    assert _documents(engine.ask("sleeping ferret", Strategy.BM25)) == ["e"]
+
+
+def test_a_page_that_was_taken_for_another_language_is_not_the_best_for_every_question(make, engine) -> None:
+    pages = [make.document(f"d{i}", f"how the ferret number{i} is fed and sleeps in the house") for i in range(20)]
+    stray = make.document("stray", "how the badger is fed and sleeps in the den of the house", language="da")
+    engine.publish(make, [*pages, stray, make.document("wanted", "ferrets with a fever are fed by hand")])
+    assert _documents(engine.ask("how is the ferret with a fever fed", Strategy.BM25))[0] == "wanted"
+    if engine.name == "local":  # Qdrant is asked in the question's language alone
+        assert _documents(engine.ask("how does the badger sleep", Strategy.BM25))[0] == "stray"
+
+
+def test_the_same_letters_are_another_word_in_another_language(make, engine) -> None:
+    engine.publish(make, [make.document("de", "Gift wirkt", language="de"), make.document("en", "Gift wrap")])
+    assert engine.reader.document_frequency(["gift", "wrap", "wirkt"]) == {"gift": 2, "wrap": 1, "wirkt": 1}
+    assert _documents(engine.ask("wrapping", Strategy.BM25)) == ["en"]
+    engine.publish(make, [make.document("de", "Gaben", language="de")])
+    assert engine.reader.document_frequency(["gift"])["gift"] in (1, 2), "what was replaced may count for a while"
+
+
 def test_equal_scores_are_ordered_by_chunk_id(make, engine, strategy) -> None:
     engine.publish(make, [make.document(f"d{i}", "the same words") for i in range(9)])
     found = engine.ask("same words", strategy, make.vector("the same words"), duplicate_threshold=0.0)

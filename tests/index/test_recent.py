@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.retrieval import Filters, Query, Strategy
+from index.chunk_terms import FIELDS
 from index.reader import IndexReader
+from index.recent_terms import RecentPostings
 from index.settings import IndexSettings, QuerySettings
 from index.snapshot import list_generations, rollback
 from index.writer import IndexWriter
@@ -159,3 +165,19 @@ def test_a_reader_of_the_first_documents_of_a_corpus_learns_their_model(memory_p
         assert reader.model_fingerprint == make.model
         assert _ids(reader, "otters", Strategy.HYBRID, make.vector("otters swim")) == ["new"]
         reader.close()
+
+
+_CHUNKS = st.lists(st.tuples(st.lists(st.sampled_from("abc"), max_size=8), st.booleans()), max_size=12)
+
+
+@given(_CHUNKS, st.integers(0, 12))
+def test_the_postings_of_a_term_are_its_counts_in_the_rows_that_a_view_knows_and_that_are_alive(chunks, seen) -> None:
+    postings = RecentPostings()
+    postings.add({**dict.fromkeys(FIELDS, ""), "text": " ".join(terms)} for terms, _ in chunks)
+    living = np.array([alive for _, alive in chunks], dtype=np.bool_)[:seen]
+    for term in "abcd":
+        known = enumerate(chunks[:seen])
+        counted = [(row, Counter(terms)[term], len(terms)) for row, (terms, alive) in known if alive and term in terms]
+        assert postings.of("text", term, living) == counted
+        assert postings.frequency("text", term, living) == len(counted)
+        assert postings.of("title", term, living) == []

@@ -10,8 +10,8 @@ import pytest
 from index.facts import document_key
 from index.forms import LEAST_RECALL, LEAST_ROWS, compress
 from index.intake import take_in
-from index.records import Vectors
-from index.segment import nearest_exactly
+from index.records import Upsert, Vectors
+from index.segment import Mask, nearest_exactly
 from index.segment_file import StoredSegment, content_of, joined, write_segment
 
 
@@ -27,7 +27,8 @@ def _stored(folder: Path, make, count: int, name: str = "s", first: int = 0, pre
     vectors = _clustered(2 * count)
     documents = [make.document(f"{prefix}{i}", f"one {i}", f"two {i}", language="en") for i in range(count)]
     entries = [
-        take_in(i + 1, document, vectors[2 * i : 2 * i + 2], first + 2 * i)[0] for i, document in enumerate(documents)
+        take_in(i + 1, Upsert.of(document, vectors[2 * i : 2 * i + 2], "m"), first + 2 * i)[0]
+        for i, document in enumerate(documents)
     ]
     write_segment(folder, name, content_of(entries, 64))
     return StoredSegment(folder, name)
@@ -117,9 +118,19 @@ def test_a_filter_costs_no_result_whatever_its_share(tmp_path: Path, make, share
     segment = _stored(tmp_path, make, LEAST_ROWS)
     vectors = segment.vectors_of(np.arange(len(segment.numbers)))
     allowed = np.random.default_rng(5).random(len(vectors)) < share
-    for question in _clustered(10, seed=3):
+    near = vectors[::150] + 0.1 * np.random.default_rng(6).standard_normal((40, 64)).astype(np.float32)
+    assert _recall(segment, vectors, near, allowed) >= 0.98
+    far = _clustered(40, seed=3)
+    assert _recall(segment, vectors, far, allowed) >= _recall(segment, vectors, far, None) - 0.02
+
+
+def _recall(segment: StoredSegment, vectors: Vectors, questions: Vectors, allowed: Mask | None) -> float:
+    """Which share of what exact search finds is found; as many rows, all of them allowed."""
+    shares = []
+    for question in questions:
         _, rows = segment.search(question, 10, allowed)
         _, wanted = nearest_exactly(vectors, question, 10, allowed)
-        assert allowed[rows].all()
+        assert allowed is None or allowed[rows].all()
         assert len(rows) == len(wanted)
-        assert np.isin(wanted, rows).mean() >= 0.9
+        shares.append(np.isin(wanted, rows).mean())
+    return float(np.mean(shares))

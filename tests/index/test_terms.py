@@ -11,7 +11,7 @@ from contracts.retrieval import Query, Strategy
 from index.identifiers import identifier_query_terms, identifier_terms
 from index.reader import IndexReader
 from index.settings import IndexSettings, QuerySettings
-from index.words import analyse, content_terms
+from index.words import LANGUAGES, analyse, analysed_as, content_terms, content_words
 from index.writer import IndexWriter
 
 
@@ -38,6 +38,29 @@ def test_function_words_leave_a_question_unless_it_has_nothing_else() -> None:
     assert content_terms("How do the running ferrets sleep?") == ("run", "ferret", "sleep")
     assert content_terms("to be or not to be") == ("to", "be", "or", "not")
     assert analyse("The naïve café") == ["the", "naiv", "cafe"]
+
+
+def test_function_words_are_those_of_the_language_in_which_is_asked() -> None:
+    both = ("en", "de")
+    assert content_words("Was war die Frist?", both) == (("frist", "de:frist"),)
+    assert content_words("what was the die cast of", both) == (("die", "de:die"), ("cast", "de:cast"))
+    assert content_words("die was", ("en",)) == (("die",),)
+    assert content_words("the who", both) == (("the", "de:the"), ("who", "de:who"))
+    assert content_words("renew renewing", both) == (("renew", "de:renew"), ("de:renewing",))
+
+
+@pytest.mark.parametrize(
+    ("declared", "analysed"),
+    [("de-AT", "de"), ("DE", "de"), ("nb", "no"), ("python", "en"), ("zh", "en"), ("", "en"), (None, "en")],
+)
+def test_a_declared_language_is_analysed_as_the_nearest_that_there_is(declared: str | None, analysed: str) -> None:
+    assert analysed_as(declared) == analysed
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_stems_and_function_words_of_its_own(language: str) -> None:
+    assert all(term.startswith(f"{language}:") for term in analyse("Haus maison дом evler", language))
+    assert len(content_terms("Haus maison дом evler", language)) == 4
 
 
 def test_analysis_may_run_in_many_threads_at_once() -> None:

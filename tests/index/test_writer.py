@@ -12,8 +12,10 @@ import pytest
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
+from index.facts import document_key
 from index.journal import Journal
 from index.layout import corpora
+from index.manifest import IdSet
 from index.reader import IndexReader
 from index.settings import IndexSettings, QuerySettings
 from index.snapshot import list_generations, verify
@@ -297,3 +299,25 @@ def test_a_generation_that_is_damaged_while_its_writer_is_open_is_published_anew
         assert (found.generation, len(found.chunks), reader.fallback_reason) == (healed, 1, None)
         assert writer.heal().name == healed
         reader.close()
+
+
+def test_the_hash_of_a_set_of_ids_is_what_it_always_was() -> None:
+    ids = IdSet()
+    ids.add(document_key("d2"), [])
+    ids.add(document_key("d1"), ["chunk_a", "chunk_ü"])
+    assert ids.hexadecimal == "9ef6e4438db29e8cea13b713ea86aa0886c1cf9375b50eb381ff3c2faa84d7c3"
+    ids.remove(document_key("d2"), [])
+    assert ids.hexadecimal == "176ad020b3f1dd8466236853e1f900e391f07552989b8b21ff951842522d946d"
+
+
+def test_what_was_appended_stays_although_the_array_of_its_vectors_is_used_again(tmp_path: Path, make) -> None:
+    with IndexWriter(tmp_path, "c", SETTINGS) as writer:
+        batch, vectors, model = make.batch([make.document("a", "ferrets sleep"), make.document("b", "otters swim")])
+        wanted = vectors[1].copy()
+        writer.append(batch, vectors, model)
+        vectors[:] = 0
+        writer.publish()
+    reader = IndexReader(tmp_path, "c", QUERIES)
+    found = reader.search(Query(query="x", corpus="c", strategy=Strategy.VECTOR, top_k=1), wanted)
+    reader.close()
+    assert [chunk.document_id for chunk in found.chunks] == ["b"]

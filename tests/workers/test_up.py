@@ -26,6 +26,7 @@ from tests.workers.ledger_story import page
 from tests.workers.test_migrations import old_ledger_in
 from workers import orphans, up
 from workers.child import Child
+from workers.cli.checks import checks_of
 from workers.ledger import Claim, Ledger, NewRun
 from workers.life import child_name, worker_name
 from workers.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
@@ -360,6 +361,18 @@ def test_a_port_that_is_taken_is_named() -> None:
         taken.listen()
         with pytest.raises(InvalidSetting, match="http_port"):
             require_free_port("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(("qdrant", "problem"), [({}, "not set"), ({"url": "embedded"}, "one process alone")])
+def test_an_engine_that_workers_cannot_share_is_refused_before_anything_starts(
+    tmp_path: Path, qdrant: dict[str, str], problem: str
+) -> None:
+    settings = Settings.model_validate({"data_dir": tmp_path, "index": {"engine": "qdrant"}, "qdrant": qdrant})
+    with pytest.raises(InvalidSetting, match=problem):
+        Supervisor(settings).run()
+    assert processes_of(tmp_path) == []
+    check = next(check for check in checks_of(settings) if check.name == "index")
+    assert (check.state, problem in check.detail) == ("fail", True)
 
 
 def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from contracts.errors import InvalidSetting, SluiceError
+from index.layout import corpora
+from index.qdrant import require_shared
 from workers.settings import Settings
 
 State = Literal["ok", "warn", "fail"]
@@ -52,6 +54,7 @@ def checks_of(settings: Settings) -> Iterator[Check]:
         ("data_dir", _data_dir),
         ("broker", _broker),
         ("ledger", _ledger),
+        ("index", _index),
         ("http_port", _http_port),
         ("search", _search),
         ("otlp", _otlp),
@@ -103,6 +106,13 @@ def _broker(settings: Settings) -> Check:
     finally:
         transport.close()
     return Check("broker", "ok", f"{_place(settings.broker_location)} {told}")
+
+
+def _index(settings: Settings) -> Check:
+    if settings.index.engine == "qdrant":
+        require_shared(settings.qdrant)
+        return Check("index", "ok", f"Qdrant at {_place(str(settings.qdrant.url))}")
+    return Check("index", "ok", f"{len(corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
 
 
 def _ledger(settings: Settings) -> Check:

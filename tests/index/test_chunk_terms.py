@@ -1,0 +1,66 @@
+"""A chunk's terms are those of the whole text's analysis, although each word is analysed once."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from index import chunk_terms as module
+from index.chunk_terms import FIELDS, chunk_terms, code_terms, prose_terms
+from index.identifiers import identifier_terms
+from index.words import ENGLISH, LANGUAGES, analyse
+
+_SURROGATES = range(0xD800, 0xE000)
+"""What is no character: no JSON can hold it."""
+_PIECES = st.one_of(
+    st.sampled_from(["parseHttp", "parse_http", "HTTP2", "__init__", "naïve", "Straße", "東京の", "Ⅷ", "½", "a" * 70]),
+    st.sampled_from([" ", "\n", "_", "-", ".", "'", "’", "“", "\u00a0", "\u3000", "\u200b", "\x1c", "\x85", "\u0301"]),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_PIECES, max_size=30).map("".join), st.sampled_from([ENGLISH, *LANGUAGES]))
+@example("“fooBar”—bazQux_2 The_end", ENGLISH)
+def test_the_terms_of_a_text_are_those_of_its_analysis_as_a_whole(text: str, language: str) -> None:
+    assert prose_terms(text, language).split() == analyse(text, language)
+    assert code_terms(text).split() == list(identifier_terms(text))
+
+
+def test_every_character_is_cut_or_kept_as_the_analyses_do() -> None:
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if code not in _SURROGATES]
+    for text in ("\n".join(characters), " ".join(f"a{one}bC" for one in characters)):
+        terms = analyse(text)
+        assert all(term == "".join(term.split()) for term in terms)
+        assert prose_terms(text).split() == terms
+        assert code_terms(text).split() == list(identifier_terms(text))
+
+
+def test_a_full_vocabulary_begins_anew_and_gives_the_same_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_WORDS", 3)
+    for text in ("one parseHttp three", "four load_json six", "one parseHttp three", "x" * 65 + " fooBar" * 2):
+        prose_terms.cache_clear()
+        assert prose_terms(text).split() == analyse(text)
+        assert code_terms(text).split() == list(identifier_terms(text))
+        assert len(module._vocabularies[ENGLISH]) < 3 + len(text.split())
+
+
+def test_a_chunk_has_terms_in_every_field(make) -> None:
+    chunk = make.document("d", "He walks fooBar").chunks[0]
+    chunk = chunk.model_copy(update={"section_path": ("Walks", "Paths"), "symbol_path": "runFast"})
+    terms = chunk_terms("Walking", None, chunk)
+    assert {field: terms[field].split() for field in FIELDS} == {
+        "text": ["he", "walk", "foobar"],
+        "title": ["walk"],
+        "headings": ["walk", "path", "runfast"],
+        "code": ["run", "fast", "runfast", "foo", "bar", "foobar"],
+        "language": [],
+    }
+
+
+def test_a_chunk_of_another_language_has_its_terms_and_names_it(make) -> None:
+    terms = chunk_terms("Häuser", "de-AT", make.document("d", "Die Häuser").chunks[0])
+    assert terms == {"text": "de:die de:haus", "title": "de:haus", "headings": "", "code": "", "language": "de"}
