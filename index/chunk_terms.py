@@ -92,6 +92,8 @@ def _terms_of(words: Sequence[str], language: str) -> tuple[str, str]:
         vocabulary = _vocabularies[language] = _Vocabulary(language)
     prose = " ".join(map(vocabulary.__getitem__, words))
     identifiers = vocabulary.identifiers
+    if identifiers.keys().isdisjoint(words):
+        return prose, ""
     return prose, " ".join([identifiers[word] for word in words if word in identifiers])
 
 

@@ -14,6 +14,14 @@ _FEW = 16
 """Up to so many files are flushed one by one: that takes less than starting threads."""
 
 
+_SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether the machine was short of something, which passes: that says nothing against the file."""
+    return isinstance(error, OSError) and error.errno in _SHORT
+
+
 def sha256_file(path: Path) -> str:
     """Hex SHA-256 of the file's bytes."""
     with path.open("rb") as file:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from contracts.errors import Corrupted, NotFound, Unavailable
+from index.durable import is_shortage
 from index.generation import OpenGeneration
 from index.journal import JournalTail
 from index.layout import CorpusLayout
@@ -59,7 +60,8 @@ class Follower:
     def latest(self) -> View | None:
         """The view to search now; None while there is no generation at all.
 
-        Raises `Corrupted` when there are generations and none of them is whole.
+        Raises `Corrupted` when there are generations and none of them is whole, and `Unavailable` when the machine is
+        short of what opening the first one takes.
         """
         served = self._served
         name = pointed_to(self._pointer)
@@ -133,6 +135,8 @@ class Follower:
         try:
             overlay.read(self._mark.durable_offset())
         except (Corrupted, OSError) as error:
+            if is_shortage(error):
+                return  # the next query tries again
             self._drop_overlay()
             self.fallback_reason = f"the journal of corpus {self._layout.corpus} is not followed: {error}"
             self._on_fallback(self.fallback_reason)
@@ -160,6 +164,17 @@ class Follower:
             overlay.close()
 
     def _swap(self) -> None:
+        """Serve the newest, or what is served already where the machine is short of something: the next query tries."""
+        try:
+            self._serve_newest()
+        except (Unavailable, OSError) as error:
+            if isinstance(error, OSError) and not is_shortage(error):
+                raise
+            if self._served is None:
+                raise Unavailable(f"corpus {self._layout.corpus} cannot be opened now: {error}") from error
+            self.fallback_reason = str(error)
+
+    def _serve_newest(self) -> None:
         """Serve the current generation, or keep what is served, or take the newest older one that is whole."""
         names = candidates(self._layout)
         is_lost = current_name(self._layout) is None and [generation_number(name) for name in names] not in ([], [1])

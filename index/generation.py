@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from contracts.errors import Corrupted
+from contracts.errors import Corrupted, Unavailable
+from index.durable import is_shortage
 from index.lock import Pin
 from index.manifest import MANIFEST, Manifest, SegmentEntry
 from index.segment_file import StoredSegment
@@ -18,7 +19,8 @@ from index.view import Coverage, Part, View
 class OpenGeneration(View):
     """A generation as a view of the corpus.
 
-    While it lives its folder is pinned against collection. `known` are segments that are open already.
+    While it lives its folder is pinned against collection. `known` are segments that are open already. Raises
+    `Corrupted` when it does not open, and `Unavailable` where the machine is short of what that takes.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, known: dict[str, StoredSegment] | None = None) -> None:
@@ -27,6 +29,8 @@ class OpenGeneration(View):
         try:
             parts = [_open_part(folder, entry, known or {}) for entry in manifest.segments]
         except (OSError, ValueError, RuntimeError, KeyError) as error:
+            if is_shortage(error):
+                raise Unavailable(f"generation {folder.name} cannot be opened now: {error}") from error
             raise Corrupted(f"generation {folder.name} does not open: {error}") from error
         coverage = Coverage(
             corpus=manifest.corpus,

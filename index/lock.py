@@ -10,7 +10,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from contracts.errors import Corrupted, Fenced, NotFound, Unavailable
-from index.durable import replace_file
+from index.durable import is_shortage, replace_file
 from index.layout import CorpusLayout
 
 
@@ -49,8 +49,11 @@ class Pin:
     def __init__(self, manifest: Path) -> None:
         try:
             self._descriptor = os.open(manifest, os.O_RDONLY)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFound(f"generation {manifest.parent.name} is gone") from error
+        except OSError as error:
+            failure = Unavailable if is_shortage(error) else Corrupted
+            raise failure(f"the manifest of {manifest.parent.name} cannot be opened: {error}") from error
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         if not manifest.exists():
             self.release()

@@ -15,7 +15,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from contracts.base import Moment, Sha256, Value
-from contracts.errors import Corrupted, NotFound
+from contracts.errors import Corrupted, NotFound, Unavailable
+from index.durable import is_shortage
 
 MANIFEST = "manifest.json"
 FORMAT = 3
@@ -77,7 +78,8 @@ def generation_number(name: str) -> int:
 def load_manifest(folder: Path) -> Manifest:
     """The manifest of a generation, checked against the folder's name.
 
-    Raises `NotFound` when there is none and `Corrupted` when it is not the one the name vouches for.
+    Raises `NotFound` when there is none, `Corrupted` when it is not the one the name vouches for, and `Unavailable`
+    when the machine is short of what reading takes.
     """
     try:
         content = (folder / MANIFEST).read_bytes()
@@ -86,7 +88,8 @@ def load_manifest(folder: Path) -> Manifest:
             raise Corrupted(f"generation {folder.name} has no manifest") from error
         raise NotFound(f"generation {folder.name} is not there") from error
     except OSError as error:
-        raise Corrupted(f"the manifest of {folder.name} cannot be read: {error}") from error
+        failure = Unavailable if is_shortage(error) else Corrupted
+        raise failure(f"the manifest of {folder.name} cannot be read: {error}") from error
     if folder.name != generation_name(generation_number(folder.name), content):
         raise Corrupted(f"the manifest of {folder.name} does not match the hash in its name")
     try:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from index.chunk_terms import FIELDS, ChunkTerms
 from index.segment import Mask
-from index.term_search import K1, B, Boosts, Hit, Terms, WeightedTerm, question_terms, rarity
+from index.term_search import K1, B, Boosts, Hit, Terms, WeightedTerm, languages_in, question_terms, rarity
 
 Posting = tuple[int, int, int]
 """A term in one chunk: the row, how often it stands there, and how many terms the field has."""
@@ -52,7 +53,7 @@ class RecentPostings:
 
     def frequency(self, field: str, term: str, living: Mask) -> int:
         """In how many of the rows that are alive the term stands."""
-        return len(self._counted(field, term, living))
+        return len(self._counted(field, term, living)) if term in self._rows[field] else 0
 
     def average_lengths(self) -> Mapping[str, float]:
         """Terms per chunk in each field."""
@@ -91,6 +92,11 @@ class JoinedTerms:
     def chunk_count(self) -> int:
         """Chunks alive."""
         return self._chunk_count
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """As `TermCounts.languages`."""
+        return languages_in(self)
 
     def frequency(self, field: str, term: str) -> int:
         """As `TermCounts.frequency`."""

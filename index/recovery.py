@@ -10,7 +10,7 @@ import numpy as np
 from contracts.errors import Corrupted, NotFound
 from index.generation import OpenGeneration
 from index.layout import CorpusLayout
-from index.manifest import Manifest, load_manifest
+from index.manifest import Manifest, generation_number, load_manifest
 from index.segment_file import StoredSegment
 from index.snapshot import VerifiedFiles, current_name, generation_names, verify_files
 from index.term_search import Boosts
@@ -24,14 +24,14 @@ _TESTED_WORDS = 12
 
 
 def candidates(layout: CorpusLayout) -> list[str]:
-    """The generations in the order in which to try them: the current one and those before it.
+    """The generations in the order in which to try them: the current one, be it there or not, and those before it.
 
-    Where the pointer is lost, or names one that is not there, all of them, the newest first.
+    Never a later one: it may have been rolled back. All of them, the newest first, where the pointer is lost.
     """
     current, names = current_name(layout), generation_names(layout)
-    if current not in names:
-        return names if current is None else [current, *names]
-    return names[names.index(current) :]
+    if current is None:
+        return names
+    return [current, *(name for name in names if generation_number(name) < generation_number(current))]
 
 
 def find_base(

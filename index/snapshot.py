@@ -15,8 +15,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from contracts.errors import Corrupted, NotFound
-from index.durable import fsync_path, fsync_together, link_or_copy, replace_file, replace_pointer, sha256_file
+from contracts.errors import Corrupted, NotFound, Unavailable
+from index.durable import (
+    fsync_path,
+    fsync_together,
+    is_shortage,
+    link_or_copy,
+    replace_file,
+    replace_pointer,
+    sha256_file,
+)
 from index.layout import CorpusLayout
 from index.lock import Pin
 from index.manifest import MANIFEST, FileEntry, Manifest, generation_name, generation_number, load_manifest
@@ -71,7 +79,7 @@ class VerifiedFiles:
         self._seen: dict[tuple[int, int, int], str] = {}
 
     def check(self, path: Path, entry: FileEntry) -> None:
-        """Raise `Corrupted` unless the file has the recorded size and hash."""
+        """Raise `Corrupted` unless the file has the recorded size and hash, `Unavailable` where that cannot be told."""
         try:
             status = path.stat()
             mark = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -80,7 +88,8 @@ class VerifiedFiles:
                 return
             found = sha256_file(path) if status.st_size == entry.size_bytes else f"{status.st_size} bytes"
         except OSError as error:
-            raise Corrupted(f"{path.name} of generation {path.parent.parent.name} cannot be read: {error}") from error
+            failure = Unavailable if is_shortage(error) else Corrupted
+            raise failure(f"{path.name} of generation {path.parent.parent.name} cannot be read: {error}") from error
         if found != entry.sha256:
             raise Corrupted(f"{path.name} of generation {path.parent.parent.name} is damaged: found {found}")
         self._seen[mark] = entry.sha256
@@ -166,8 +175,9 @@ def generation_names(layout: CorpusLayout) -> list[str]:
     """The complete generations on disk, newest first."""
     if not layout.generations.is_dir():
         return []
-    names = (path.name for path in layout.generations.iterdir())
-    return sorted(filter(_NAME.fullmatch, names), key=generation_number, reverse=True)
+    with os.scandir(layout.generations) as entries:
+        names = [entry.name for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir()]
+    return sorted(names, key=generation_number, reverse=True)
 
 
 def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
@@ -252,7 +262,7 @@ def _folder(layout: CorpusLayout, name: str) -> Path:
 def _info(folder: Path, is_current: bool) -> GenerationInfo:
     try:
         manifest = load_manifest(folder)
-    except (Corrupted, NotFound) as error:
+    except (Corrupted, NotFound, Unavailable) as error:
         return GenerationInfo(folder.name, is_current, problem=str(error))
     return GenerationInfo(
         folder.name,

@@ -52,6 +52,11 @@ class TermCounts(Protocol):
         """Chunks alive."""
         ...
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """What chunks were analysed as, English always among it: `languages_in` of this."""
+        ...
+
     def frequency(self, field: str, term: str) -> int:
         """In how many chunks an analysed term stands in `field`; replaced chunks may count for a while."""
         ...
@@ -68,14 +73,14 @@ class Terms(TermCounts, Protocol):
         ...
 
 
-def languages_of(counts: TermCounts) -> tuple[str, ...]:
-    """The languages that chunks were analysed as; English always."""
+def languages_in(counts: TermCounts) -> tuple[str, ...]:
+    """The languages that chunks were analysed as, by the terms of the field that tells; English always."""
     return (ENGLISH, *[language for language in LANGUAGES if counts.frequency(LANGUAGE_FIELD, language)])
 
 
 def document_frequency(terms: TermCounts, word: str) -> int:
     """In how many chunks `word` stands, by its rarest part, in text, title or headings."""
-    analysed = [analyse(word, language) for language in languages_of(terms)]
+    analysed = [analyse(word, language) for language in terms.languages]
     return sum(
         min((max(terms.frequency(field, part) for field in PROSE_FIELDS) for part in parts), default=0)
         for parts in analysed
@@ -85,7 +90,7 @@ def document_frequency(terms: TermCounts, word: str) -> int:
 def best_possible_score(text: str, counts: TermCounts) -> float:
     """The limit of the BM25 score of a chunk that has every content word of a question, again and again."""
     population = counts.chunk_count
-    frequencies = (_frequency(counts, "text", terms) for terms in content_words(text, languages_of(counts)))
+    frequencies = (_frequency(counts, "text", terms) for terms in content_words(text, counts.languages))
     return (K1 + 1) * sum(rarity(population, frequency) for frequency in frequencies)
 
 
@@ -100,7 +105,7 @@ def question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[Weight
 
 
 def _prose_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
-    words: Sequence[tuple[str, ...]] = content_words(text, languages_of(counts))
+    words: Sequence[tuple[str, ...]] = content_words(text, counts.languages)
     if len(words) > boosts.max_terms:
         nowhere = counts.chunk_count + 1  # rarest first, but what nobody wrote last
         words = sorted(words, key=lambda terms: _frequency(counts, "text", terms) or nowhere)[: boosts.max_terms]

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import tantivy
@@ -16,11 +17,13 @@ from tantivy import Occur, Query
 
 from contracts.errors import Corrupted, Unavailable
 from index.chunk_terms import ChunkTerms
-from index.term_search import LANGUAGE_FIELD, Boosts, Hit, question_terms
+from index.term_search import LANGUAGE_FIELD, Boosts, Hit, languages_in, question_terms
 from index.words import code_analyzer
 
 _PROSE = "sluice_prose"
 _CODE = "sluice_code"
+_NO_LOCK = "Failed to acquire Lockfile"
+"""What Tantivy says where it cannot make the file that it locks, as on a full disk."""
 _MOST_FREQUENCIES = 20_000
 """Frequencies of terms kept from one question to the next, some 150 bytes each: a question looks at thirty."""
 
@@ -80,14 +83,18 @@ def _disk_may_refuse() -> Iterator[None]:
 
 
 class TermIndex:
-    """A committed term index opened for reading. Safe for threads. Raises `Corrupted` if it does not open."""
+    """A committed term index opened for reading. Safe for threads.
+
+    Raises `Corrupted` if it does not open, and `Unavailable` where that is the disk's fault.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
             self._index = tantivy.Index.open(str(folder))
             self._searcher = self._index.searcher()
         except ValueError as error:
-            raise Corrupted(f"the term index in {folder} does not open: {error}") from error
+            failure = Unavailable if _NO_LOCK in str(error) else Corrupted
+            raise failure(f"the term index in {folder} does not open: {error}") from error
         self._schema = self._index.schema
         self._frequencies: dict[tuple[str, str], int] = {}
 
@@ -95,6 +102,11 @@ class TermIndex:
     def chunk_count(self) -> int:
         """Chunks alive."""
         return self._searcher.num_docs
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """As `TermCounts.languages`."""
+        return languages_in(self)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
         """As `Terms.search`."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import shutil
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
+from contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
 from index.reader import IndexReader
 from index.settings import IndexSettings, QuerySettings
@@ -281,6 +284,27 @@ def test_a_rollback_moves_the_pointer_until_there_are_new_records(tmp_path, make
     assert writer.publish().document_count == 3
 
 
+@pytest.mark.parametrize("replace", [lambda folder: None, lambda folder: folder.write_bytes(b"")])
+def test_a_generation_that_is_lost_after_a_rollback_is_stood_in_for_by_an_older_one(
+    tmp_path, make, writer, replace
+) -> None:
+    published = []
+    for name in ("a", "b", "c"):
+        writer.append(*make.batch([make.document(name, "ferrets")]))
+        published.append(writer.publish())
+    first, second, third = published
+    rollback(tmp_path, "c", second.name)
+    folder = tmp_path / "c/generations" / second.name
+    shutil.rmtree(folder)
+    replace(folder)
+    reader = IndexReader(tmp_path, "c", QUERIES)
+    assert reader.generation == first.name, "and not the later one, which was rolled back"
+    with pytest.raises(NotFound):
+        rollback(tmp_path, "c", second.name)
+    rollback(tmp_path, "c", third.name)
+    assert reader.reload() == third.name
+
+
 def test_a_pinned_generation_is_never_collected(tmp_path, make) -> None:
     with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=1)) as writer:
         writer.append(*make.batch([make.document("d0", "ferrets")]))
@@ -358,3 +382,35 @@ def test_the_probe_gives_both_scores_and_how_frequent_the_terms_are(make, writer
     assert all(hit.dense_similarity is not None for hit in probe.hits)
     assert reader.document_frequency(["alpha"]) == {"alpha": 10}
     assert set(reader.documents(["a", "none"])) == {"a"}
+
+
+def test_a_machine_that_is_short_of_descriptors_is_no_damage(tmp_path, make, writer) -> None:
+    alarms: list[str] = []
+    writer.append(*make.batch([make.document("a", "ferrets")]))
+    first = writer.publish()
+    reader = IndexReader(tmp_path, "c", QUERIES, on_fallback=alarms.append)
+    assert reader.generation == first.name
+    writer.append(*make.batch([make.document("b", "otters")]))
+    second = writer.publish()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, limits[1]))
+    held = _take_all_descriptors()
+    try:
+        assert reader.generation == first.name
+        assert "Too many open files" in str(reader.fallback_reason)
+        with pytest.raises(Unavailable):
+            IndexReader(tmp_path, "c", QUERIES).reload()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (reader.generation, reader.fallback_reason, alarms) == (second.name, None, [])
+
+
+def _take_all_descriptors() -> list[int]:
+    held = []
+    while True:
+        try:
+            held.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            return held
