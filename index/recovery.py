@@ -31,7 +31,8 @@ def candidates(layout: CorpusLayout) -> list[str]:
     current, names = current_name(layout), generation_names(layout)
     if current is None:
         return names
-    return [current, *(name for name in names if generation_number(name) < generation_number(current))]
+    number = generation_number(current)
+    return [current, *(name for name in names if name != current and generation_number(name) <= number)]
 
 
 def find_base(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from contracts.document import ChunkBatch, ChunkedDocument
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.batch import check_model, check_vectors
 from index.compaction import compact
+from index.durable import replace_pointer
 from index.facts import DocumentFacts, facts_of, same_version
 from index.journal import Journal, pinned_model, read_journal
 from index.layout import CorpusLayout
@@ -82,6 +84,7 @@ class IndexWriter:
             self._journal = Journal(self._layout.journal, settings.journal_segment_bytes)
             sweep(self._layout)
             self._base = self._find_base()
+            self._point_to_base()
             self._view()
         except BaseException:
             self._lock.release()
@@ -329,6 +332,11 @@ class IndexWriter:
         """The newest whole generation to start from."""
         is_verified = self._settings.verify_on_open
         return find_base(self._layout, self._journal.last_offset, is_verified, self._on_fallback)
+
+    def _point_to_base(self) -> None:
+        """Make the pointer that is not there: whoever wrote the base died before it did, or somebody removed it."""
+        if self._base is not None and not os.path.lexists(self._layout.current):
+            replace_pointer(self._layout.current, f"generations/{self._base[0].name}")
 
     def _close_view(self) -> None:
         view, self._open_view = self._open_view, None

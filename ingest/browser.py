@@ -9,11 +9,13 @@ not on renders nothing; after `close` no process of it is left.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright, async_playwright
 
 from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
+from ingest.deadline import Deadline
 from ingest.rendering import Rendered, RenderRequest, render_page
 from ingest.settings import CrawlSettings
 from ingest.wanted import LOOK_SECONDS, Wanted, always
@@ -51,11 +54,20 @@ class Browser:
         self._slots = asyncio.Semaphore(settings.browser_pages)
         self._launching = asyncio.Lock()
 
-    def render(self, url: str, *, proxy_url: str, user_agent: str, timeout_seconds: float, max_bytes: int) -> Rendered:
+    def render(
+        self,
+        url: str,
+        *,
+        proxy_url: str,
+        user_agent: str,
+        timeout_seconds: float,
+        max_bytes: int,
+        within_seconds: float = math.inf,
+    ) -> Rendered:
         """The page at `url` after its scripts ran, fetched through the proxy alone.
 
-        Waits at most `timeout_seconds` for its turn and takes at most as long again; starting a browser,
-        when there is none, comes on top.
+        Waits at most `timeout_seconds` for its turn and takes at most as long again, and both together at most
+        `within_seconds`; starting a browser, when there is none, comes on top.
 
         Raises:
             InvalidInput: not an http(s) address, or one that leads to a download.
@@ -70,7 +82,7 @@ class Browser:
             raise InvalidInput("url", f"{url} is not an http or https address")
         request = RenderRequest(url, proxy_url, user_agent, timeout_seconds, max_bytes)
         patience_seconds = 2 * (timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
-        return self._await(self._render(request), patience_seconds)
+        return self._await(self._render(request, within_seconds), patience_seconds)
 
     def assert_sandboxed(self) -> Path:
         """Start the browser if need be, prove that its renderers are confined, and say which binary it is.
@@ -121,19 +133,22 @@ class Browser:
 
     # What runs on the loop.
 
-    async def _render(self, request: RenderRequest) -> Rendered:
+    async def _render(self, request: RenderRequest, within_seconds: float) -> Rendered:
+        deadline = Deadline(within_seconds)
         try:
-            await asyncio.wait_for(self._slots.acquire(), request.timeout_seconds)
+            await asyncio.wait_for(self._slots.acquire(), deadline.left_seconds(request.timeout_seconds))
         except TimeoutError as error:
             raise Overloaded(f"{request.url}: every page of the browser is busy") from error
         try:
-            return await self._render_or_relaunch(request)
+            left_seconds = deadline.left_seconds(request.timeout_seconds)
+            return await self._render_or_relaunch(replace(request, timeout_seconds=left_seconds))
         finally:
             self._slots.release()
 
     async def _render_or_relaunch(self, request: RenderRequest) -> Rendered:
-        """Render; once more in a new browser when this one died under the page."""
+        """Render; once more in a new browser when this one died under the page, in what is left of the time."""
         warm = await self._current()
+        deadline = Deadline(request.timeout_seconds)
         try:
             return await self._render_in(warm, request)
         except TimedOut:
@@ -141,7 +156,8 @@ class Browser:
         except Unavailable:
             if self._closed or not warm.retired:
                 raise
-        return await self._render_in(await self._current(), request)
+        again = replace(request, timeout_seconds=deadline.left_seconds())
+        return await self._render_in(await self._current(), again)
 
     async def _render_in(self, warm: WarmBrowser, request: RenderRequest) -> Rendered:
         warm.pages_open += 1

@@ -55,6 +55,15 @@ CHROMIUM_FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE [::1]",
 )
 
+WEAKENING_DEFAULTS = (
+    # A test tool wants these, a browser among strangers does not: Playwright is told to leave them out.
+    "--disable-popup-blocking",  # a page would open windows faster than we close them
+    "--disable-ipc-flooding-protection",  # it would navigate, print and push history without end
+    "--disable-hang-monitor",
+    "--enable-unsafe-swiftshader",  # 3D graphics drawn by the processor, in a library that is known to be attacked
+    "--unsafely-disable-devtools-self-xss-warnings",
+)
+
 
 def find_chromium(configured: Path | None, playwright_own: str) -> Path:
     """The first Chromium that the user who will run it can execute.

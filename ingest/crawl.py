@@ -2,7 +2,8 @@
 
 Life of a page: normalise its address → is its host left alone? → ask robots.txt → wait for the host's turn → fetch
 → judge status, media type and robots directives → render where there is evidence for it (or the directive says so)
-→ read its links. Every address on the way, redirects included, is judged by robots.txt and waits its turn.
+→ read its links. Every address on the way, redirects included, is judged by robots.txt and waits its turn; one
+deadline covers all of it.
 
 `directions_from` turns links into further directives whose allowances never add up to more than was given,
 so a ceiling on pages, bytes or time holds without a counter that workers would have to share.
@@ -14,6 +15,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from contracts.budget import Spend, shares
 from contracts.errors import (
@@ -28,6 +30,7 @@ from contracts.ingest import CrawlDirected
 from ingest.breaker import HostBreakers, LeftAlone
 from ingest.charset import decode
 from ingest.crawled import CrawledPage, RenderedPage, Renderer
+from ingest.deadline import Deadline
 from ingest.fetch import EGRESS_REMEDY, Fetched, Fetcher, FetchLimits, NotModified
 from ingest.media import HTML
 from ingest.meter import Meter
@@ -86,27 +89,31 @@ class Crawler:
             BudgetExhausted: nothing of the allowance is left, or the page is larger or slower than that.
             HostUnavailable: the host kept failing and is left alone for a while.
             Overloaded: the site or its rate says later. TimedOut, Unavailable: the site failed.
+            TimedOut also: the deadline passed, whatever the page waited for.
         """
         if not self._settings.enabled:
             raise PolicyRefused("crawl", "crawling is switched off", "crawl.enabled = true")
         meter = meter or Meter(directed.allowance)
-        page = self._page(normalise_url(directed.url), directed, meter)
+        deadline = Deadline(self._settings.page_deadline_seconds)
+        page = self._page(normalise_url(directed.url), directed, meter, deadline)
         meter.pages = 1
         return page
 
-    def _page(self, url: str, directed: CrawlDirected, meter: Meter) -> CrawledPage:
+    def _page(self, url: str, directed: CrawlDirected, meter: Meter, deadline: Deadline) -> CrawledPage:
         if directed.render == "always":
             with contextlib.suppress(InvalidInput):  # a download, which HTTP alone can read
-                return self._render(url, directed, meter, "the directive asks for it")
-        page, facts = self._fetch(url, directed, meter)
+                return self._render(url, directed, meter, deadline, "the directive asks for it")
+        page, facts = self._fetch(url, directed, meter, deadline)
         if directed.render == "never" or facts.browser_reason is None:
             return page
         if self._browser is None or meter.is_used_up:
             return replace(page, render_reason=facts.browser_reason)
-        return self._render(page.final_url, directed, meter, facts.browser_reason)
+        return self._render(page.final_url, directed, meter, deadline, facts.browser_reason)
 
-    def _fetch(self, url: str, directed: CrawlDirected, meter: Meter) -> tuple[CrawledPage, PageFacts]:
-        answer = self._answer(url, meter)
+    def _fetch(
+        self, url: str, directed: CrawlDirected, meter: Meter, deadline: Deadline
+    ) -> tuple[CrawledPage, PageFacts]:
+        answer = self._answer(url, meter, deadline)
         judge_status(answer.status, answer.headers.get("retry-after"), url, self._clock())
         media_type = judge_media_type(answer)
         facts = self._facts(answer, media_type)
@@ -126,21 +133,23 @@ class Crawler:
         )
         return page, facts
 
-    def _answer(self, url: str, meter: Meter) -> Fetched:
+    def _answer(self, url: str, meter: Meter, deadline: Deadline) -> Fetched:
         """What the site answers, whatever it is, within what is left of the allowance."""
         limits = FetchLimits(
             timeout_seconds=meter.seconds_left(self._settings.page_timeout_seconds),
             max_bytes=meter.bytes_left(self._settings.max_page_bytes),
             max_redirects=self._settings.max_redirects,
         )
-        visit, started = self._visit(), self._clock()
+        visit, started = self._visit(deadline), self._clock()
         try:
-            answer = self._fetcher.fetch(url, limits=limits, approach=visit.approach)
+            answer = self._fetcher.fetch(url, limits=limits, approach=visit.approach, deadline=deadline)
         except (Overloaded, LeftAlone):
             raise  # we are busy, or asked nobody
         except TimedOut as error:
-            self._require_patience(error, url, limits.timeout_seconds)
-            visit.ended(failed=True)
+            site_seconds = self._seconds_since(started) - visit.waited_seconds
+            if not deadline.has_passed or site_seconds > deadline.seconds / 2:  # else the way there took the time
+                self._require_patience(error, url, limits.timeout_seconds)
+                visit.ended(failed=True)
             raise
         except Unavailable:
             visit.ended(failed=True)
@@ -155,16 +164,16 @@ class Crawler:
         visit.ended(failed=answer.status >= 500)
         return answer
 
-    def _render(self, url: str, directed: CrawlDirected, meter: Meter, reason: str) -> CrawledPage:
+    def _render(self, url: str, directed: CrawlDirected, meter: Meter, deadline: Deadline, reason: str) -> CrawledPage:
         if self._browser is None:
             raise PolicyRefused("render", f"{url} needs a browser: {reason}", "a Chromium; see `sluice doctor`")
-        before_ms, rendered = meter.milliseconds, self._rendered(self._browser, url, meter)
+        before_ms, rendered = meter.milliseconds, self._rendered(self._browser, url, meter, deadline)
         headers = {name.lower(): value for name, value in rendered.headers.items()}
         fetched_at = self._clock()
         if rule := headers.get("x-sluice-refused"):  # the browser was sent on to where nobody may go
             raise PolicyRefused("egress", f"{rule}: {rendered.final_url}", EGRESS_REMEDY)
         judge_status(rendered.status, headers.get("retry-after"), url, fetched_at)
-        final_url = self._where_it_ended(url, rendered.final_url)
+        final_url = self._where_it_ended(url, rendered.final_url, deadline)
         facts = self._judged_facts(rendered.html, final_url, headers.get("x-robots-tag"))
         return CrawledPage(
             body=rendered.html.encode("utf-8", "replace"),
@@ -183,11 +192,11 @@ class Crawler:
             links=facts.links,
         )
 
-    def _rendered(self, browser: Renderer, url: str, meter: Meter) -> RenderedPage:
+    def _rendered(self, browser: Renderer, url: str, meter: Meter, deadline: Deadline) -> RenderedPage:
         """The page in the browser, within what is left. A browser's own trouble says nothing about the host."""
         most_seconds = meter.seconds_left(self._settings.page_timeout_seconds)
         most_bytes = meter.bytes_left(self._settings.max_page_bytes)
-        visit = self._visit()
+        visit = self._visit(deadline)
         visit.approach(url)
         started = self._clock()
         try:
@@ -197,12 +206,14 @@ class Crawler:
                 user_agent=self._settings.user_agent,
                 timeout_seconds=most_seconds,
                 max_bytes=most_bytes,
+                within_seconds=deadline.left_seconds(),
             )
         except BudgetExhausted:
             meter.bytes += most_bytes
             raise
         except TimedOut as error:
-            self._require_patience(error, url, most_seconds)
+            if not deadline.has_passed:
+                self._require_patience(error, url, most_seconds)
             raise
         finally:
             meter.took(self._seconds_since(started), at_most=most_seconds)
@@ -210,20 +221,22 @@ class Crawler:
         visit.ended(failed=rendered.status >= 500)
         return rendered
 
-    def _visit(self) -> Visit:
-        return Visit(self._breakers, self._approach, self._clock)
+    def _visit(self, deadline: Deadline) -> Visit:
+        return Visit(self._breakers, partial(self._approach, deadline), self._clock)
 
-    def _approach(self, url: str) -> None:
+    def _approach(self, deadline: Deadline, url: str) -> None:
         """Robots first, then the host's turn: what is disallowed costs nobody a turn."""
         self._wanted()
-        self._robots.check(url)
-        self._rate.wait_turn(host_of(url), interval_seconds=self._robots.crawl_delay_seconds(url))
+        self._robots.check(url, deadline)
+        interval_seconds = self._robots.crawl_delay_seconds(url)
+        left_seconds = deadline.left_seconds()
+        self._rate.wait_turn(host_of(url), interval_seconds=interval_seconds, at_most_seconds=left_seconds)
 
-    def _where_it_ended(self, url: str, final_url: str) -> str:
+    def _where_it_ended(self, url: str, final_url: str, deadline: Deadline) -> str:
         """The browser follows redirects by itself: what robots.txt keeps for itself is not kept by us."""
         ended = normalise_url(final_url, field="final_url")
         if ended != url:
-            self._robots.check(ended)
+            self._robots.check(ended, deadline)
         return ended
 
     def _too_large(
@@ -263,14 +276,14 @@ class Crawler:
 def robots_fetch(fetcher: Fetcher, rate: HostRate) -> RobotsFetch:
     """How a crawler gets a robots.txt: through the proxy, at the host's rate."""
 
-    def fetch(url: str, limits: FetchLimits) -> Fetched:
-        answer = fetcher.fetch(url, limits=limits, approach=wait)
+    def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
+        def wait(address: str) -> None:
+            rate.wait_turn(host_of(address), at_most_seconds=deadline.left_seconds())
+
+        answer = fetcher.fetch(url, limits=limits, approach=wait, deadline=deadline)
         if isinstance(answer, NotModified):
             raise Unavailable(f"{url} answers 304 to a request without conditions")
         return answer
-
-    def wait(address: str) -> None:
-        rate.wait_turn(host_of(address))
 
     return fetch
 

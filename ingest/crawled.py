@@ -27,9 +27,16 @@ class Renderer(Protocol):
     """A browser; see `ingest.browser.Browser`."""
 
     def render(
-        self, url: str, *, proxy_url: str, user_agent: str, timeout_seconds: float, max_bytes: int
+        self,
+        url: str,
+        *,
+        proxy_url: str,
+        user_agent: str,
+        timeout_seconds: float,
+        max_bytes: int,
+        within_seconds: float,
     ) -> RenderedPage:
-        """The page at `url` after its scripts ran."""
+        """The page at `url` after its scripts ran; `within_seconds` covers what it waits for as well."""
         ...
 
 

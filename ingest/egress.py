@@ -1,14 +1,15 @@
 """The one door out: a forward proxy of ours on loopback, which all outward traffic goes through.
 
-Life of a request: authenticate → read host and port → judge them → resolve once → judge every address →
-dial an address that was judged → relay, counting bytes and silence. Promises:
+Life of a request: authenticate, which tells what it is for → read host and port → judge them → resolve once → judge
+every address → dial an address that was judged → relay, counting bytes and silence. Promises:
 
 1. No connection is opened to an address that was not checked; the name is never resolved a second time.
 2. A refusal answers 403 with `X-Sluice-Refused: <rule>` (in the reason phrase too, since HTTP clients drop
    the headers of a failed CONNECT) and is handed to `on_refusal`. Rules: `scheme`, `host`, `domain`,
    `port`, `address`, `bytes`.
 3. A failure answers 502, a time limit 504, too many connections 503, each with `X-Sluice-Failed: <why>`.
-4. Bytes, silence and the number of connections are bounded; `stop` ends every connection.
+4. Every purpose has a secret of its own, and the exceptions of `egress.allow` that are for it.
+5. Bytes, silence and the number of connections are bounded; `stop` ends every connection.
 
 Plain HTTP is one request per connection; CONNECT is a tunnel, whose bytes are counted and not read.
 """
@@ -42,12 +43,12 @@ from ingest.forwarding import (
     request_head,
     response_head,
 )
-from ingest.settings import EgressSettings
+from ingest.settings import PURPOSES, EgressSettings, Purpose
 from ingest.tunnel import Connection, Resolver, break_off, connect, relay, resolve
 
 __all__ = ["EgressProxy", "EgressRules", "Refusal", "Resolver", "check_address", "resolve"]
 
-USER = "sluice"
+REALM = "sluice"
 START_SECONDS = 10.0
 MAX_INTERIM_ANSWERS = 8
 """Responses of the 1xx kind before the real one; sites send one at most. They count as no bytes of a body."""
@@ -56,7 +57,7 @@ MAX_INTERIM_ANSWERS = 8
 class EgressProxy:
     """The proxy in its own thread. Use as a context manager, or `start` and `stop`.
 
-    `url` carries the secret of this process; hand it to clients, never to logs.
+    `url` and `url_for` carry secrets of this process; hand them to clients, never to logs.
     """
 
     def __init__(
@@ -70,8 +71,7 @@ class EgressProxy:
         self._rules = EgressRules(settings)
         self._resolve = resolver or resolve
         self._on_refusal = on_refusal
-        self._secret = secrets.token_urlsafe(24)
-        self._credentials = b"Basic " + base64.b64encode(f"{USER}:{self._secret}".encode())
+        self._secrets: dict[Purpose, str] = {purpose: secrets.token_urlsafe(24) for purpose in PURPOSES}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -80,14 +80,18 @@ class EgressProxy:
 
     @property
     def url(self) -> str:
-        """The proxy's address with user name and password.
+        """As `url_for` pages: for whoever goes where strangers send him."""
+        return self.url_for("crawl")
+
+    def url_for(self, purpose: Purpose) -> str:
+        """The proxy's address with user name and password; what goes out by it is for that purpose.
 
         Raises:
             Unavailable: it does not run.
         """
         if not self._port:
             raise Unavailable("the egress proxy does not run")
-        return f"http://{USER}:{self._secret}@127.0.0.1:{self._port}"
+        return f"http://{purpose}:{self._secrets[purpose]}@127.0.0.1:{self._port}"
 
     def start(self) -> None:
         """Listen on a free loopback port. Returns once connections are taken.
@@ -166,9 +170,9 @@ class EgressProxy:
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await self._authenticated_head(reader, writer)
-            if head is not None:
-                await self._let_out(head, reader, writer)
+            asked = await self._authenticated_head(reader, writer)
+            if asked is not None:
+                await self._let_out(*asked, reader, writer)
         except BadHead as error:
             await answer(writer, 400, "Bad Request", {"X-Sluice-Failed": "malformed"}, str(error))
         except Failed as error:
@@ -181,29 +185,41 @@ class EgressProxy:
         reason = f"Refused {refusal.rule}: {refusal.detail}"
         await answer(writer, 403, reason, {"X-Sluice-Refused": refusal.rule}, refusal.detail)
 
-    async def _authenticated_head(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Head | None:
-        """The first request with the right secret; browsers send one without and wait to be asked."""
+    async def _authenticated_head(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[Head, Purpose] | None:
+        """The first request with a right secret, and its purpose; browsers send one without and wait to be asked."""
         while True:
             async with asyncio.timeout(self._settings.idle_timeout_seconds):
                 head = await read_head(reader)
             if head is None:
                 return None
-            given = (head.first("proxy-authorization") or "").encode("latin-1")
-            if hmac.compare_digest(given, self._credentials):
-                return head
+            purpose = self._purpose_of((head.first("proxy-authorization") or "").encode("latin-1"))
+            if purpose is not None:
+                return head, purpose
             again = not head.has_body
-            challenge = {"Proxy-Authenticate": f'Basic realm="{USER}"'}
+            challenge = {"Proxy-Authenticate": f'Basic realm="{REALM}"'}
             await answer(writer, 407, "Proxy Authentication Required", challenge, "", keep_open=again)
             if not again:
                 return None
 
-    async def _let_out(self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _purpose_of(self, given: bytes) -> Purpose | None:
+        """The purpose whose credentials were given, as Basic authentication writes them."""
+        found: Purpose | None = None
+        for purpose, secret in self._secrets.items():
+            if hmac.compare_digest(given, b"Basic " + base64.b64encode(f"{purpose}:{secret}".encode())):
+                found = purpose
+        return found
+
+    async def _let_out(
+        self, head: Head, purpose: Purpose, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         target = read_target(head)
-        refusal = self._rules.check_host(target.host, target.port)
+        refusal = self._rules.check_host(target.host, target.port, purpose)
         if refusal is not None:
             raise Refused(refusal)
         async with self._slot():
-            site = await self._dial(target)
+            site = await self._dial(target, purpose)
             try:
                 await self._carry(head, target, (reader, writer), site)
             finally:
@@ -259,12 +275,12 @@ class EgressProxy:
         finally:
             self._slots.release()
 
-    async def _dial(self, target: Target) -> Connection:
+    async def _dial(self, target: Target, purpose: Purpose) -> Connection:
         """A connection to the first address that answers, of those that were all judged."""
         try:
             async with asyncio.timeout(self._settings.connect_timeout_seconds):
                 addresses = await self._addresses(target)
-                refusal = self._rules.check_addresses(target.host, target.port, addresses)
+                refusal = self._rules.check_addresses(target.host, target.port, addresses, purpose)
                 if refusal is not None:
                     raise Refused(refusal)
                 return await connect(addresses, target.port, self._settings.connect_timeout_seconds)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
 
 import ada_url
 
-from ingest.settings import EgressSettings
+from ingest.settings import EgressSettings, Purpose
 from ingest.url import within_domains
 
 
@@ -32,16 +33,16 @@ class EgressRules:
 
     def __init__(self, settings: EgressSettings) -> None:
         self._settings = settings
-        self._allowed = frozenset(_split_entry(entry) for entry in settings.allow)
+        self._allowed = frozenset(map(_split_entry, settings.allow))
 
-    def check_host(self, host: str, port: int) -> Refusal | None:
+    def check_host(self, host: str, port: int, purpose: Purpose = "crawl") -> Refusal | None:
         """Why `host` and `port` may not be reached, or None. Rules: `host`, `domain`, `port`."""
         name = canonical_host(host)
         if name is None:
             return Refusal(host, port, "host", "not a host name or address")
         if within_domains(name, self._settings.deny_domains):
             return Refusal(name, port, "domain", f"{name} is on the list of denied domains")
-        if self.is_listed(name, port):
+        if self.is_listed(name, port, purpose):
             return None
         allowed = self._settings.allow_domains
         if allowed and not within_domains(name, allowed):
@@ -50,15 +51,17 @@ class EgressRules:
             return Refusal(name, port, "port", f"port {port} is not open")
         return None
 
-    def is_listed(self, host: str, port: int) -> bool:
-        """Whether `host:port` is an explicit exception, so that its address need not be global."""
-        return (canonical_host(host), port) in self._allowed
+    def is_listed(self, host: str, port: int, purpose: Purpose) -> bool:
+        """Whether `host:port` is an explicit exception for the purpose, so that its address need not be global."""
+        return (purpose, canonical_host(host), port) in self._allowed
 
-    def check_addresses(self, host: str, port: int, addresses: tuple[str, ...]) -> Refusal | None:
+    def check_addresses(
+        self, host: str, port: int, addresses: tuple[str, ...], purpose: Purpose = "crawl"
+    ) -> Refusal | None:
         """Why the addresses that `host` resolved to may not be dialled, or None: one bad one refuses all."""
         if not addresses:
             return Refusal(host, port, "address", f"{host} has no address")
-        if self.is_listed(host, port):
+        if self.is_listed(host, port, purpose):
             return None
         problems = (check_address(address) for address in addresses)
         problem = next((found for found in problems if found), None)
@@ -79,6 +82,13 @@ def check_address(address: str) -> str | None:
     if parsed.scope_id is None and (_is_global_ipv6(parsed) or parsed.ipv4_mapped or parsed in NAT64):
         return None
     return f"{parsed} is not globally routable"
+
+
+def unsaid_entry(allow: tuple[str, ...], url: str) -> str | None:
+    """The entry of `egress.allow` that opens the address of `url` to pages without saying so, or None."""
+    parts = urlsplit(url)
+    address = canonical_host(parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+    return next((entry for entry in allow if "=" not in entry and _split_entry(entry)[1:] == address), None)
 
 
 def canonical_host(host: str) -> str | None:
@@ -156,6 +166,7 @@ def _embedded_ipv4(address: IPv6Address) -> Iterator[IPv4Address]:
         yield IPv4Address(packed[12:])
 
 
-def _split_entry(entry: str) -> tuple[str | None, int]:
-    host, _, port = entry.rpartition(":")
-    return canonical_host(host), int(port)
+def _split_entry(entry: str) -> tuple[str, str | None, int]:
+    purpose, _, address = entry.rpartition("=")
+    host, _, port = address.rpartition(":")
+    return purpose or "crawl", canonical_host(host), int(port)

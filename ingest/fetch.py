@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import httpx
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
+from ingest.deadline import Deadline
 from ingest.inflate import Inflater, UnknownEncoding
 from ingest.url import host_of, normalise_url, origin_of
 from ingest.wanted import LOOK_SECONDS, Wanted, always
@@ -26,8 +27,10 @@ from ingest.wanted import LOOK_SECONDS, Wanted, always
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
 READ_BYTES = 65_536
-EGRESS_REMEDY = "an entry in egress.allow, or the egress lists"
+EGRESS_REMEDY = "an entry for this purpose in egress.allow, or the egress lists"
 
+_SEPARATORS = {"x-robots-tag": "\n"}
+"""Of values that a field was sent with more than once."""
 _PROXY_ANSWER = re.compile(r"(\d{3}) (Refused|Failed) (?:(\w+): )?(.*)")
 
 
@@ -45,7 +48,10 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response. `headers` have lower-case names, repeated ones joined by a comma."""
+    """A response. `headers` have lower-case names, repeated ones joined by a comma.
+
+    But `x-robots-tag` by line breaks: each of its lines may speak to another robot.
+    """
 
     url: str
     final_url: str
@@ -96,8 +102,11 @@ class Fetcher:
         etag: str | None = None,
         last_modified: str | None = None,
         approach: Callable[[str], None] = lambda url: None,
+        deadline: Deadline | None = None,
     ) -> Fetched | NotModified:
         """The page at `url`, whatever its status. `approach` is called with each address before it is asked for.
+
+        What `approach` waits is no time of the site's; the `deadline` covers both.
 
         Raises:
             InvalidInput: the address, or one that it redirects to, cannot be used.
@@ -105,12 +114,14 @@ class Fetcher:
             TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
         """
         started, left_seconds = time.perf_counter(), limits.timeout_seconds
+        deadline = deadline or Deadline()
         headers = {"Accept": ACCEPT, "If-None-Match": etag or "", "If-Modified-Since": last_modified or ""}
         address = normalise_url(url)
         for _ in range(limits.max_redirects + 1):
             approach(address)  # waiting for our own turn takes nothing of the site's time
             asked = time.monotonic()
-            answer = self.exchange(address, headers=headers, limits=limits, timeout_seconds=left_seconds)
+            most_seconds = deadline.left_seconds(left_seconds)
+            answer = self.exchange(address, headers=headers, limits=limits, timeout_seconds=most_seconds)
             left_seconds -= time.monotonic() - asked
             target = answer.headers.get("location") if answer.status in REDIRECTS else None
             if target is None:
@@ -176,7 +187,8 @@ class Fetcher:
         async with asyncio.timeout(timeout_seconds), self._transport() as transport:
             response = await transport.handle_async_request(request)
             try:
-                _raise_proxy_answer(response, host_of(str(request.url)))
+                if request.url.scheme == "http":  # what comes out of a tunnel the proxy has neither written nor seen
+                    _raise_proxy_answer(response, host_of(str(request.url)))
                 body = await _read(response, limits)
             finally:
                 await response.aclose()
@@ -185,7 +197,7 @@ class Fetcher:
             url=str(request.url),
             final_url=str(request.url),
             status=response.status_code,
-            headers=dict(response.headers),
+            headers=_headers(response.headers),
             body=body,
             media_type=media_type,
             charset=charset,
@@ -249,6 +261,10 @@ def _proxy_answer(line: str, host: str) -> SluiceError:
     if status == "503":
         return Overloaded(f"{host}: {detail} through the egress proxy")
     return Unavailable(f"{host}: {': '.join(part for part in (rule, detail) if part)}")
+
+
+def _headers(headers: httpx.Headers) -> dict[str, str]:
+    return {name: _SEPARATORS.get(name, ", ").join(headers.get_list(name)) for name in headers}
 
 
 def _content_type(headers: httpx.Headers) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
-from ingest.boilerplate import drop_hidden, drop_surroundings, main_content, text_length
+from ingest.boilerplate import drop, drop_hidden, drop_surroundings, main_content, text_length
 from ingest.extracted import Extracted
 from ingest.invisible import visible
 from ingest.media import HTML
@@ -104,9 +104,7 @@ def _drop_forbidden(nodes: list[HtmlElement]) -> None:
 
 
 def _drop_permalinks(root: HtmlElement) -> None:
-    for anchor in list(root.iter("a")):
-        if _PILCROW.fullmatch(anchor.text_content() or "") and anchor.getparent() is not None:
-            anchor.drop_tree()
+    drop([anchor for anchor in root.iter("a") if _PILCROW.fullmatch(anchor.text_content())], root)
 
 
 def _confidence(text_chars: int, visible_chars: int, linked_chars: int) -> float:

@@ -9,7 +9,8 @@ Three general rules, for pages older than semantic HTML and for generated refere
 3. A term of a definition list that can be linked to (it has an id or an anchor) is a heading of its
    definition: that is how reference manuals write functions and methods.
 
-Works in place on an lxml tree, without recursion.
+Works in place on an lxml tree, without recursion, and in time that grows with the tree: what could be a heading is
+short, so no more of an element is read than a heading may hold.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _BLOCKS = frozenset(
 _BREAKS_TABLE = frozenset(("table", "dl", "pre", "h1", "h2", "h3", "hr"))
 _HEADING_CHARS = 160
 _TERM_CHARS = 300
+_MOST_PARTS = 50
+"""Elements in one heading or term; a signature with every type linked has a dozen."""
+_MOST_SPACE = 20
+"""Characters of source per character of text: indentation and line breaks."""
 _LITERAL_HASHES = re.compile(r"^(\s*)(#{1,6})(?=\s|$)")
 _LITERAL_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})")
 ESCAPED = "\ue000"
@@ -65,17 +70,28 @@ def _layout_tables(root: HtmlElement) -> set[HtmlElement]:
     """Rule 1. One pass with a stack, so nesting costs nothing."""
     layout: set[HtmlElement] = set()
     stack: list[_Table] = []
+    texts = 0
     for event, node in etree.iterwalk(root, events=("start", "end")):
-        if node.tag == "table":
-            if event == "start":
+        if event == "start":
+            if node.tag == "table":
                 if stack:
                     stack[-1].broken = True
                 stack.append(_Table())
-            elif stack.pop().is_layout(node):
+            elif node.tag == "td" and stack:
+                stack[-1].texts_before_cell = texts
+            texts += _says_something(node.text)
+            continue
+        if node.tag == "table":
+            if stack.pop().is_layout(node):
                 layout.add(node)
-        elif event == "end" and stack:
-            stack[-1].see(node)
+        elif stack:
+            stack[-1].see(node, texts)
+        texts += _says_something(node.tail)
     return layout
+
+
+def _says_something(text: str | None) -> bool:
+    return text is not None and text.strip() != ""
 
 
 class _Table:
@@ -85,15 +101,17 @@ class _Table:
         self.broken = False
         self.has_header = False
         self.rows = self.full_rows = self.cells = 0
+        self.texts_before_cell = 0
 
-    def see(self, node: HtmlElement) -> None:
+    def see(self, node: HtmlElement, texts: int) -> None:
+        """Take note of a part at its end; `texts` counts the pieces of text so far."""
         if node.tag in _BREAKS_TABLE:
             self.broken = True
         elif node.tag in ("th", "thead", "caption"):
             self.has_header = True
             self.cells += node.tag == "th"
         elif node.tag == "td":
-            self.cells += bool(plain(node))
+            self.cells += texts > self.texts_before_cell
         elif node.tag == "tr":
             self.rows += 1
             self.full_rows += self.cells >= 2
@@ -130,6 +148,7 @@ class _Outline:
     def __init__(self, *, has_title: bool) -> None:
         self._has_title = has_title
         self._real_level = self._last_level = self._boxes = self._lists = 0
+        self._texts_of_blocks: dict[HtmlElement, str | None] = {}
 
     def enter(self, tag: str, step: int) -> None:
         if tag == "dl":
@@ -142,40 +161,44 @@ class _Outline:
         if node.tag in _HEADINGS:
             self._real_level = self._last_level = int(node.tag[1])
             return 0
-        if _is_named_heading(node, layout):
+        if self._is_named_heading(node) and not _in_data_table(node, layout):
             level = max(self._real_level, 1) + max(self._boxes, 1) if self._has_title else 1
             self._has_title = True
             self._last_level = level
             return level
         return self._last_level + max(self._lists, 1) if _is_linked_term(node) else 0
 
+    def _is_named_heading(self, node: HtmlElement) -> bool:
+        if node.tag not in _BLOCK_CANDIDATES | _BOLD or not _HEADING_CLASS.search(node.get("class", "")):
+            return False
+        text = _short_text(node, _HEADING_CHARS)
+        return bool(text) and (node.tag in _BLOCK_CANDIDATES or text == self._text_of_block(node.getparent()))
 
-def _is_named_heading(node: HtmlElement, layout: set[HtmlElement]) -> bool:
-    if node.tag in _BLOCK_CANDIDATES:
-        named = _HEADING_CLASS.search(node.get("class", "")) is not None
-    elif node.tag in _BOLD and node.get("class"):
-        parent = node.getparent()
-        named = (
-            parent is not None
-            and parent.tag in _BLOCK_CANDIDATES
-            and _HEADING_CLASS.search(node.get("class", "")) is not None
-            and plain(parent) == plain(node)
-        )
-    else:
-        return False
-    return named and _fits(node, _HEADING_CHARS) and not _in_data_table(node, layout)
+    def _text_of_block(self, block: HtmlElement | None) -> str | None:
+        """The text around a bold element, read once however many of them there are."""
+        if block is None or block.tag not in _BLOCK_CANDIDATES:
+            return None
+        if block not in self._texts_of_blocks:
+            self._texts_of_blocks[block] = _short_text(block, _HEADING_CHARS, may_hold_blocks=True)
+        return self._texts_of_blocks[block]
 
 
 def _is_linked_term(node: HtmlElement) -> bool:
-    if node.tag != "dt" or not _fits(node, _TERM_CHARS):
+    if node.tag != "dt" or not _short_text(node, _TERM_CHARS):
         return False
     return bool(node.get("id")) or any(anchor.get("name") or anchor.get("id") for anchor in node.iter("a"))
 
 
-def _fits(node: HtmlElement, most_chars: int) -> bool:
-    if any(child.tag in _BLOCKS for child in node.iterdescendants()):
-        return False
-    return 0 < len(plain(node)) <= most_chars
+def _short_text(node: HtmlElement, most_chars: int, *, may_hold_blocks: bool = False) -> str | None:
+    """The text of `node` where a heading could be it; None where there is too much in it, or blocks."""
+    chars = 0
+    for number, part in enumerate(node.iter()):
+        is_block = part is not node and part.tag in _BLOCKS and not may_hold_blocks
+        chars += len(part.text or "") + (len(part.tail or "") if part is not node else 0)
+        if is_block or number > _MOST_PARTS or chars > most_chars * _MOST_SPACE:
+            return None
+    text = plain(node)
+    return text if len(text) <= most_chars else None
 
 
 def _in_data_table(node: HtmlElement, layout: set[HtmlElement]) -> bool:
@@ -196,9 +219,11 @@ def _become_heading(node: HtmlElement, level: int) -> None:
 
 
 def _open_tables(layout: set[HtmlElement]) -> None:
-    for table in layout:
+    outermost = [table for table in layout if not any(outer in layout for outer in table.iterancestors("table"))]
+    for table in outermost:
         for part in table.iter("tr", "td", "th", "tbody", "thead", "tfoot", "caption"):
             part.tag = "div"
+    for table in layout:
         table.tag = "div"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from lxml import html as lxml_html
 from lxml.etree import ParserError
@@ -19,6 +20,8 @@ from ingest.url import normalise_url, same_site
 
 SHELL_TEXT_CHARACTERS = 200
 """A page with scripts and less visible text than this is a shell that a script fills."""
+NOTICE_CHARACTERS = 10_000
+"""Text for browsers without scripts that is looked at; a notice is a sentence or two."""
 ROOT_IDS = frozenset({"root", "app", "__next", "__nuxt", "___gatsby", "svelte", "main-app", "react-root", "ember-app"})
 """The ids under which the common frameworks build their page."""
 MAX_LINKS = 2_000
@@ -33,6 +36,9 @@ _REFRESH = re.compile(
     r"\s*+\d++(?:\.\d*+)?\s*+[;,]?\s*+(?:url\s*+=\s*+)?(?P<quote>['\"]?)(?P<url>[^\n]*?)(?P=quote)", re.IGNORECASE
 )
 """Possessive, since backtracking over a page's own white space is how a page would hang us; wants no space after it."""
+_AGENT = re.compile(r"\s*(?P<agent>\*|[a-z_-]+)(?:/[^\s:]*)?\s*:(?P<rest>.*)")
+"""A robot's name, as it stands before the directives for it: no part of a date is one."""
+_DIRECTIVES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _UNSEEN = frozenset({"script", "style", "noscript", "template", "head", "svg"})
 
 
@@ -68,16 +74,21 @@ def needs_browser(html: str) -> str | None:
 
 
 def header_directives(header: str | None, token: str) -> frozenset[str]:
-    """The directives of an `X-Robots-Tag` that hold for us: `noindex, otherbot: nofollow` is {noindex}."""
-    found: set[str] = set()
+    """The directives of an `X-Robots-Tag` that hold for us: `noindex, otherbot: nofollow` is {noindex}.
+
+    `header` holds one line for each time the field was sent: whom one of them names, the next does not.
+    """
+    return frozenset(found for line in (header or "").lower().split("\n") for found in _line_directives(line, token))
+
+
+def _line_directives(line: str, token: str) -> Iterator[str]:
     agent = ""
-    for part in filter(None, (header or "").lower().split(",")):
-        name, colon, rest = part.strip().partition(":")
-        if colon and name.strip() not in {"unavailable_after", "max-snippet", "max-image-preview"}:
-            agent, part = name.strip(), rest
-        if agent in {"", "*", token.lower()}:
-            found.add(part.strip())
-    return frozenset(found)
+    for part in line.split(","):
+        named = _AGENT.fullmatch(part)
+        if named and named["agent"] not in _DIRECTIVES_WITH_VALUE:
+            agent, part = named["agent"], named["rest"]
+        if agent in {"", "*", token.lower()} and part.strip():
+            yield part.strip()
 
 
 def _parse(html: str) -> HtmlElement | None:
@@ -155,14 +166,26 @@ def _browser_reason(tree: HtmlElement) -> str | None:
     if any(_refreshes(tree)):
         return "it redirects by a meta refresh"
     scripts = sum(1 for script in tree.iter("script") if _is_program(script))
-    notices = " ".join(" ".join(element.itertext()) for element in tree.iter("noscript"))
-    if _ASKS_FOR_SCRIPTS.search(notices) or (scripts and _ASKS_FOR_SCRIPTS.search(_visible_text(tree))):
+    if _ASKS_FOR_SCRIPTS.search(_notices(tree)) or (scripts and _ASKS_FOR_SCRIPTS.search(_visible_text(tree))):
         return "it asks for JavaScript"
     if scripts and _has_empty_root(tree):
         return "its root element is empty until a script fills it"
     if scripts:
         return f"{text_characters} characters of text beside {scripts} scripts"
     return None
+
+
+def _notices(tree: HtmlElement) -> str:
+    """The beginning of what the page says where no script runs."""
+    outermost = (element for element in tree.iter("noscript") if next(element.iterancestors("noscript"), None) is None)
+    found: list[str] = []
+    left = NOTICE_CHARACTERS
+    for piece in chain.from_iterable(element.itertext() for element in outermost):
+        found.append(piece[:left])
+        left -= len(piece)
+        if left <= 0:
+            break
+    return " ".join(found)
 
 
 def _is_program(script: HtmlElement) -> bool:

@@ -17,6 +17,7 @@ import ada_url
 from lxml.html import HtmlElement
 
 from ingest.extracted import Link
+from ingest.invisible import visible
 
 _MOST_LINKS = 2_000
 _MOST_LD_CHARS = 200_000
@@ -90,7 +91,7 @@ class PageFacts:
                     return tuple(found.values())
                 relation = set((anchor.get("rel") or "").lower().split())
                 nofollow = refused or bool(relation & {"nofollow", "ugc", "sponsored"})
-                found[url] = Link(url, " ".join(anchor.text_content().split())[:200], nofollow)
+                found[url] = Link(url, " ".join(visible(anchor.text_content()).split())[:200], nofollow)
         return tuple(found.values())
 
     def _linked(self, name: str) -> Any:

@@ -52,29 +52,30 @@ class HostRate:
         self._sleep = sleep
         self._wanted = wanted
 
-    def wait_turn(self, host: str, *, interval_seconds: float = 0.0) -> float:
+    def wait_turn(self, host: str, *, interval_seconds: float = 0.0, at_most_seconds: float = math.inf) -> float:
         """Wait until `host` may be asked once more; returns the seconds waited.
 
         `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down.
 
         Raises:
-            Overloaded: the turn comes later than `max_wait_seconds`, or the broker does not answer, which is no
-                fault of the host; says when to come back.
+            Overloaded: the turn comes later than `max_wait_seconds` or `at_most_seconds`, or the broker does not
+                answer, which is no fault of the host; says when to come back.
         """
+        most_seconds = min(self._max_wait_seconds, at_most_seconds)
         window = window_of(self._requests_per_second, interval_seconds)
         started = self._clock()
         try:
             while not self._windows.hit(window, "host", host):
-                self._pause(self._until_next(window, host, self._clock() - started))
+                self._pause(self._until_next(window, host, most_seconds - (self._clock() - started)))
         except StorageError as error:
             why = f"the broker does not answer for the rate of {host}"
             raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
         return self._clock() - started
 
-    def _until_next(self, window: RateLimitItem, host: str, waited_seconds: float) -> float:
+    def _until_next(self, window: RateLimitItem, host: str, left_seconds: float) -> float:
         opens_at = self._windows.get_window_stats(window, "host", host).reset_time
         pause_seconds = max(opens_at - self._clock(), SMALLEST_STEP_SECONDS)
-        if waited_seconds + pause_seconds > self._max_wait_seconds:
+        if pause_seconds > left_seconds:
             raise Overloaded(f"the rate of {host} is used up", retry_after_seconds=pause_seconds)
         return pause_seconds
 

@@ -45,7 +45,7 @@ _OUTER_HTML = "'<!doctype html>' + document.documentElement.outerHTML.slice(0, {
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A page after its scripts ran. `status` and `headers` (lower-case names) are those of the last response."""
+    """A page after its scripts ran. `status` and `headers` (as in `Fetched`) are those of the last response."""
 
     html: str
     final_url: str
@@ -138,7 +138,20 @@ async def _visit(page: Page, request: RenderRequest) -> Rendered:
     await _settle(devtools, pending, min(SETTLE_CEILING_SECONDS, (deadline - clock()) / 2))
     html = await _html(devtools, request)
     last = pending.last_document or response
-    return Rendered(html, page.url, last.status, await last.all_headers())
+    return Rendered(html, page.url, last.status, await _headers(last))
+
+
+async def _headers(response: Response) -> dict[str, str]:
+    """The headers of `response`, the proxy's marks only where no site can have set them.
+
+    It strips them from what it carries in the clear, and cannot look into a tunnel.
+    """
+    headers = await response.all_headers()
+    if "x-robots-tag" in headers:  # line by line, since each may speak to another robot
+        headers["x-robots-tag"] = "\n".join(await response.header_values("x-robots-tag"))
+    if urlsplit(response.url).scheme == "http":
+        return headers
+    return {name: value for name, value in headers.items() if not name.startswith("x-sluice-")}
 
 
 class _PendingRequests:

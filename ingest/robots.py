@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from protego import Protego
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
+from ingest.deadline import Deadline
 from ingest.fetch import Fetched, FetchLimits
 from ingest.url import origin_of
 
@@ -31,7 +32,12 @@ UNREACHABLE_CACHE_SECONDS = 300.0
 MAX_ORIGINS = 10_000
 """Origins remembered at a time; their parsed rules are a few KiB each."""
 
-RobotsFetch = Callable[[str, FetchLimits], Fetched]
+_AGENT_LINE = re.compile(r"user[- ]?agent\s*[:\s]\s*(.*)", re.IGNORECASE | re.DOTALL)
+_AGENT = re.compile(r"\*(?=\s|$)|[A-Za-z_-]+")
+_RULE_LINE = re.compile(r"(?:allow|di[a-z]+)\s*[:\s]", re.IGNORECASE)
+"""Misspellings of `Disallow` count, as they do for whoever reads the rules."""
+
+RobotsFetch = Callable[[str, FetchLimits, Deadline], Fetched]
 """Fetches a robots.txt, redirects followed. Raises as `Fetcher.fetch` does."""
 
 
@@ -65,15 +71,16 @@ class RobotsCache:
         self._guard = threading.Lock()
         self._fetching: dict[str, threading.Lock] = {}
 
-    def check(self, url: str) -> None:
+    def check(self, url: str, deadline: Deadline | None = None) -> None:
         """Nothing where `url` may be fetched.
 
         Raises:
+            TimedOut: the deadline passed before the site had its own time to answer; says nothing about it.
             PolicyRefused: rule `robots`: it may not; rule `robots_unreachable`: nobody can say, as the site fails.
                 Also what the fetch is refused by.
             Overloaded: too busy to ask now.
         """
-        rules = self._rules(url)
+        rules = self._rules(url, deadline or Deadline())
         if rules.closed_because is not None:
             why = f"{origin_of(url)}/robots.txt: {rules.closed_because}; unknown rules forbid (RFC 9309, 2.3.1.4)"
             raise PolicyRefused("robots_unreachable", why, "the site answering again")
@@ -82,29 +89,33 @@ class RobotsCache:
 
     def crawl_delay_seconds(self, url: str) -> float:
         """The pause that the site asks for between requests, no more than the cap; 0 where it asks for none."""
-        parsed = self._rules(url).parsed
+        parsed = self._rules(url, Deadline()).parsed
         asked = parsed.crawl_delay(self._token) if parsed is not None else None
         return min(float(asked or 0.0), self._max_crawl_delay_seconds)
 
-    def _rules(self, url: str) -> _Rules:
+    def _rules(self, url: str, deadline: Deadline) -> _Rules:
         origin = origin_of(url)
         with self._guard:
             known = self._fresh(origin)
             if known is not None:
                 return known
             turn = self._fetching.setdefault(origin, threading.Lock())
-        with turn:
+        if not turn.acquire(timeout=deadline.left_seconds()):
+            raise TimedOut(f"{origin}/robots.txt is still being asked for")
+        try:
             with self._guard:
                 known = self._fresh(origin)
-            return known or self._learn(origin)
+            return known or self._learn(origin, deadline)
+        finally:
+            turn.release()
 
     def _fresh(self, origin: str) -> _Rules | None:
         known = self._known.get(origin)
         return known if known is not None and known.expires_at > self._clock() else None
 
-    def _learn(self, origin: str) -> _Rules:
+    def _learn(self, origin: str, deadline: Deadline) -> _Rules:
         try:
-            rules = self._ask(origin)
+            rules = self._ask(origin, deadline)
         finally:
             with self._guard:
                 self._fetching.pop(origin, None)
@@ -115,12 +126,14 @@ class RobotsCache:
                 self._known.popitem(last=False)
         return rules
 
-    def _ask(self, origin: str) -> _Rules:
+    def _ask(self, origin: str, deadline: Deadline) -> _Rules:
         try:
-            answer = self._fetch(f"{origin}/robots.txt", self._limits)
+            answer = self._fetch(f"{origin}/robots.txt", self._limits, deadline)
         except Overloaded:
             raise  # we are busy, the site said nothing
         except TimedOut:
+            if deadline.has_passed:
+                raise  # it may not have been given its time
             return self._closed("no answer in time")
         except (Unavailable, InvalidInput) as error:  # the latter: it redirects to what is no address
             return self._closed(f"cannot be had ({error})")
@@ -136,10 +149,37 @@ class RobotsCache:
         expires_at = self._clock() + CACHE_SECONDS
         if not 200 <= answer.status < 300:
             return _Rules(None, None, expires_at)
-        return _Rules(Protego.parse(answer.body.decode("utf-8-sig", "replace")), None, expires_at)
+        text = answer.body.decode("utf-8-sig", "replace")
+        return _Rules(Protego.parse(rules_for(text, self._token)), None, expires_at)
 
     def _closed(self, why: str) -> _Rules:
         return _Rules(None, why, self._clock() + UNREACHABLE_CACHE_SECONDS)
+
+
+def rules_for(text: str, token: str) -> str:
+    """The groups of a robots.txt for the robot with this product token, as one group for everybody.
+
+    By RFC 9309, 2.2.1: a group is ours where the token of one of its first lines is, in any case, all of ours and not
+    just its beginning; several groups of ours are one; the groups for `*` count where none is ours. Only `Allow` and
+    `Disallow` end the list of robots that a group begins with (2.2.4).
+    """
+    ours: list[str] = []
+    everybody: list[str] = []
+    agents: set[str] = set()
+    is_named, has_rules = False, False
+    for line in (line.partition("#")[0].strip() for line in text.splitlines()):
+        named = _AGENT_LINE.fullmatch(line)
+        if named is None:
+            has_rules = has_rules or _RULE_LINE.match(line) is not None
+            ours += [line] if token.lower() in agents else []
+            everybody += [line] if "*" in agents else []
+            continue
+        if has_rules:
+            agents, has_rules = set(), False
+        found = _AGENT.match(named[1])
+        agents.add(found[0].lower() if found else "")
+        is_named = is_named or token.lower() in agents
+    return "\n".join(["User-agent: *", *(ours if is_named else everybody)])
 
 
 def product_token(user_agent: str) -> str:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.base import Value
+
+Purpose = Literal["crawl", "search", "rerank"]
+"""What leaves this machine for what: pages with all that they load and link to, search providers, a reranker."""
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
 class EgressSettings(Value):
     """What may leave this machine, and whither."""
 
     allow: tuple[str, ...] = ()
-    """Explicit `host:port` entries that may be reached although their address is not globally routable."""
+    """Explicit exceptions, `purpose=host:port`: what may be reached for that purpose alone, although its address is
+    not globally routable or its port is not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
+    `rerank=127.0.0.1:8000` an endpoint to the reranker, `crawl=wiki.internal:80` a site to the crawler, which goes
+    where strangers' pages send it. `host:port` alone means `crawl`.
+
+    Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
+    error that says what to write instead; where pages too may reach that address, it takes two entries."""
     allow_domains: tuple[str, ...] = ()
     """If not empty, only these domains (and their subdomains) may be reached."""
     deny_domains: tuple[str, ...] = ()
@@ -33,11 +43,14 @@ class EgressSettings(Value):
 
     @field_validator("allow")
     @classmethod
-    def _entries_have_ports(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+    def _entries_are_whole(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
         for entry in entries:
-            host, _, port = entry.rpartition(":")
-            if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-                raise ValueError(f"{entry!r} is not host:port, for instance 127.0.0.1:8000")
+            purpose, _, address = entry.rpartition("=")
+            host, _, port = address.rpartition(":")
+            known = purpose in PURPOSES or "=" not in entry
+            if not known or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+                purposes = ", ".join(PURPOSES)
+                raise ValueError(f"{entry!r} is not purpose=host:port, for instance search=127.0.0.1:8888 ({purposes})")
         return entries
 
 
@@ -84,7 +97,11 @@ class CrawlSettings(Value):
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     max_bytes: Annotated[int, Field(ge=1)] = 50_000_000
     page_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """Of fetching a page, redirects included; rendering it may take as long again. Waiting for a turn is extra."""
+    """Of fetching a page, redirects included; rendering it may take as long again."""
+    page_deadline_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """Of everything that a page takes: every robots.txt on the way, turns, redirects, fetching and rendering. As long
+    as fetching and rendering may take together, so that what waited longer than a healthy site needs goes back to the
+    queue. Only the start of a browser comes on top."""
     max_page_bytes: Annotated[int, Field(ge=1)] = 10_000_000
     """Of one page, as sent and once decompressed; documentation pages are under one million."""
     max_redirects: Annotated[int, Field(ge=0, le=20)] = 5

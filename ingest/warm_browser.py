@@ -17,6 +17,7 @@ from contracts.errors import PolicyRefused, Unavailable
 from ingest.chromium import (
     CHROMIUM_FLAGS,
     SANDBOX_REMEDY,
+    WEAKENING_DEFAULTS,
     end_processes,
     find_chromium,
     process_handles,
@@ -113,6 +114,7 @@ async def _start(playwright: Playwright, launcher: Path) -> PlaywrightBrowser:
         chromium_sandbox=True,
         headless=True,
         args=list(CHROMIUM_FLAGS),
+        ignore_default_args=list(WEAKENING_DEFAULTS),
         proxy={"server": NO_PROXY_LISTENS},
         env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
         timeout=LAUNCH_SECONDS * 1_000,

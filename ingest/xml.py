@@ -5,7 +5,9 @@ Entities are not resolved and nothing is loaded from elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 
 from lxml import etree
 
@@ -26,8 +28,17 @@ def extract_xml(text: str, url: str | None) -> Extracted:
     root = etree.fromstring(text.encode("utf-8", "replace"), parser=parser) if text.strip() else None
     if root is None:
         return Extracted(text=visible(text).strip(), media_type=XML, form="text", confidence=0.1)
-    items = [node for node in root.iter() if _local(node) in ("item", "entry")][:_MOST_ITEMS]
+    items = list(islice(_items(root), _MOST_ITEMS))
     return _feed(root, items, url) if items else _document(root)
+
+
+def _items(root: etree._Element) -> Iterator[etree._Element]:
+    """The outermost items: what stands in one is its text, and is read once."""
+    walk = etree.iterwalk(root, events=("start",))
+    for _, node in walk:
+        if _local(node) in ("item", "entry"):
+            walk.skip_subtree()
+            yield node
 
 
 def _document(root: etree._Element) -> Extracted:
@@ -84,7 +95,7 @@ def _first(node: etree._Element, names: tuple[str, ...], *, keep_space: bool = F
     for name in names:
         for child in node:
             if _local(child) == name:
-                text = "".join(child.itertext())
+                text = visible("".join(child.itertext()))
                 return text if keep_space else " ".join(text.split())
     return ""
 

@@ -40,5 +40,5 @@ def outside(web: DemoWeb) -> dict[str, str]:
         "CRAWL__ENABLED": "true",
         "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "50",
         "CRAWL__MAX_PAGES": "4",
-        "EGRESS__ALLOW": f'["{web.host_and_port}"]',
+        "EGRESS__ALLOW": f'["search={web.host_and_port}", "crawl={web.host_and_port}"]',
     }

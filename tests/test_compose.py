@@ -145,7 +145,7 @@ def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest
 
 def test_only_the_search_pool_may_reach_the_search_engine() -> None:
     searcher = SERVICES["search"]["environment"]
-    assert "searxng:8080" in searcher["SLUICE_EGRESS__ALLOW"]
+    assert "search=searxng:8080" in searcher["SLUICE_EGRESS__ALLOW"]
     assert searcher["SLUICE_SEARCH__SEARXNG_URL"] == "http://searxng:8080"
     for name in OURS.keys() - {"search"}:
         assert OURS[name]["environment"]["SLUICE_EGRESS__ALLOW"] is None, name

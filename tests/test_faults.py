@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from bench.demo.web import DemoWeb
 from bench.instance import Instance, free_port
 from contracts.event import QUEUES
 from tests.conftest import outside
+from tests.ingest.test_pdf import ENDLESS, pdf_of, pdf_of_entries
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -70,7 +72,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory, site: str) -> Any:
         "CRAWL__RENDER": "never",
         "CRAWL__MAX_PAGES": "12",
         "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "50",
-        "EGRESS__ALLOW": f'["{site}", "127.0.0.1:{dead}"]',
+        "EGRESS__ALLOW": f'["{site}", "search=127.0.0.1:{dead}", "crawl=127.0.0.1:{dead}"]',
         "DELIVERY__RETRY_BASE_SECONDS": "0.2",
         "DELIVERY__LEASE_SECONDS": "3",
     }
@@ -189,6 +191,18 @@ def query(instance: Instance, text: str, corpus: str, **fields: Any) -> dict[str
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
     return found
+
+
+def test_a_file_without_end_is_a_gap_and_the_others_are_found(instance: Instance, tmp_path: Path) -> None:
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "endless.pdf").write_bytes(pdf_of_entries(2_000, ENDLESS))
+    (folder / "paper.pdf").write_bytes(pdf_of("A lease is renewed by a heartbeat", title="Leases"))
+    ingested = instance.sluice("ingest", str(folder), "--corpus", "papers", "--json")
+    (gap,) = json.loads(ingested.stdout)["missing"]
+    assert gap["subject"] == "papers/endless.pdf"
+    assert "takes more than 5 s to read" in gap["detail"]
+    assert [chunk["title"] for chunk in query(instance, "lease heartbeat", "papers")["chunks"]] == ["Leases"]
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:

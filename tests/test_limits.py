@@ -96,7 +96,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory, site: str, silence: str) 
         "CRAWL__ENABLED": "true",
         "CRAWL__RENDER": "never",
         "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "50",
-        "EGRESS__ALLOW": f'["{site}", "{silence}"]',
+        "EGRESS__ALLOW": f'["{site}", "search={silence}"]',
         "POOLS__CRAWL": "2",
         "DELIVERY__MAX_READY_EVENTS_PER_LANE": str(LANE_LIMIT),
     }

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ingest.fetch import Fetcher
     from ingest.providers.provider import SearchProvider
     from ingest.quota import Quota
+    from ingest.settings import Purpose
 
     Reader = IndexReader | QdrantReader
     Writer = IndexWriter | QdrantWriter
@@ -94,6 +95,7 @@ class Parts:
         self.lock = threading.RLock()
         self._collections: dict[str, Collection] = {}
         self._readers: dict[str, Reader] = {}
+        self._fetchers: dict[Purpose, Fetcher] = {}
         self._writers: dict[str, Writer] = {}
         self._writers_used: Counter[str] = Counter()
         self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
@@ -220,12 +222,15 @@ class Parts:
         self._closing.callback(proxy.stop)
         return proxy
 
-    @part
-    def fetcher(self) -> Fetcher:
-        """HTTP through that way."""
+    def fetcher(self, purpose: Purpose) -> Fetcher:
+        """HTTP through that way, for one purpose."""
         from ingest.fetch import Fetcher
 
-        return Fetcher(self.egress.url, user_agent=self.settings.crawl.user_agent, wanted=check_wanted)
+        with self.lock:
+            if purpose not in self._fetchers:
+                proxy_url, user_agent = self.egress.url_for(purpose), self.settings.crawl.user_agent
+                self._fetchers[purpose] = Fetcher(proxy_url, user_agent=user_agent, wanted=check_wanted)
+            return self._fetchers[purpose]
 
     @part
     def search_providers(self) -> Sequence[SearchProvider]:
@@ -234,8 +239,8 @@ class Parts:
 
         return build_providers(
             self.settings.search,
-            fetcher=self.fetcher,
-            proxy_url=self.egress.url,
+            fetcher=self.fetcher("search"),
+            proxy_url=self.egress.url_for("search"),
             clock=utc_now,
             on_breaker_open=lambda: _count_left_alone("provider"),
         )
@@ -274,7 +279,7 @@ class Parts:
             wanted=check_wanted,
         )
         robots = RobotsCache(
-            robots_fetch(self.fetcher, rate),
+            robots_fetch(self.fetcher("crawl"), rate),
             user_agent=crawl.user_agent,
             clock=time.time,
             max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
@@ -284,8 +289,8 @@ class Parts:
             self._closing.callback(browser.close)
         return Crawler(
             crawl,
-            proxy_url=self.egress.url,
-            fetcher=self.fetcher,
+            proxy_url=self.egress.url_for("crawl"),
+            fetcher=self.fetcher("crawl"),
             robots=robots,
             rate=rate,
             breakers=HostBreakers(
@@ -347,7 +352,7 @@ class Parts:
 
         rerank = self.settings.rerank
         purse = DayPurse(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
-        return build_reranker(rerank, lambda: self.fetcher, purse.take)
+        return build_reranker(rerank, lambda: self.fetcher("rerank"), purse.take)
 
     @property
     def index_root(self) -> Path:

@@ -129,6 +129,19 @@ class Settings(BaseSettings):
         object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
         return self
 
+    @model_validator(mode="after")
+    def _entries_for_services_say_so(self) -> Settings:
+        from ingest.egress_rules import unsaid_entry
+
+        services = {"search": self.search.searxng_url, "rerank": self.rerank.url}
+        for purpose, url in services.items():
+            entry = unsaid_entry(self.egress.allow, url) if url else None
+            if entry is not None:
+                problem = f"{entry} is a service of this instance, and would be open to every crawled page"
+                remedy = f"write {purpose}={entry}; and crawl={entry} besides, if pages may reach it too"
+                raise InvalidSetting("egress.allow", problem, remedy)
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,

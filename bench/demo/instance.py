@@ -39,6 +39,6 @@ class DemoInstance(Instance):
             "http_port": self.port,
             "search": {"enabled": True, "providers": ["searxng"], "searxng_url": web.search_url},
             "crawl": {"enabled": True, "render": "always", "max_pages": 6, "requests_per_second_per_host": 20.0},
-            "egress": {"allow": [web.host_and_port]},
+            "egress": {"allow": [f"search={web.host_and_port}", f"crawl={web.host_and_port}"]},
             "embed": {"model_dir": str(MODELS)},
         }

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from contracts.errors import InvalidInput, Overloaded, Unavailable
 from contracts.ingest import SearchResult
 from ingest.fetch import Fetched
+from ingest.invisible import visible
 from ingest.url import registered_domain, within_domains
 from ingest.verdict import retry_after_seconds
 
@@ -168,7 +169,7 @@ def results_from(
         found.append(
             SearchResult(
                 url=address,
-                title=_plain(row.get(title)) or address,
+                title=_plain(row.get(title)) or _plain(address),
                 snippet=_plain(row.get(snippet)),
                 published_at=published,
                 rank=len(found) + 1,
@@ -195,8 +196,8 @@ def _american(text: str) -> datetime:
 
 
 def _plain(value: object) -> str:
-    """Text without the marks that engines put around matched words."""
-    text = html.unescape(_TAG.sub("", value)) if isinstance(value, str) else ""
+    """Text without the marks that engines put around matched words, and without what a reader cannot see."""
+    text = visible(html.unescape(_TAG.sub("", value))) if isinstance(value, str) else ""
     return " ".join(text.split())[:_MAX_TEXT_CHARACTERS]
 
 

@@ -64,7 +64,7 @@ class Site:
             "CRAWL__MAX_DEPTH": "0",
             "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "500",
             "BUDGET__DAY_PAGES": "1000000",
-            "EGRESS__ALLOW": f'["{self.address}"]',
+            "EGRESS__ALLOW": f'["search={self.address}", "crawl={self.address}"]',
         }
 
     def stop(self) -> None:

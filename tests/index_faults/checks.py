@@ -108,7 +108,12 @@ def _problems_of(name: str, folder: Path, seed: int) -> Iterator[str]:
         case "journal":
             trials = journal_damage.refusals(folder, seed, 60)
         case "kills" | "power":
-            trials = (one for kind in some for one in kills.deaths(kind, folder / kind.name, is_cut, names=_RENAMES))
+            trials = (
+                one
+                for which, names in enumerate((_RENAMES, ()))  # the few calls that mostly tell first
+                for kind in some
+                for one in kills.deaths(kind, folder / f"{kind.name}-{which}", is_cut, names=names)
+            )
         case "disk":
             trials = (one for kind in some for one in full_disk.shortages(kind, folder / kind.name, 5, 20))
         case _:

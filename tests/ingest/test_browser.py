@@ -16,15 +16,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from contracts.errors import BudgetExhausted, Fenced, InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
 from ingest.browser import Browser
-from ingest.chromium import family, find_chromium, require_sandbox
+from ingest.chromium import CHROMIUM_FLAGS, WEAKENING_DEFAULTS, family, find_chromium, require_sandbox
+from ingest.egress import EgressProxy
 from ingest.rendering import Rendered, proxy_settings
-from ingest.settings import CrawlSettings
+from ingest.settings import CrawlSettings, EgressSettings
 
 PAGES = {
     "/plain": "<title>Plain</title><p>nothing special",
@@ -34,6 +36,7 @@ PAGES = {
     ),
     "/alert": "<p>before</p><script>alert('stop'); document.body.append('after the alert')</script>",
     "/popup": "<p>opener</p><script>open('/plain'); open('/plain')</script>",
+    "/windows": "<p>opener</p><script>setInterval(() => { for (let i = 0; i < 20; i++) open('/plain') }, 5)</script>",
     "/loop": "<p>spinning</p><script>while (true) {}</script>",
     "/ticking": "<p id=t>0</p><script>setInterval(() => { t.textContent = +t.textContent + 1 }, 20)</script>",
     "/large": "<script>document.documentElement.append('x'.repeat(200000))</script>",
@@ -223,6 +226,60 @@ def test_a_renderer_without_a_sandbox_is_refused_with_what_would_help() -> None:
     assert "chromium-sandbox" in refusal.value.lifted_by
 
 
+KEPT = {
+    # Fewer things that run, ask or report by themselves.
+    *("disable-background-networking", "disable-breakpad", "disable-component-extensions-with-background-pages"),
+    *("disable-component-update", "disable-default-apps", "disable-extensions", "disable-field-trial-config"),
+    *("disable-search-engine-choice-screen", "disable-stack-profiler", "disable-sync", "disable-updater-scheduler"),
+    *("metrics-recording-only", "no-default-browser-check", "no-first-run", "no-service-autorun", "disable-infobars"),
+    # No key ring of this machine, no page kept alive behind the present one, nothing in /dev/shm, which containers cut.
+    *("password-store", "use-mock-keychain", "disable-back-forward-cache", "disable-dev-shm-usage"),
+    # Two pages at a time are both in the foreground: throttled timers would be pages that never settle.
+    *(
+        "disable-background-timer-throttling",
+        "disable-backgrounding-occluded-windows",
+        "disable-renderer-backgrounding",
+    ),
+    # Nobody is there to type, to answer or to hear.
+    *(
+        "allow-pre-commit-input",
+        "disable-prompt-on-repost",
+        "unsafely-disable-devtools-self-xss-warnings",
+        "mute-audio",
+    ),
+    *("headless", "hide-scrollbars", "blink-settings", "force-color-profile"),
+    # Of other systems and browsers.
+    *("disable-edgeupdater", "edge-skip-compat-layer-relaunch", "do-not-de-elevate"),
+    # One list each, Playwright's own: without them it loses frames. Among them storage is not parted by site, which
+    # matters to nobody, since every page has a context of its own.
+    *("disable-features", "enable-features"),
+    # How it is driven and where it keeps what it needs.
+    *("remote-debugging-pipe", "user-data-dir", "no-startup-window", "proxy-server", "proxy-bypass-list"),
+}
+"""The switches that Playwright sets and we keep, with their reasons: a new one wants to be judged before it runs here."""
+
+
+def _switches(pid: int) -> list[str]:
+    arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    return [argument[2:].partition("=")[0] for argument in arguments if argument.startswith("--")]
+
+
+def test_no_switch_weakens_the_browser_and_none_is_there_unjudged(world: World) -> None:
+    world.browser.assert_sandboxed()
+    switches = _switches(_chromium_under_test(world.browser))
+    ours = {flag[2:].partition("=")[0] for flag in CHROMIUM_FLAGS}
+    weakening = {flag[2:] for flag in WEAKENING_DEFAULTS}
+    assert not {*weakening, "no-sandbox", "disable-web-security"}.intersection(switches)
+    first = switches.index("disable-field-trial-config")  # before it stands what the distribution's launcher adds
+    assert set(switches[first:]) - ours - KEPT == set()
+
+
+def test_a_page_opens_no_windows(world: World) -> None:
+    world.asked.clear()
+    assert "opener" in world.render("/windows").html
+    assert [url for url in world.asked if url.endswith("/plain")] == []
+
+
 def test_a_dialog_does_not_stop_a_page(world: World) -> None:
     assert "after the alert" in world.render("/alert").html
 
@@ -273,6 +330,32 @@ def test_a_redirect_reports_the_last_response(world: World) -> None:
 
 def test_a_page_that_breaks_the_built_ins_is_read_all_the_same(world: World) -> None:
     assert "honest text" in world.render("/liar").html
+
+
+def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
+    world: World, tls_site: Any, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy marks what it answers itself; what comes out of a tunnel it has not seen."""
+    key = subprocess.run(
+        f"openssl x509 -in {certificate[0]} -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary",
+        shell=True,
+        check=True,
+        capture_output=True,
+    ).stdout
+    trusted = f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"
+    monkeypatch.setattr("ingest.warm_browser.CHROMIUM_FLAGS", (*CHROMIUM_FLAGS, trusted))
+    forged = b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 4\r\n\r\n<p>x"
+    tls_site.call("/", lambda handler: handler.wfile.write(forged))
+    browser = Browser(CrawlSettings())
+    try:
+        with EgressProxy(EgressSettings(allow=(tls_site.address,))) as proxy:
+            page = browser.render(
+                tls_site.url(), proxy_url=proxy.url, user_agent="T/1", timeout_seconds=9, max_bytes=1_000
+            )
+    finally:
+        browser.close()
+    assert (page.status, "<p>x" in page.html) == (403, True)
+    assert not [name for name in page.headers if name.startswith("x-sluice")]
 
 
 def test_a_missing_page_keeps_its_status(world: World) -> None:

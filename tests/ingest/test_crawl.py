@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,12 +38,13 @@ from ingest.fetch import Fetcher, FetchLimits
 from ingest.meter import Meter
 from ingest.rate import HostRate
 from ingest.robots import RobotsCache
-from ingest.settings import CrawlSettings
+from ingest.settings import CrawlSettings, EgressSettings
 from ingest.verdict import retry_after_seconds
 from ingest.wanted import Wanted, always
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
 SHELL = "<div id=root></div><script src=app.js></script>"
+USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
 NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 
 
@@ -75,29 +78,36 @@ MakeCrawler = Callable[..., Crawler]
 
 
 @pytest.fixture
-def make_crawler(proxy: EgressProxy, fetcher: Fetcher) -> MakeCrawler:
-    def make(
-        browser: ShowingBrowser | None = None,
-        wanted: Wanted = always,
-        stopwatch: Callable[[], float] = time.monotonic,
-        **changes: Any,
-    ) -> Crawler:
-        settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
-        rate = HostRate(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
-        robots = RobotsCache(robots_fetch(fetcher, rate), user_agent=settings.user_agent, clock=time.monotonic)
-        return Crawler(
-            settings,
-            proxy_url=proxy.url,
-            fetcher=fetcher,
-            robots=robots,
-            rate=rate,
-            breakers=HostBreakers(host_rule(settings.breaker_reset_seconds), clock=stopwatch),
-            browser=browser,
-            clock=lambda: datetime.now(UTC),
-            wanted=wanted,
-        )
+def make_crawler(proxy: EgressProxy, authorities: ssl.SSLContext) -> MakeCrawler:
+    def make(*parts: Any, **changes: Any) -> Crawler:
+        return crawler_through(proxy, authorities, *parts, **changes)
 
     return make
+
+
+def crawler_through(
+    proxy: EgressProxy,
+    authorities: ssl.SSLContext,
+    browser: ShowingBrowser | None = None,
+    wanted: Wanted = always,
+    stopwatch: Callable[[], float] = time.monotonic,
+    **changes: Any,
+) -> Crawler:
+    settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
+    fetcher = Fetcher(proxy.url, user_agent=USER_AGENT, tls=authorities)
+    rate = HostRate(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
+    robots = RobotsCache(robots_fetch(fetcher, rate), user_agent=settings.user_agent, clock=time.monotonic)
+    return Crawler(
+        settings,
+        proxy_url=proxy.url,
+        fetcher=fetcher,
+        robots=robots,
+        rate=rate,
+        breakers=HostBreakers(host_rule(settings.breaker_reset_seconds), clock=stopwatch),
+        browser=browser,
+        clock=lambda: datetime.now(UTC),
+        wanted=wanted,
+    )
 
 
 def test_a_static_page_is_fetched_once_with_its_facts_and_links(site: Any, make_crawler: MakeCrawler) -> None:
@@ -248,6 +258,24 @@ def test_a_page_that_asks_not_to_be_indexed_is_not_kept(site: Any, make_crawler:
     assert make_crawler().crawl(CrawlDirected(url=site.url("/nofollow"))).links == ()
 
 
+@pytest.mark.parametrize("real", [False, True])
+def test_each_line_of_the_header_speaks_for_itself(site: Any, make_crawler: MakeCrawler, real: bool) -> None:
+    lines = (b"X-Robots-Tag: otherbot: nofollow", b"x-robots-tag: noindex", b"X-Robots-Tag: thirdbot: nosnippet")
+    page = f"{PROSE}<a href=/x>x</a>".encode()
+    head = b"\r\n".join((b"HTTP/1.1 200 OK", b"Content-Type: text/html", b"Content-Length: %d" % len(page), *lines))
+    site.call("/page", lambda handler: handler.wfile.write(head + b"\r\n\r\n" + page))
+    browser = Browser(CrawlSettings()) if real else None
+    try:
+        with pytest.raises(PolicyRefused) as caught:
+            make_crawler(browser).crawl(CrawlDirected(url=site.url("/page"), render="always" if real else "never"))
+    except InvalidSetting as error:
+        pytest.skip(f"no Chromium on this machine: {error}")
+    finally:
+        if browser:
+            browser.close()
+    assert caught.value.rule == "noindex"
+
+
 def test_bytes_are_a_matter_of_policy_or_of_budget(site: Any, make_crawler: MakeCrawler) -> None:
     site.put("/large", b"x" * 5_000, Content_Type="text/plain")
     with pytest.raises(PolicyRefused) as caught:
@@ -335,6 +363,91 @@ def test_a_page_too_slow_to_render_is_a_matter_of_budget_only_where_time_is_shor
         make_crawler(ShowingBrowser(hangs=True)).crawl(slow)
     with pytest.raises(BudgetExhausted, match="500 milliseconds"):
         make_crawler(ShowingBrowser(hangs=True)).crawl(slow.model_copy(update={"millisecond_allowance": 500.0}))
+
+
+def late(seconds: float, **headers: str) -> Callable[[Any], None]:
+    """Answer in one piece, after a while: a robots.txt that allows everything, a page or a redirect."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    status = "302 Found" if "Location" in headers else "200 OK"
+
+    def answer(handler: Any) -> None:
+        threading.Event().wait(seconds)
+        handler.wfile.write(f"HTTP/1.1 {status}\r\n{lines}Content-Length: 0\r\n\r\n".encode())
+
+    return answer
+
+
+def test_a_page_in_an_encoding_that_is_none_is_read_in_a_moment(site: Any, make_crawler: MakeCrawler) -> None:
+    body = f"{PROSE}<a href=/x>x</a>".encode() + b"<p>" + b"ab" * 400_000 + b"-" + b"b9" * 50_000
+    for name in ("punycode", "idna", "unicode_escape"):
+        site.put("/page", body, Content_Type=f"text/html; charset={name}")
+        started = time.process_time()
+        assert make_crawler().crawl(CrawlDirected(url=site.url("/page"))).links == (site.url("/x"),)
+        assert time.process_time() - started < 5
+
+
+class TestDeadline:
+    """A page has one deadline, whatever it waits for."""
+
+    def test_it_covers_every_host_on_the_way_with_its_robots(
+        self, make_site: Callable[[], Any], authorities: ssl.SSLContext
+    ) -> None:
+        sites = [make_site() for _ in range(5)]
+        for site, following in zip(sites, [*sites[1:], sites[0]], strict=True):
+            site.call("/robots.txt", late(0.5))
+            site.call("/", late(0.5, Location=following.url()))
+        with EgressProxy(EgressSettings(allow=tuple(site.address for site in sites))) as proxy:
+            crawler = crawler_through(proxy, authorities, page_deadline_seconds=1.7)
+            started = time.monotonic()
+            with pytest.raises(TimedOut):
+                crawler.crawl(CrawlDirected(url=sites[0].url()))
+        assert time.monotonic() - started < 3
+
+    def test_it_covers_the_turns(self, site: Any, make_crawler: MakeCrawler) -> None:
+        site.html("/", PROSE)
+        crawler = make_crawler(requests_per_second_per_host=0.1, page_deadline_seconds=1.0)
+        started = time.monotonic()
+        with pytest.raises(Overloaded):
+            crawler.crawl(CrawlDirected(url=site.url()))
+        assert time.monotonic() - started < 2
+
+    def test_it_covers_a_robots_file_that_others_wait_for_too_and_nothing_is_held_against_the_host(
+        self, site: Any, make_crawler: MakeCrawler
+    ) -> None:
+        site.call("/robots.txt", late(2.5))
+        site.html("/", PROSE)
+        crawler = make_crawler(page_deadline_seconds=1.0)
+
+        def crawl(_: int) -> float:
+            started = time.monotonic()
+            with pytest.raises(TimedOut):
+                crawler.crawl(CrawlDirected(url=site.url()))
+            return time.monotonic() - started
+
+        with ThreadPoolExecutor(3) as threads:
+            assert max(threads.map(crawl, range(3))) < 2
+        site.put("/robots.txt", b"")
+        assert crawler.crawl(CrawlDirected(url=site.url())).status == 200
+
+    def test_it_covers_what_a_page_waits_for_in_the_browser(self, site: Any, make_crawler: MakeCrawler) -> None:
+        site.html("/busy", "<p>spinning</p><script>while (true) {}</script>")
+        browser = Browser(CrawlSettings(browser_pages=1))
+        crawler = make_crawler(browser, page_deadline_seconds=2.5)
+
+        def crawl(_: int) -> float:
+            started = time.monotonic()
+            with pytest.raises(Unavailable):
+                crawler.crawl(CrawlDirected(url=site.url("/busy"), render="always"))
+            return time.monotonic() - started
+
+        try:
+            browser.assert_sandboxed()
+            with ThreadPoolExecutor(2) as threads:
+                assert max(threads.map(crawl, range(2))) < 6
+        except InvalidSetting as error:
+            pytest.skip(f"no Chromium on this machine: {error}")
+        finally:
+            browser.close()
 
 
 def test_a_host_that_keeps_failing_is_left_alone_and_tried_again_later(site: Any, make_crawler: MakeCrawler) -> None:
@@ -435,6 +548,28 @@ def test_a_real_browser_fills_the_shell_and_reaches_nothing_but_the_site(
         ("10.0.0.1", "address"),
         ("169.254.169.254", "address"),
     }
+
+
+def test_a_real_browser_reaches_no_service_that_was_opened_to_search(site: Any, make_site: Callable[[], Any]) -> None:
+    engine = make_site()
+    site.html("/app", "<div id=root></div><script src=/app.js></script>")
+    attack = f"fetch('{engine.url('/search?q=x')}', {{mode: 'no-cors'}}).finally(() => root.textContent = 'rendered')"
+    site.put("/app.js", attack, Content_Type="text/javascript")
+    refused: list[Refusal] = []
+    allow = (site.address, f"search={engine.address}")
+    with EgressProxy(EgressSettings(allow=allow), on_refusal=refused.append) as proxy:
+        browser = Browser(CrawlSettings())
+        try:
+            page = browser.render(
+                site.url("/app"), proxy_url=proxy.url_for("crawl"), user_agent="T", timeout_seconds=9, max_bytes=10_000
+            )
+        except InvalidSetting as error:
+            pytest.skip(f"no Chromium on this machine: {error}")
+        finally:
+            browser.close()
+    assert "rendered" in page.html
+    assert engine.asked == []
+    assert {refusal.port for refusal in refused} == {engine.port}
 
 
 class TestDirections:

@@ -12,6 +12,7 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,14 +21,20 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, PolicyRefused, Unavailable
+from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
 from ingest.egress import EgressProxy, EgressRules, Refusal, check_address
 from ingest.egress_rules import canonical_host
 from ingest.fetch import Fetcher, FetchLimits
+from ingest.providers.provider import SearchFilters, SearchQuery
 from ingest.settings import EgressSettings
 from ingest.url import normalise_url
+from workers.parts import Parts
+from workers.settings import Settings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "url"
+
+
+LIMITS = FetchLimits(timeout_seconds=5)
 
 
 class Canary:
@@ -320,6 +327,88 @@ def _refused_raw(proxy: EgressProxy, payload: str) -> None:
     """The same payload from a client that checks nothing."""
     answer = ask(proxy, f"GET {_visible(payload)} HTTP/1.1\r\n{{auth}}\r\n")
     assert answer.split(b" ")[1] in (b"400", b"403"), (payload, answer[:80])
+
+
+class TestPurposes:
+    """An exception for one of our own services is none for what strangers' pages ask for."""
+
+    def test_an_entry_opens_its_address_for_its_purpose_alone(self, site: Any, refusals: list[Refusal]) -> None:
+        site.put("/", b"results")
+        with EgressProxy(EgressSettings(allow=(f"search={site.address}",)), on_refusal=refusals.append) as proxy:
+            assert (
+                Fetcher(proxy.url_for("search"), user_agent="t").exchange(site.url(), limits=LIMITS).body == b"results"
+            )
+            for url in (proxy.url_for("crawl"), proxy.url_for("rerank"), proxy.url):
+                with pytest.raises(PolicyRefused) as caught:
+                    Fetcher(url, user_agent="t").exchange(site.url(), limits=LIMITS)
+                assert caught.value.rule == "egress"
+        assert len(site.asked) == 1
+        assert [refusal.port for refusal in refusals] == [site.port] * 3
+
+    def test_a_page_cannot_lead_us_to_a_service_of_ours(self, site: Any, make_site: Any) -> None:
+        engine = make_site()
+        site.put("/", b"", 302, Location=engine.url("/search?q=x"))
+        settings = EgressSettings(allow=(site.address, f"search={engine.address}"))
+        with EgressProxy(settings) as proxy, pytest.raises(PolicyRefused):
+            Fetcher(proxy.url, user_agent="t").fetch(site.url(), limits=LIMITS)
+        assert engine.asked == []
+
+    def test_an_entry_without_a_purpose_is_for_pages(self) -> None:
+        rules = EgressRules(EgressSettings(allow=("a.example:8080", "search=b.example:8080", "crawl=b.example:8080")))
+        assert rules.is_listed("a.example", 8080, "crawl")
+        assert not rules.is_listed("a.example", 8080, "search")
+        assert rules.is_listed("b.example", 8080, "crawl")
+        assert rules.is_listed("b.example", 8080, "search")
+
+    def test_a_purpose_cannot_be_claimed_with_the_secret_of_another(self, site: Any) -> None:
+        with EgressProxy(EgressSettings(allow=(f"search={site.address}",))) as proxy:
+            ours = urlsplit(proxy.url_for("crawl"))
+            answer = ask(
+                proxy,
+                f"GET {site.url()} HTTP/1.1\r\nContent-Length: 1\r\n{{auth}}\r\nx",
+                credentials=f"search:{ours.password}",
+            )
+        assert answer.startswith(b"HTTP/1.1 407")
+        assert site.asked == []
+
+    @pytest.mark.parametrize("entry", ["seach=127.0.0.1:80", "=127.0.0.1:80", "embed=127.0.0.1:80", "search=127.0.0.1"])
+    def test_an_entry_that_is_none_is_refused_with_what_would_be_one(self, entry: str) -> None:
+        with pytest.raises(ValidationError, match=r"search=127\.0\.0\.1:8888"):
+            EgressSettings(allow=(entry,))
+
+    @pytest.mark.parametrize(
+        ("service", "entry", "purpose"),
+        [
+            ({"search": {"searxng_url": "http://127.0.0.1:8888/"}}, "127.0.0.1:8888", "search"),
+            ({"search": {"searxng_url": "http://localhost"}}, "LOCALHOST:80", "search"),
+            ({"rerank": {"provider": "http", "url": "https://127.0.0.1/v1", "model": "m"}}, "127.0.0.1:443", "rerank"),
+        ],
+    )
+    def test_an_entry_for_a_service_must_say_what_it_is_for(self, service: Any, entry: str, purpose: str) -> None:
+        with pytest.raises(InvalidSetting, match=f"{purpose}={entry}") as caught:
+            Settings.model_validate({**service, "egress": {"allow": [entry]}})
+        assert caught.value.field == "egress.allow"
+        assert f"crawl={entry}" in caught.value.remedy
+        Settings.model_validate({**service, "egress": {"allow": [f"{purpose}={entry}", f"crawl={entry}"]}})
+
+    def test_search_and_pages_of_one_process_have_different_ways_out(self, site: Any, tmp_path: Path) -> None:
+        site.put("/search", json.dumps({"results": [{"url": "https://a.example/", "title": "A"}]}))
+        settings = {
+            "data_dir": tmp_path,
+            "broker_url": "redis://127.0.0.1:1",
+            "search": {"enabled": True, "providers": ["searxng"], "searxng_url": site.url()},
+            "crawl": {"enabled": True, "render": "never"},
+            "egress": {"allow": [f"search={site.address}"]},
+        }
+        parts = Parts(Settings.model_validate(settings))
+        try:
+            query = SearchQuery("q", "en", 1, SearchFilters(), date(2024, 1, 1))
+            assert len(parts.search_providers[0].search(query).results) == 1
+            with pytest.raises(PolicyRefused):
+                parts.fetcher("crawl").fetch(site.url("/page"), limits=LIMITS)
+        finally:
+            parts.close()
+        assert [path.partition("?")[0] for path in site.paths()] == ["/search"]
 
 
 class TestLimits:

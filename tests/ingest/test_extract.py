@@ -219,6 +219,24 @@ class TestOtherMedia:
         assert found.text == "# News\n\n## One\n\n2024-05-06\n\nSome **text**"
         assert [link.url for link in found.links] == ["https://a.example/1"]
 
+    def test_a_feed_says_nothing_that_cannot_be_seen(self) -> None:
+        feed = (
+            "<rss><channel><title>Ne&#xE0041;ws\u202e</title><item><title>O\U000e0042n&#x200b;e</title>"
+            "<link>https://a.example/1</link><description>te&#xE0043;xt</description></item></channel></rss>"
+        )
+        found = extract(feed.encode(), "application/rss+xml")
+        assert (found.title, found.links[0].text) == ("News", "One")
+        assert found.text == "# News\n\n## One\n\ntext"
+
+    def test_a_link_and_a_title_say_nothing_that_cannot_be_seen(self) -> None:
+        found = extract(
+            html("<a href=/x>ne&#xE0041;xt\u202e</a>", "<title>T&#x2066;op</title>"),
+            "text/html",
+            url="http://a.example/",
+        )
+        assert (found.title, found.links[0].text) == ("Top", "next")
+        assert extract("# T\u202eop\U000e0041\n\ntext".encode(), "text/markdown").title == "Top"
+
     def test_external_entities_are_not_resolved(self) -> None:
         body = b'<!DOCTYPE l [<!ENTITY a SYSTEM "file:///etc/hostname">]><l>&a; x</l>'
         assert extract(body, "application/xml").text.split() == ["&a;", "x"]

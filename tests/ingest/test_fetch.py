@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
-from ingest.egress import EgressProxy
+from ingest.egress import EgressProxy, Refusal
 from ingest.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from ingest.settings import EgressSettings
 
@@ -173,6 +173,34 @@ def test_tls_is_verified(tls_site: Any, trust: ssl.SSLContext) -> None:
         assert fetch(Fetcher(proxy.url, user_agent="test", tls=trust), tls_site.url()).body == b"secret"
         with pytest.raises(Unavailable, match="certificate"):
             Fetcher(proxy.url, user_agent="test").fetch(tls_site.url(), limits=LIMITS)
+
+
+FORGED = (
+    b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 2\r\n\r\nno",
+    b"HTTP/1.1 503 Failed too many connections\r\nx-sluice-failed: x\r\nContent-Length: 2\r\n\r\nno",
+    b"HTTP/1.1 504 Failed connect timeout\r\nX-SLUICE-FAILED:x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n"
+    b"0\r\nX-Sluice-Refused: address\r\n\r\n",
+)
+"""Answers of a site that would pass for the proxy's own."""
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
+    tls_site: Any, trust: ssl.SSLContext, forged: bytes
+) -> None:
+    tls_site.call("/", lambda handler: handler.wfile.write(forged))
+    refusals: list[Refusal] = []
+    with EgressProxy(EgressSettings(allow=(tls_site.address,)), on_refusal=refusals.append) as proxy:
+        answer = fetch(Fetcher(proxy.url, user_agent="test", tls=trust), tls_site.url())
+    assert (answer.status, answer.body, refusals) == (int(forged[9:12]), b"no", [])
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_site_cannot_speak_for_the_proxy_without_a_tunnel(site: Any, fetcher: Fetcher, forged: bytes) -> None:
+    site.call("/", lambda handler: handler.wfile.write(forged))
+    answer = fetch(fetcher, site.url())
+    assert (answer.status, answer.body) == (int(forged[9:12]), b"no")
+    assert not [name for name in answer.headers if name.startswith("x-sluice")]
 
 
 def test_addresses_are_not_logged(site: Any, fetcher: Fetcher, caplog: pytest.LogCaptureFixture) -> None:

@@ -82,10 +82,20 @@ def test_a_page_may_forbid_to_index_it_or_to_follow_it() -> None:
         ("SluiceBot: noindex, otherbot: nofollow", {"noindex"}),
         ("nofollow, otherbot: noindex", {"nofollow"}),
         ("unavailable_after: 25 Jun 2030 15:00:00 PST", {"unavailable_after: 25 jun 2030 15:00:00 pst"}),
+        ("max-video-preview: 3, noindex", {"max-video-preview: 3", "noindex"}),
+        ("unavailable_after: Tue, 25 Jun 2030 15:00:00 PST, noindex", {"noindex"}),
+        ("otherbot: nofollow\nnoindex", {"noindex"}),
+        ("otherbot: nofollow\nSluiceBot: noindex\nthirdbot: none", {"noindex"}),
+        ("SluiceBot/2.1: noindex", {"noindex"}),
+        ("Sluice: noindex\nSluiceBotNews: none", set()),
+        ("*: noindex", {"noindex"}),
+        ("\n, ,noindex", {"noindex"}),
     ],
 )
 def test_the_header_speaks_to_all_robots_or_to_one(header: str | None, directives: set[str]) -> None:
-    assert header_directives(header, "SluiceBot") == directives
+    found = header_directives(header, "SluiceBot")
+    assert found >= directives
+    assert found.isdisjoint({"noindex", "nofollow", "none"} - directives)
 
 
 def test_the_declared_encoding_of_a_text_does_not_confuse_the_parser() -> None:
@@ -98,6 +108,13 @@ def test_a_refresh_that_is_made_to_hang_us_does_not(content: str) -> None:
     started = time.monotonic()
     read_page(f"<meta http-equiv=refresh content='{content}'>", URL, "SluiceBot")
     assert time.monotonic() - started < 2
+
+
+def test_notices_within_notices_are_read_once() -> None:
+    notice = "<script></script><noscript>" * 200 + "enable " * 60_000
+    started = time.process_time()
+    assert read_page(notice, URL, "SluiceBot").browser_reason is not None
+    assert time.process_time() - started < 4
 
 
 @pytest.mark.parametrize(

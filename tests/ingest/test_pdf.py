@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import base64
 import io
+import os
+import resource
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
 from contracts.document import Document, Provenance
-from contracts.errors import InvalidInput
+from contracts.errors import InvalidInput, Unavailable
+from ingest import pdf
 from ingest.chunk import chunk_document
 from ingest.extract import extract
 from ingest.settings import ChunkSettings
@@ -75,3 +83,109 @@ def test_an_encrypted_file_is_refused() -> None:
 def test_a_damaged_file_is_refused() -> None:
     with pytest.raises(InvalidInput, match="cannot be read"):
         extract(pdf_of("Text")[:40], "application/pdf")
+
+
+# A hostile file: it costs its own reading, and nothing else.
+
+ENDLESS = b"BT /F1 12 Tf " + b"(a) Tj " * 40_000 + b"ET"
+"""One page's content, which takes a second to read and a few hundred bytes to keep."""
+
+
+def pdf_of_entries(count: int, content: bytes) -> bytes:
+    """A PDF whose page tree names one page `count` times: some kilobytes that are `count` times their work."""
+    writer = PdfWriter(clone_from=io.BytesIO(pdf_of("x")))
+    page = writer.pages[0]
+    stream = DecodedStreamObject()
+    stream.set_data(content)
+    page[NameObject("/Contents")] = writer._add_object(stream.flate_encode())
+    tree = writer._root_object["/Pages"]
+    tree[NameObject("/Kids")] = ArrayObject([page.indirect_reference] * count)
+    tree[NameObject("/Count")] = NumberObject(count)
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def test_many_entries_of_one_long_page_end_by_name_within_seconds_and_the_next_file_is_read() -> None:
+    body = pdf_of_entries(2_000, ENDLESS)
+    assert len(body) < 60_000
+    before, started = children(), time.monotonic()
+    with pytest.raises(InvalidInput, match=r"takes more than \d+ s to read"):
+        extract(body, "application/pdf")
+    assert time.monotonic() - started < 30
+    assert children() == before
+    assert extract(pdf_of("Text"), "application/pdf").text == "Text"
+
+
+def test_our_own_process_spends_no_time_and_no_memory_on_a_file() -> None:
+    body = pdf_of_entries(30, b"BT /F1 12 Tf " + b"(a) Tj " * 1_500 + b"ET")
+    started = time.process_time()
+    assert extract(body, "application/pdf").text.count("\f") == 29
+    assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "words"),
+    [
+        ("MOST_CHARS", 100, "more than 100 characters"),
+        ("WALL_SECONDS", 0.01, "takes more than 0.01 s"),
+    ],
+)
+def test_each_limit_has_its_name(monkeypatch: pytest.MonkeyPatch, limit: str, value: float, words: str) -> None:
+    monkeypatch.setattr(pdf, limit, value)
+    before = children()
+    with pytest.raises(InvalidInput, match=words):
+        extract(pdf_of("many words on a page " * 20), "application/pdf")
+    assert children() == before
+
+
+def test_a_file_that_unfolds_in_memory_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "ADDRESS_SPACE_BYTES", 150_000_000)
+    with pytest.raises(InvalidInput, match="more than 150000000 bytes of memory"):
+        extract(pdf_of_entries(1, b"BT " + b" " * 60_000_000 + b"ET"), "application/pdf")
+
+
+@pytest.mark.parametrize("code", ["raise RuntimeError('x')", "assert False", "import zlib; raise zlib.error('x')"])
+def test_whatever_the_reader_stumbles_on_is_a_damaged_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str
+) -> None:
+    program = f"import runpy, sys; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path({str(pdf.READER)!r}, None, '__main__')"
+    reader = tmp_path / "pypdf.py"
+    reader.write_text(f"class PdfReader:\n    def __init__(self, _): \n        {code}\n")
+    monkeypatch.setattr(pdf, "COMMAND", (sys.executable, "-B", "-c", program))
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        extract(pdf_of("Text"), "application/pdf")
+
+
+@pytest.mark.parametrize(
+    ("ending", "error"), [(signal.SIGSEGV, InvalidInput), (signal.SIGABRT, InvalidInput), (signal.SIGKILL, Unavailable)]
+)
+def test_a_reader_that_dies_says_how(
+    monkeypatch: pytest.MonkeyPatch, ending: signal.Signals, error: type[Exception]
+) -> None:
+    dying = f"import os, sys; sys.stdin.buffer.read(); os.kill(os.getpid(), {ending.value})"
+    monkeypatch.setattr(pdf, "COMMAND", (sys.executable, "-c", dying))
+    with pytest.raises(error, match=ending.name):
+        extract(pdf_of("Text"), "application/pdf")
+
+
+def test_a_reader_that_does_not_start_is_no_fault_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "COMMAND", ("/no/such/program",))
+    with pytest.raises(Unavailable, match="did not start"):
+        extract(pdf_of("Text"), "application/pdf")
+
+
+def test_many_files_are_read_at_once() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        texts = threads.map(lambda n: extract(pdf_of(f"Page {n}"), "application/pdf").text, range(8))
+        assert list(texts) == [f"Page {n}" for n in range(8)]
+
+
+def test_the_limits_hold_for_the_child_alone() -> None:
+    before = [resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS)]
+    extract(pdf_of("Text"), "application/pdf")
+    assert [resource.getrlimit(kind) for kind in (resource.RLIMIT_CPU, resource.RLIMIT_AS)] == before

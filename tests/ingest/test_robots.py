@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import Overloaded, PolicyRefused
+from ingest.deadline import Deadline
 from ingest.fetch import Fetched, Fetcher, FetchLimits
 from ingest.robots import CACHE_SECONDS, UNREACHABLE_CACHE_SECONDS, RobotsCache, product_token
 
@@ -31,8 +32,8 @@ def clock() -> Clock:
 
 @pytest.fixture
 def robots(fetcher: Fetcher, clock: Clock) -> RobotsCache:
-    def fetch(url: str, limits: FetchLimits) -> Fetched:
-        answer = fetcher.fetch(url, limits=limits)
+    def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
+        answer = fetcher.fetch(url, limits=limits, deadline=deadline)
         assert isinstance(answer, Fetched)
         return answer
 
@@ -59,6 +60,43 @@ def test_rules_for_us_beat_rules_for_all_and_the_longest_match_decides(site: Any
     assert not allowed(robots, site.url("/private/but-this-not"))
     assert not allowed(robots, site.url("/bin/x.cgi?y"))
     assert site.paths() == ["/robots.txt"]
+
+
+FORBIDDEN, FREE = "Disallow: /", "Allow: /"
+
+
+@pytest.mark.parametrize(
+    ("groups", "open_to_us"),
+    [
+        (["User-agent: S", FREE, "User-agent: *", FORBIDDEN], False),
+        (["User-agent: Sluice", FREE, "User-agent: *", FORBIDDEN], False),
+        (["User-agent: SluiceBotNews", FREE, "User-agent: *", FORBIDDEN], False),
+        (["User-agent: Sluice-Bot", FREE, "User-agent: *", FORBIDDEN], False),
+        (["User-agent: SluiceBot/2.1", FREE, "User-agent: *", FORBIDDEN], True),
+        (["User-agent: sluicebot (+https://sluice.invalid)", FREE, "User-agent: *", FORBIDDEN], True),
+        (["USER-AGENT : SLUICEBOT # us", FREE, "User-agent: *", FORBIDDEN], True),
+        (["User-agent: Mozilla/5.0 (compatible; SluiceBot/0.1)", FREE, "User-agent: *", FORBIDDEN], False),
+        (["User-agent: SluiceBot", "User-agent: Other", "", FORBIDDEN, "User-agent: *", FREE], False),
+        (["User-agent: SluiceBot", "Disallow:", "User-agent: *", FORBIDDEN], True),
+        (
+            ["User-agent: SluiceBot", "Disallow: /x", "User-agent: Other", FREE, "User-agent: SluiceBot", FORBIDDEN],
+            False,
+        ),
+        (["User-agent: Other", FREE, "User-agent: Another", FORBIDDEN], True),
+        (["User-agent: * and more", FORBIDDEN], False),
+        (["User-agent: *Bot", FORBIDDEN], True),
+        (["User-agent:", FORBIDDEN, "User-agent: *", FREE], True),
+        ([FORBIDDEN, "User-agent: *", FREE], True),
+        (["User-agent: SluiceBot", "Sitemap: https://a.example/s", FORBIDDEN], False),
+        (["User-agent: SluiceBot", "Crawl-delay: 2", "User-agent: *", FORBIDDEN], False),
+    ],
+)
+def test_a_group_is_ours_by_the_whole_product_token(
+    site: Any, robots: RobotsCache, groups: list[str], open_to_us: bool
+) -> None:
+    """RFC 9309, 2.2.1: the token decides, in any case; groups of one token are one; `*` is for who has none."""
+    site.put("/robots.txt", "\r\n".join(groups))
+    assert allowed(robots, site.url("/page")) is open_to_us
 
 
 @pytest.mark.parametrize(
@@ -149,7 +187,7 @@ def test_where_no_delay_is_asked_for_there_is_none(site: Any, robots: RobotsCach
 def test_what_says_nothing_about_the_site_is_passed_on_and_not_remembered(error: Exception, clock: Clock) -> None:
     asked: list[str] = []
 
-    def fetch(url: str, limits: FetchLimits) -> Fetched:
+    def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
         asked.append(url)
         raise error
 

@@ -174,6 +174,13 @@ class TestEveryHttpProvider:
         assert [result.rank for result in answer.results] == list(range(1, len(answer.results) + 1))
         assert answer.cost_usd == tested.cost_usd_per_call
 
+    def test_its_results_say_nothing_that_cannot_be_seen(self, name: str, site: Any, fetcher: Fetcher) -> None:
+        hidden = json.dumps(ANSWERS[name]).replace('"asyncio', '"asy&#xE0041;n\\u202ecio')
+        put_json(site, PATHS[name], Verbatim(hidden))
+        first = provider(name, site, fetcher).search(question()).results[0]
+        assert first.title.startswith("asyncio")
+        assert first.snippet.startswith("asyncio is a library")
+
     @pytest.mark.parametrize(
         ("status", "body", "error"),
         [
@@ -307,6 +314,11 @@ class TestDdgs:
             "timelimit": "w",
             "max_results": 8,
         }
+
+    def test_a_result_without_a_title_is_called_by_what_can_be_seen_of_its_address(self) -> None:
+        recorded = RecordedDdgs([{"href": "https://docs.python.org/\U000e0041\u202e3/"}])
+        tested = Ddgs(proxy_url="http://p", timeout_seconds=3, usd=0.0, open_search=lambda proxy, seconds: recorded)
+        assert tested.search(question()).results[0].title == "https://docs.python.org/3/"
 
     @pytest.mark.parametrize(
         ("failure", "error"),

@@ -67,7 +67,7 @@ def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Par
             settings = {
                 "data_dir": tmp_path,
                 "rerank": {**chosen, **rerank},
-                "egress": {"allow": [address] if allowed else []},
+                "egress": {"allow": [f"rerank={address}"] if allowed else []},
                 "budget": budget or {},
             }
             parts = Parts(Settings.model_validate(settings))

@@ -1,0 +1,101 @@
+"""Bytes become text by the labels of the Encoding Standard alone, in one pass over them."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from contracts.errors import InvalidInput
+from ingest.charset import decode
+from ingest.charset_labels import CODECS, codec_of
+
+PYTHON_ONLY = (
+    *("punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "utf_7", "base64", "zlib", "bz2", "hex"),
+    *("rot13", "uu", "quopri", "undefined", "mbcs", "oem", "utf-32", "utf_8_sig", "cp037", "u8", "charmap", "palmos"),
+)
+
+
+@pytest.mark.parametrize(
+    "label", [*PYTHON_ONLY, "hz-gb-2312", "iso-2022-kr", "replacement", "x-user-defined", "no-such"]
+)
+def test_a_label_that_is_not_the_standard_s_counts_for_nothing(label: str) -> None:
+    body = "naïve \\u0041 +ADw- x-80".encode()
+    assert codec_of(label) is None
+    declared = f"<meta charset={label}>".encode()
+    assert decode(body, label) == body.decode()
+    assert decode(declared + body, None) == (declared + body).decode()
+    assert decode(body, f" {label.upper()}\t") == body.decode()
+
+
+def test_a_page_that_names_punycode_is_read_in_a_moment() -> None:
+    body = b"ab" * 200_000 + b"-" + b"b9" * 20_000
+    started = time.process_time()
+    assert decode(body, "punycode") == body.decode()
+    assert time.process_time() - started < 5, "the codec needs hours for this"
+
+
+def test_the_header_comes_before_the_page_and_the_mark_before_both() -> None:
+    page = "<meta charset=koi8-r>страница".encode("cp1251")
+    assert decode(page, "windows-1251").endswith("страница")
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le")):
+        assert decode(mark + "<meta charset=koi8-r>naïve".encode(encoding), "koi8-r").endswith(">naïve")
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "<meta charset='koi8-r'>",
+        "<META\nCHARSET = KOI8-R />",
+        "<meta name=x content='a > b'><meta charset=koi8>",
+        "<meta content='text/html; charset=koi8-r' http-equiv=Content-Type>",
+        '<?xml version="1.0" encoding="koi8-r"?>',
+        "<!-- <meta charset=utf-8> --><meta charset=koi8-r>",
+        "<!--> <meta charset=koi8-r>",
+    ],
+)
+def test_a_page_declares_its_encoding(declaration: str) -> None:
+    assert decode(f"{declaration}\nстраница".encode("koi8-r"), None).endswith("страница")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<meta content='text/html; charset=koi8-r'>",  # without the pragma it describes something else
+        "<!-- <meta charset=koi8-r> -->",
+        "<!-- never closed <meta charset=koi8-r>",
+        "<p title='<meta charset=koi8-r>'>",
+        "<metadata charset=koi8-r>",
+        "<meta name='charset' content='koi8-r'>",
+        " " * 5_000 + "<meta charset=koi8-r>",
+    ],
+)
+def test_what_only_looks_like_a_declaration_is_none(page: str) -> None:
+    assert decode(f"{page}é".encode("cp1252"), None).endswith("é")
+
+
+def test_a_page_that_can_be_read_to_its_declaration_is_not_utf_16() -> None:
+    assert decode("<meta charset=utf-16>naïve".encode(), None).endswith("naïve")
+
+
+def test_every_label_has_a_codec_that_reads_anything_in_a_moment() -> None:
+    noise = random.Random(5).randbytes(500_000)
+    bodies = (noise, b"\x1b$B" * 160_000, b"\x81" * 500_000, b"a" * 500_000)
+    for codec in set(CODECS.values()):
+        for body in bodies:
+            started = time.process_time()
+            body.decode(codec, "replace")
+            assert time.process_time() - started < 2, codec
+
+
+@pytest.mark.parametrize("start", [b"<meta " * 700, b"<!--" * 1_000, b"<meta a='" * 400, b'<meta ="' + b" " * 4_000])
+def test_a_declaration_that_is_made_to_hang_us_does_not(start: bytes) -> None:
+    started = time.process_time()
+    decode(start, None)
+    assert time.process_time() - started < 2
+
+
+def test_binary_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="binary"):
+        decode(b"\x00\x01\x02\x00\x00" * 20, "utf-8")
