@@ -51,6 +51,7 @@ class Follower:
         self._refused: dict[str, str] = {}
         self._generation: OpenGeneration | None = None
         self._served: View | None = None
+        self._stands_in = False
         self._overlay: _Overlay | None = None
         self._mark = JournalTail(layout.journal, 0)
         self._swapping = threading.Lock()
@@ -68,7 +69,7 @@ class Follower:
         if name is None and not generation_names(self._layout):
             return served
         is_newest = served is not None and (served.name == name or (name or _LOST_POINTER) in self._refused)
-        if is_newest and not self._is_behind() and not self._is_held():
+        if is_newest and not self._is_behind() and not self._is_held() and not self._is_named_now(name):
             return served
         # While one thread swaps, others go on with what is served; only the first generation is waited for.
         if not self._swapping.acquire(blocking=served is None):
@@ -125,9 +126,13 @@ class Follower:
         is_there = self._overlay is not None and os.access(self._hold, os.F_OK)
         return is_there and held_offset(self._layout) is not None
 
+    def _is_named_now(self, name: str | None) -> bool:
+        """Whether the pointer `name`s the generation that was taken while it did not."""
+        return self._stands_in and self._generation is not None and self._generation.name == name
+
     def _catch_up(self) -> None:
         """Lay what the journal has by now over the generation."""
-        if self._generation is not None and self._is_held():
+        if self._generation is not None and (self._is_held() or self._is_named_now(pointed_to(self._pointer))):
             self._take(self._generation)
         overlay = self._overlay
         if overlay is None or not self._is_behind():
@@ -153,7 +158,8 @@ class Follower:
         lengths = self._overlay.recent.known_lengths if self._overlay else None
         self._drop_overlay()
         self._mark.close()  # the corpus may be another one by now, with a journal of its own
-        if generation.name == current_name(self._layout) and held_offset(self._layout) is None:
+        self._stands_in = generation.name != current_name(self._layout)
+        if not self._stands_in and held_offset(self._layout) is None:
             self._overlay = _Overlay(self._layout, generation, self._max_recent_chunks, lengths)
         self._generation = generation
         self._serve(generation)

@@ -117,6 +117,19 @@ def test_filters_hold_for_recent_documents_too(reader, writer, make) -> None:
     assert _ids(reader, "otters", filters=Filters(document_ids=("b",))) == ["b"]
 
 
+def test_a_generation_is_followed_as_soon_as_the_pointer_names_it_again(reader, writer, make, memory_path) -> None:
+    writer.append(*make.batch([make.document("a", "ferrets")]))
+    writer.publish()
+    pointer = memory_path / "c/CURRENT"
+    target = pointer.readlink()
+    pointer.unlink()
+    published = reader.document_count
+    writer.append(*make.batch([make.document("b", "otters")]))
+    assert reader.document_count == published, "what stands in for another is served as it was published"
+    pointer.symlink_to(target)
+    assert reader.document_count == published + 1
+
+
 def test_a_rollback_hides_what_came_later_until_something_new_is_published(reader, writer, make, memory_path) -> None:
     writer.append(*make.batch([make.document("new", "otters swim")]))
     writer.publish()
