@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.durable import is_shortage
@@ -29,6 +30,8 @@ from index.view import View
 _FIRST_LOOK_SECONDS = 0.002
 _LONGEST_LOOK_SECONDS = 0.05
 _LOST_POINTER = "CURRENT"
+_FEW_RECORDS = 1_000
+"""Records that are read on to where the next overlay begins."""
 
 
 class Follower:
@@ -156,11 +159,15 @@ class Follower:
     def _take(self, generation: OpenGeneration) -> None:
         """Serve a generation; lay later records over it unless it stands in for another, or was rolled back to."""
         lengths = self._overlay.recent.known_lengths if self._overlay else None
-        self._drop_overlay()
+        overlay, self._overlay = self._overlay, None
+        tail = overlay.hand_on(generation.journal_offset) if overlay else None
         self._mark.close()  # the corpus may be another one by now, with a journal of its own
         self._stands_in = generation.name != current_name(self._layout)
         if not self._stands_in and held_offset(self._layout) is None:
-            self._overlay = _Overlay(self._layout, generation, self._max_recent_chunks, lengths)
+            tail = tail or JournalTail(self._layout.journal, generation.journal_offset)
+            self._overlay = _Overlay(tail, generation, self._max_recent_chunks, lengths)
+        elif tail is not None:
+            tail.close()
         self._generation = generation
         self._serve(generation)
 
@@ -253,9 +260,10 @@ class _Overlay:
     """What the journal has beyond one generation."""
 
     def __init__(
-        self, layout: CorpusLayout, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
+        self, tail: JournalTail, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
     ) -> None:
-        self._tail = JournalTail(layout.journal, generation.journal_offset)
+        """`tail` is the journal, read up to what the generation covers."""
+        self._tail = tail
         self._max_chunks = max_chunks
         self.recent = Recent(generation, generation.manifest.next_chunk_number, lengths)
 
@@ -275,6 +283,19 @@ class _Overlay:
             self.recent.apply(frame.offset, decode_record(frame.kind, frame.payload))
             if not self.wants_more:
                 return
+
+    def hand_on(self, offset: int) -> JournalTail | None:
+        """The journal, read on to `offset`, for whoever comes next: to find the place anew takes milliseconds.
+
+        None, and the journal closed, where that is behind or far ahead, or the journal is another one by now.
+        """
+        if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
+            with suppress(Corrupted, OSError):
+                for _ in self._tail.read(offset):
+                    pass  # the next generation has it in its files
+                return self._tail
+        self._tail.close()
+        return None
 
     def close(self) -> None:
         """Close the journal."""

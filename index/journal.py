@@ -249,6 +249,15 @@ class JournalTail:
             self.offset = frame.offset
             yield frame
 
+    def is_in_place(self) -> bool:
+        """Whether the segment that is open still is the one of its name: none that was replaced or compacted."""
+        if self._file is None:
+            return True
+        try:
+            return os.path.samestat(os.stat(self._file.name), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Close what is open."""
         if self._file is not None:

@@ -101,11 +101,11 @@ class Supervisor:
             lock.acquire(timeout=0)
         except Timeout as error:
             raise Conflict(f"another `sluice up` runs on {self.settings.data_dir}") from error
+        self._strangers = frozenset(own_children())  # before anything can fail: what ends us ends all others
         try:
             left_behind = end_left_behind(_read_table(self._table), self.settings.data_dir)
             self._prepare()
             hear_signals(self._heard)
-            self._strangers = frozenset(own_children())
             adopt_orphans()
             self._start_broker()
             names = [worker_name(name.rsplit("-", 1)[0], process_id) for name, process_id in left_behind.items()]

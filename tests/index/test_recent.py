@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.retrieval import Filters, Query, Strategy
+from index import journal
 from index.chunk_terms import FIELDS
 from index.reader import IndexReader
 from index.recent_terms import RecentPostings
@@ -115,6 +116,19 @@ def test_filters_hold_for_recent_documents_too(reader, writer, make) -> None:
     assert _ids(reader, "otters", filters=Filters(path_prefix="docs/")) == ["a"]
     assert _ids(reader, "otters", filters=Filters(languages=("de",))) == ["b"]
     assert _ids(reader, "otters", filters=Filters(document_ids=("b",))) == ["b"]
+
+
+def test_the_journal_stays_open_from_one_generation_to_the_next(reader, writer, make, monkeypatch) -> None:
+    found_places: list[int] = []
+    pass_over = journal._pass_over
+    monkeypatch.setattr(journal, "_pass_over", lambda *place: (found_places.append(place[1]), pass_over(*place)))
+    for number in range(6):
+        writer.append(*make.batch([make.document(f"new{number}", "otters")]))
+        assert f"new{number}" in _ids(reader, "otters")
+        if number % 2:
+            writer.append(*make.batch([make.document(f"unseen{number}", "otters")]))
+        writer.publish()
+    assert len(found_places) == 1
 
 
 def test_a_generation_is_followed_as_soon_as_the_pointer_names_it_again(reader, writer, make, memory_path) -> None:

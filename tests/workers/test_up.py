@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -368,8 +369,11 @@ def test_an_engine_that_workers_cannot_share_is_refused_before_anything_starts(
     tmp_path: Path, qdrant: dict[str, str], problem: str
 ) -> None:
     settings = Settings.model_validate({"data_dir": tmp_path, "index": {"engine": "qdrant"}, "qdrant": qdrant})
-    with pytest.raises(InvalidSetting, match=problem):
-        Supervisor(settings).run()
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        with pytest.raises(InvalidSetting, match=problem):
+            Supervisor(settings).run()
+        assert stranger.poll() is None, "a child of somebody else's was ended"
+        stranger.kill()
     assert processes_of(tmp_path) == []
     check = next(check for check in checks_of(settings) if check.name == "index")
     assert (check.state, problem in check.detail) == ("fail", True)
