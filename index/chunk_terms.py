@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from contracts.document import Chunk
 from index.identifiers import identifier_terms
-from index.term_search import LANGUAGE_FIELD
+from index.term_search import LANGUAGE_FIELD, PROSE_FIELDS
 from index.words import ENGLISH, analyse, analysed_as
 
-FIELDS = ("text", "title", "headings", "code", LANGUAGE_FIELD)
+FIELDS = (*PROSE_FIELDS, "code", LANGUAGE_FIELD)
 ChunkTerms = Mapping[str, str]
 """For each of `FIELDS` its terms, separated by blanks; no term has white space in it."""
 
@@ -51,7 +51,7 @@ _vocabularies: dict[str, _Vocabulary] = {}
 
 def chunk_terms(title: str | None, language: str | None, chunk: Chunk) -> ChunkTerms:
     """The terms of a chunk of a document with this title, both in this language, as far as it is known."""
-    known = _analysed_as(language)
+    known = analysed_as(language)
     text, code = _terms_of(_words_of(chunk.text), known)
     headings = ""
     if chunk.section_path or chunk.symbol_path:
@@ -100,6 +100,3 @@ def _terms_of(words: Sequence[str], language: str) -> tuple[str, str]:
 def _is_plain(word: str) -> bool:
     """Whether it is letters that are small from the second on, as most words are: no identifier of several parts."""
     return word.isalpha() and word[1:].islower()
-
-
-_analysed_as = lru_cache(maxsize=256)(analysed_as)

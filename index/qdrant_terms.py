@@ -19,13 +19,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from contracts.document import Chunk
-from index.identifiers import identifier_query_terms, identifier_terms
+from index.chunk_terms import chunk_terms
+from index.identifiers import identifier_query_terms
 from index.settings import QuerySettings
-from index.term_search import PROSE_FIELDS
+from index.term_search import K1, PROSE_FIELDS, B
 from index.words import ENGLISH, STOP_WORDS, analyse, asked_in, content_words
 
-K1 = 1.2
-B = 0.75
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 """Usual lengths of the short fields; that of the text is a setting."""
 _STOPPED = frozenset(STOP_WORDS)
@@ -36,17 +35,10 @@ Weights = dict[int, float]
 
 def chunk_weights(title: str | None, chunk: Chunk, average_terms: float, language: str = ENGLISH) -> Weights:
     """The document side of BM25 for every term of the chunk, analysed as `language`; empty where it has none."""
-    headings = " ".join(part for part in (*chunk.section_path, chunk.symbol_path) if part)
-    fields = {
-        "text": analyse(chunk.text, language),
-        "title": analyse(title or "", language),
-        "headings": analyse(headings, language),
-        "code": list(identifier_terms(f"{chunk.symbol_path or ''} {chunk.text}")),
-    }
-    average = {"text": average_terms, **_AVERAGE_TERMS}
+    terms = chunk_terms(title, language, chunk)
     weights: Weights = {}
-    for field, terms in fields.items():
-        for term, weight in saturated(terms, average[field]).items():
+    for field, average in {"text": average_terms, **_AVERAGE_TERMS}.items():
+        for term, weight in saturated(terms[field].split(), average).items():
             place = dimension(field, term)
             weights[place] = weights.get(place, 0.0) + weight
     return weights

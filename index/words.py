@@ -68,6 +68,7 @@ _ALL, _CONTENT = 0, 1
 _own = threading.local()
 
 
+@lru_cache(maxsize=256)
 def analysed_as(language: str | None) -> str:
     """The language that a text is analysed as whose declared or detected one is `language`, as in `de` or `de-AT`."""
     code = (language or ENGLISH).partition("-")[0].lower()
@@ -103,8 +104,8 @@ def content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...
     """
     if languages == (ENGLISH,):
         return tuple((term,) for term in content_terms(text))
-    words = list(dict.fromkeys(_words(text)))
-    functions = _function_words(words, asked_in(text, languages))
+    words = _words(text)
+    functions = _function_words(words, _asked_in(words, languages))
     seen: set[str] = set()
     found: list[tuple[str, ...]] = []
     for word in [word for word in words if word not in functions] or words:
@@ -116,7 +117,10 @@ def content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...
 
 def asked_in(text: str, languages: Sequence[str]) -> str | None:
     """The one of `languages` of which the question has the most function words; None where it has none of any."""
-    words = dict.fromkeys(_words(text))
+    return _asked_in(_words(text), languages)
+
+
+def _asked_in(words: Sequence[str], languages: Sequence[str]) -> str | None:
     count_of = {language: len(_function_words(words, language)) for language in languages}
     likeliest = max(languages, key=count_of.__getitem__)
     return likeliest if count_of[likeliest] else None
@@ -132,8 +136,8 @@ def _is_function_word(word: str, language: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in small letters; pairs of signs where there are no blanks."""
-    return _analyzers(None)[_ALL].analyze(_spaced(text))
+    """The words of a text, each once, in small letters; pairs of signs where there are no blanks."""
+    return list(dict.fromkeys(_analyzers(None)[_ALL].analyze(_spaced(text))))
 
 
 def _terms(text: str, language: str, which: int) -> list[str]:
