@@ -6,12 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from contracts.base import CorpusName, Moment, Value
+from contracts.base import CorpusName, Moment, Switch, Value
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
 from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
 from contracts.index import Answer
+from contracts.ingest import AskedRender
 from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 
@@ -35,6 +36,8 @@ class GateRequest(Value):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
+    render: AskedRender = None
+    screenshot: Switch = False
     wait: bool = False
 
 
@@ -76,6 +79,9 @@ class DocumentsRequest(Value):
     corpus: CorpusName = "default"
     documents: Annotated[tuple[SubmittedDocument, ...], Field(min_length=1, max_length=1_000)]
     limits: Limits = Limits()
+    render: AskedRender = None
+    """Of the pages that are to be crawled."""
+    screenshot: Switch = False
 
 
 class FeedbackRequest(Value):

@@ -42,3 +42,19 @@ class BlobRef(Value):
 
     sha256: Sha256
     size_bytes: Annotated[int, Field(ge=0)]
+
+
+def is_none(value: object) -> bool:
+    """For fields that came later: left out of the JSON where they say nothing."""
+    return value is None
+
+
+def is_false(value: object) -> bool:
+    """As `is_none`, for a switch that is off by default."""
+    return value is False
+
+
+Switch = Annotated[bool, Field(exclude_if=is_false)]
+"""A switch that came later: left out of the JSON where it is off, so what was recorded before says the same."""
+LaterText = Annotated[str | None, Field(exclude_if=is_none)]
+"""Text that came later: left out of the JSON where there is none."""

@@ -11,15 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import Value
+from contracts.base import Value, is_none
 
-
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-LaterCount = Annotated[int | None, Field(ge=0, exclude_if=_is_none)]
-LaterAmount = Annotated[float | None, Field(ge=0, exclude_if=_is_none)]
+LaterCount = Annotated[int | None, Field(ge=0, exclude_if=is_none)]
+LaterAmount = Annotated[float | None, Field(ge=0, exclude_if=is_none)]
 """Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import Moment, Value
+from contracts.base import Moment, Switch, Value
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
+from contracts.ingest import AskedRender
 from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -66,6 +67,8 @@ class GateRequested(Body):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
+    render: AskedRender = None
+    screenshot: Switch = False
 
 
 class ProbeHit(Value):

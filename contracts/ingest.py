@@ -6,11 +6,20 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import BlobRef, Moment, Value
+from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_none
 from contracts.budget import Allowance, LaterAmount
 from contracts.event import Body, Queue
 
 Render = Literal["auto", "always", "never"]
+"""Whether a browser shows the pages: where there is evidence that one is needed, always, or never."""
+AskedRender = Annotated[Render | None, Field(exclude_if=is_none)]
+"""As a request may say it; None takes the configured way."""
+Vertical = Literal["web", "news", "code"]
+"""Which part of the web is searched, where a provider knows such parts."""
+
+
+def _is_web(vertical: object) -> bool:
+    return vertical == "web"
 
 
 class SearchDirected(Body):
@@ -22,6 +31,7 @@ class SearchDirected(Body):
     locale: str | None = None
     top_k: Annotated[int, Field(ge=1, le=50)] = 8
     filters: dict[str, str] = Field(default_factory=dict)
+    vertical: Annotated[Vertical, Field(exclude_if=_is_web)] = "web"
     crawl_pages: Annotated[int, Field(ge=0)] = 0
     crawl_depth: Annotated[int, Field(ge=0, le=5)] = 0
     byte_allowance: Annotated[int, Field(ge=0)] | None = None
@@ -75,6 +85,8 @@ class CrawlDirected(Body):
     search_query: str | None = None
     provider: str | None = None
     millisecond_allowance: LaterAmount = None
+    screenshot: Switch = False
+    """Keep a picture of the page as a blob; takes a browser."""
 
     @property
     def allowance(self) -> Allowance:
@@ -110,6 +122,39 @@ class PageCrawled(Body):
     search_query: str | None = None
     provider: str | None = None
     elapsed_ms: float = 0.0
+    canonical_url: LaterText = None
+    """Under which address the page wants to be known, where it says so and that is on its own site."""
+    noarchive: Switch = False
+    """The site asks that no copy be shown: the raw page is not kept longer than it takes to read it."""
+    screenshot: Annotated[BlobRef | None, Field(exclude_if=is_none)] = None
+    """A PNG of the page as the browser showed it, where one was asked for."""
+
+
+class PageUnchanged(Body):
+    """A page was asked for again and is as it was: what the index holds of it stands."""
+
+    queue: ClassVar[Queue | None] = None
+
+    url: str
+    final_url: str
+    depth: int
+    by: Literal["not_modified", "same_content"]
+    """The site said so (304), or the body is byte for byte the one that was read last."""
+    fetched_at: Moment
+    elapsed_ms: float = 0.0
+
+
+class EgressRefused(Body):
+    """Something that a crawl or a search wanted to reach, and may not: once for each target and rule, with a count."""
+
+    queue: ClassVar[Queue | None] = None
+
+    purpose: str
+    host: str
+    port: int
+    rule: str
+    detail: str
+    count: Annotated[int, Field(ge=1)] = 1
 
 
 class DocumentsSubmitted(Body):

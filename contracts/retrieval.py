@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from contracts.base import CorpusName, Moment, Value
+from contracts.base import CorpusName, Moment, Value, is_none
 from contracts.document import Provenance, Scalar
 
 if TYPE_CHECKING:
@@ -48,10 +48,6 @@ def _no_filters() -> Filters:
     return _NO_FILTERS
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 def _is_empty(value: object) -> bool:
     return not value
 
@@ -64,15 +60,15 @@ Names = Annotated[tuple[str, ...], Field(exclude_if=_is_empty)]
 LaterNumber = Annotated[int, Field(ge=0, exclude_if=_is_empty)]
 """Fields that came later, left out of the JSON where they say nothing: so what was recorded before says the same."""
 
-Diversity = Annotated[float | None, Field(ge=0, le=1, exclude_if=_is_none)]
+Diversity = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
 """How much a result's difference from those before it counts against its relevance (maximal marginal relevance):
 0 orders by relevance alone, 1 by difference alone. None takes the configured default."""
 
-DuplicateThreshold = Annotated[float | None, Field(ge=0, le=1, exclude_if=_is_none)]
+DuplicateThreshold = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
 """The share of three-word shingles (as a Jaccard index) from which two texts are one; 1 for equal words only, 0 for
 never. None takes the configured default."""
 
-MaxPerDomain = Annotated[int | None, Field(ge=0, le=200, exclude_if=_is_none)]
+MaxPerDomain = Annotated[int | None, Field(ge=0, le=200, exclude_if=is_none)]
 """The most results of one host; of what has no host, of one document. 0 for no cap, None for the configured default."""
 
 Neighbours = Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)]
@@ -132,7 +128,7 @@ class RetrievedChunk(Value):
     fused_score: float
     rank: int
     trust: float
-    rerank_score: Annotated[float | None, Field(exclude_if=_is_none)] = None
+    rerank_score: Annotated[float | None, Field(exclude_if=is_none)] = None
     duplicates: Names = ()
     passage: Names = ()
 
@@ -153,7 +149,7 @@ class RetrievalMetadata(Value):
     duplicates_dropped: LaterNumber = 0
     domain_dropped: LaterNumber = 0
     reranked: Annotated[bool, Field(exclude_if=_is_empty)] = False
-    rerank_failure: Annotated[str | None, Field(exclude_if=_is_none)] = None
+    rerank_failure: Annotated[str | None, Field(exclude_if=is_none)] = None
     rerank_asked: Annotated[bool, Field(exclude_if=_is_empty)] = False
 
 

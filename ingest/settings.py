@@ -40,6 +40,32 @@ class EgressSettings(Value):
     """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
     idle_timeout_seconds: Annotated[float, Field(gt=0)] = 20.0
     """How long a connection may carry nothing before it is cut."""
+    policy: Literal["open", "listed", "deny"] = "open"
+    """`open`: everything may be reached but what the rules refuse. `listed`: only `allow_domains` and `allow`. `deny`:
+    nothing at all, whatever else is set; it is refused before a name is looked up or a socket opened."""
+    own_networks: Literal["refuse", "allow"] = "refuse"
+    """Whether the networks that this machine stands in may be reached where their addresses are globally routable:
+    a public address of our own, the neighbours in an IPv6 network. `allow` entries are exceptions in any case."""
+    nat64_prefixes: tuple[str, ...] = ()
+    """Prefixes of the network's own by which IPv4 is reached over IPv6 (RFC 6052), for instance `2001:db8:64::/96`:
+    the IPv4 address within is judged as well. The well-known ones always are."""
+    max_connection_seconds: Annotated[float, Field(gt=0)] = 120.0
+    """Of one connection in all, however steadily it carries something."""
+    max_connections_per_crawl: Annotated[int, Field(ge=1)] = 24
+    """Open at a time for one page and its parts: a browser opens six to a host, and half the proxy stays free."""
+    max_connections_per_host: Annotated[int, Field(ge=1)] = 12
+    """Open at a time to one host, of all crawls of this process together."""
+    max_requests_per_crawl: Annotated[int, Field(ge=1)] = 500
+    """Connections and plain requests that one page may cause: heavy pages need some two hundred."""
+    max_bytes_per_crawl: Annotated[int, Field(ge=1)] = 60_000_000
+    """In both directions, for one page and all its parts."""
+    max_hosts_per_crawl: Annotated[int, Field(ge=1)] = 100
+    """Names that one page may have looked up: a page of many advertisements has some sixty."""
+    resolver_threads: Annotated[int, Field(ge=1, le=256)] = 16
+    """Names looked up at a time; one that does not answer holds its thread until the system gives up."""
+    upstream_proxy_url: SecretStr | None = None
+    """A proxy of the owner's network that everything goes out by, `http://user:password@proxy.corp:3128`. It is given
+    the address that was checked, never a name."""
 
     @field_validator("allow")
     @classmethod
@@ -83,6 +109,10 @@ class SearchSettings(Value):
     """The published pay-as-you-go price of one credit, which is one basic search."""
     ddgs_usd_per_call: Annotated[float, Field(ge=0)] = 0.0
     """Public result pages; no key, no bill."""
+    merge_providers: Annotated[int, Field(ge=1, le=5)] = 1
+    """How many providers' answers are put together for one question; 1 asks the next only where one fails."""
+    empty_seconds: Annotated[float, Field(ge=0)] = 600.0
+    """How long a provider is not asked again for what it had no result for; 0 always asks."""
     breaker_reset_seconds: Annotated[float, Field(gt=0)] = 30.0
     """How long a provider is left alone that failed more than half of its last 100 calls (at least 20), before one
     call tries it again: one minute's quota window passes in two such pauses."""
@@ -96,9 +126,9 @@ class CrawlSettings(Value):
     """Pages of one run, seeds and links together."""
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
     max_bytes: Annotated[int, Field(ge=1)] = 50_000_000
-    page_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    page_timeout_seconds: Annotated[float, Field(gt=0)] = 15.0
     """Of fetching a page, redirects included; rendering it may take as long again."""
-    page_deadline_seconds: Annotated[float, Field(gt=0)] = 60.0
+    page_deadline_seconds: Annotated[float, Field(gt=0)] = 30.0
     """Of everything that a page takes: every robots.txt on the way, turns, redirects, fetching and rendering. As long
     as fetching and rendering may take together, so that what waited longer than a healthy site needs goes back to the
     queue. Only the start of a browser comes on top."""
@@ -126,6 +156,25 @@ class CrawlSettings(Value):
     """Pages after which a warm browser makes way for a new one, so that what pages leak stays small."""
     browser_recycle_seconds: Annotated[float, Field(gt=0)] = 900.0
     """Age at which a warm browser makes way for a new one, whatever it has done."""
+    browser_memory_bytes: Annotated[int, Field(ge=100_000_000)] = 700_000_000
+    """Of the browser's processes together, shared pages counted once; above it the largest page process is ended. Two
+    ordinary pages take some 300 MB, and the worker itself as much: a gigabyte in all."""
+    browser_network: Literal["isolated", "preferred", "shared"] = "preferred"
+    """Whether the browser lives in a network namespace from which only the egress proxy can be reached. `isolated`:
+    always, else nothing is rendered; `preferred`: where the system allows one; `shared`: never."""
+    max_nodes: Annotated[int, Field(ge=1_000)] = 200_000
+    """Elements of one page: a specification of a thousand printed pages has a hundred thousand."""
+    max_requests_per_page: Annotated[int, Field(ge=1)] = 300
+    """Requests that a rendered page may make; heavy ones make two hundred."""
+    contact: Annotated[str, Field(max_length=200, pattern=r"^[ -~]*$")] = ""
+    """A web or mail address under which a site's owner finds you; stands in the user agent."""
+    sitemaps: bool = True
+    """Whether a site's sitemaps tell further pages where a run may follow links."""
+    revisit: bool = True
+    """Whether a page that was read before is asked for conditionally (ETag, Last-Modified), and nothing done twice
+    where it is as it was."""
+    max_sitemap_urls: Annotated[int, Field(ge=0, le=50_000)] = 5_000
+    """Addresses read from one site's sitemaps."""
 
 
 class ChunkSettings(Value):
