@@ -70,10 +70,11 @@ def replace_pointer(pointer: Path, target: str) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link an immutable file; copy it where the file system cannot link."""
+    """Hard-link an immutable file; copy it, and flush the copy, where the file system cannot link."""
     try:
         os.link(source, target)
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
         shutil.copyfile(source, target)
+        fsync_path(target)

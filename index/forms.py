@@ -52,7 +52,9 @@ class Proposer:
     """Proposes the rows that are likely nearest. Safe for threads."""
 
     def __init__(self, codes: NDArray[np.uint8], depth: int) -> None:
-        self._index = cast(Any, faiss.deserialize_index(codes))
+        reader = cast(Any, faiss).ZeroCopyIOReader(faiss.swig_ptr(codes), codes.nbytes)
+        self._codes = codes  # whatever of it the index does not copy
+        self._index = cast(Any, faiss.read_index(reader))
         self._count: int = self._index.ntotal
         self.depth = depth
 

@@ -122,8 +122,8 @@ def publish(
 ) -> tuple[str, Manifest]:
     """Put a generation on disk and make it current; returns its name and manifest.
 
-    `carried` are entries of files that are linked unchanged from an earlier generation. `describe`
-    makes the manifest of the files' entries, `self_test` raises when the opened generation is wrong,
+    `carried` are entries of files that are on the disk already: an earlier generation's, and what was merged aside.
+    `describe` makes the manifest of the files' entries, `self_test` raises when the opened generation is wrong,
     `before_swap` raises when this writer was fenced. Nothing is left behind when one of them raises.
     """
     temporary = layout.generations / f"{_TEMPORARY}{layout.corpus}"
@@ -246,10 +246,11 @@ def _fill(folder: Path, sources: Sources, carried: Mapping[str, FileEntry]) -> d
     for name, content in sources.contents.items():
         (folder / name).write_bytes(content)
     names = sorted([*sources.links, *sources.contents])
-    return {name: carried.get(name) or _entry(folder / name) for name in names}
+    return {name: carried.get(name) or entry_of(folder / name) for name in names}
 
 
-def _entry(path: Path) -> FileEntry:
+def entry_of(path: Path) -> FileEntry:
+    """What a manifest says of the file: its hash and its size."""
     return FileEntry(sha256=sha256_file(path), size_bytes=path.stat().st_size)
 
 

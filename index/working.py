@@ -3,8 +3,8 @@
 It is disposable: made of hard links to a generation's files, brought up to date from the journal, and
 thrown away when anything goes wrong. `seal` turns it into the files of the next generation.
 
-Small segments are merged while sealing, large ones by a thread of their own: what it wrote replaces its
-sources at a later seal, with the documents that died meanwhile marked as dead.
+Small segments are merged while sealing, large ones by a thread of their own, which also flushes what it wrote and
+hashes it: that replaces its sources at a later seal, with the documents that died meanwhile marked as dead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.durable import link_or_copy
+from index.durable import fsync_path, link_or_copy
 from index.facts import DocumentFacts, document_key
 from index.generation import read_dead
 from index.intake import take_in
@@ -29,7 +29,7 @@ from index.merging import next_merge
 from index.records import Record, Removal, Upsert
 from index.segment_file import SUFFIX, SegmentDocument, StoredSegment, content_of, joined, write_segment
 from index.settings import IndexSettings
-from index.snapshot import Sources
+from index.snapshot import Sources, entry_of
 from index.terms import TermWriter, committed_files, write_meta
 
 
@@ -83,6 +83,7 @@ class WorkingView:
         self.model: tuple[str, int] | None = None
         self._ids = IdSet()
         self.carried: dict[str, FileEntry] = {}
+        self._merged_aside: dict[str, FileEntry] = {}
         if base is not None:
             self._start_from(*base)
         self._terms = TermWriter(layout.working / "terms", settings.term_heap_bytes)
@@ -148,6 +149,11 @@ class WorkingView:
             for owner in self._segments
         )
 
+    @property
+    def durable_files(self) -> dict[str, FileEntry]:
+        """The files that are on the disk and hashed already: of earlier generations, and what was merged aside."""
+        return {**self.carried, **self._merged_aside}
+
     def living_offsets(self) -> NDArray[np.uint64]:
         """The journal offsets of the versions that are alive and flushed, in no order."""
         offsets = []
@@ -165,6 +171,7 @@ class WorkingView:
     def remember(self, manifest: Manifest) -> None:
         """The files of `manifest` are durable and hashed: the next generation carries them over."""
         self.carried = _carryable(manifest)
+        self._merged_aside = {}
 
     def settle(self) -> bool:
         """Wait for the merge that is under way; whether there was one. What it made is taken up by the next `seal`."""
@@ -272,6 +279,8 @@ class WorkingView:
     def _replace(self, merge: _Merge) -> None:
         """Put the merged segment in the place of its sources. Raises what kept it from being written."""
         merged = WorkingSegment(merge.result(self._segments_folder))
+        if merge.entry is not None:
+            self._merged_aside[f"segments/{merged.segment.name}.{SUFFIX}"] = merge.entry
         for source, dead_before in zip(merge.sources, merge.dead_before, strict=True):
             for document in source.dead - dead_before:
                 merged.dead.update(merged.segment.find_document(source.segment.key_of(document)))
@@ -308,6 +317,8 @@ class _Merge:
         self.sources = list(sources)
         self.dead_before = [frozenset(owner.dead) for owner in sources]
         self.chunk_count = sum(owner.live_chunks for owner in sources)
+        self.entry: FileEntry | None = None
+        """Of the file, once it is on the disk and hashed; None where whoever publishes it does that."""
         self._folder = folder
         self._name = name
         self._thread: threading.Thread | None = None
@@ -343,6 +354,9 @@ class _Merge:
     def _run_aside(self) -> None:
         try:
             self.run()
+            path = self._folder / f"{self._name}.{SUFFIX}"
+            fsync_path(path)
+            self.entry = entry_of(path)
         except BaseException as failure:  # noqa: BLE001 - the thread that asks for the result is told
             self._failure = failure
 

@@ -240,7 +240,7 @@ class IndexWriter:
             name, manifest = publish(
                 self._layout,
                 view.sources(),
-                view.carried,
+                view.durable_files,
                 lambda entries: self._describe(view, number, entries),
                 lambda folder, manifest: self_test(folder, manifest, view.unchanged_segments()),
                 self._lock.check,

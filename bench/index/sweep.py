@@ -1,9 +1,9 @@
 """How cost grows with size: `python -m bench.index.sweep CHUNKS FOLDER` measures one size and prints its figures.
 
 Documents are generated in a stream and outside the clock. A full snapshot is the first publish, when nothing is
-carried over; then 1 % of the chunks change and a second publish is measured against it, in seconds and in bytes of
-files that the generation before does not have. Part of a full snapshot's work is done while appending, so the time is
-also held against a rebuild from the journal.
+carried over; then the merges that loading left behind are waited for, 1 % of the chunks change, and another publish is
+measured against the full one, in seconds and in bytes of files that the generation before does not have. Part of a full
+snapshot's work is done while appending, so the time is also held against a rebuild from the journal.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def measure_size(chunks: int, folder: Path) -> Figures:
     corpus = SyntheticCorpus()
     with IndexWriter(folder, CORPUS, IndexSettings()) as writer:
         appended = _append(writer, corpus.batches(chunks))
-        full_seconds, full_bytes = _publish(writer, folder)
+        full_seconds, full_bytes = _written_by(writer.publish, folder)
         figures = {
             "ingest, µs per chunk": (appended + full_seconds) / chunks * 1e6,
             "full snapshot, s": full_seconds,
@@ -82,13 +82,16 @@ def measure_size(chunks: int, folder: Path) -> Figures:
             **_openings(folder),
             **_searches(folder, corpus),
         }
+        settled_seconds, settled_bytes = _written_by(writer.settle, folder)
         changed = max(CHUNKS_PER_DOCUMENT, round(chunks * CHANGED_SHARE))
         changed_appended = _append(writer, corpus.batches(changed, version=1))
-        changed_seconds, changed_bytes = _publish(writer, folder)
+        changed_seconds, changed_bytes = _written_by(writer.publish, folder)
         started = time.perf_counter()
         writer.rebuild()
         rebuilt_seconds = time.perf_counter() - started
     return figures | {
+        "merges after loading, s": settled_seconds,
+        "merges after loading, MB": settled_bytes / 1e6,
         "1 % change, append, s": changed_appended,
         "1 % change, snapshot, s": changed_seconds,
         "1 % change, snapshot, MB": changed_bytes / 1e6,
@@ -109,11 +112,11 @@ def _append(writer: IndexWriter, stream: Iterable[Batch]) -> float:
     return seconds
 
 
-def _publish(writer: IndexWriter, folder: Path) -> tuple[float, int]:
-    """Seconds of a publish, and the bytes in files that no generation had before."""
+def _written_by(publish: Callable[[], object], folder: Path) -> tuple[float, int]:
+    """Seconds of publishing, and the bytes in files that no generation had before and the latest one has."""
     before = _inodes(folder)
     started = time.perf_counter()
-    writer.publish()
+    publish()
     seconds = time.perf_counter() - started
     return seconds, sum(size for inode, size in _inodes(folder).items() if inode not in before)
 
