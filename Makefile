@@ -3,7 +3,7 @@
 PYTHON := $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: help setup demo test check bench chaos lock clean
+.PHONY: help setup demo test check bench chaos fuzz lock clean
 
 help: ## what can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -25,9 +25,13 @@ check: setup ## style, types, import layers, compose schema
 	$(BIN)/lint-imports
 	@if [ -f compose.yaml ]; then $(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml; fi
 
-chaos: setup ## kill, cut, flush and fill everything, and see that nothing is lost
+chaos: setup ## kill, cut, flush, fill and deceive everything, and see that nothing is lost or let out
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.index_faults
+	$(BIN)/python -m tests.hostile
+
+fuzz: setup ## ten minutes of made-up addresses, robots files, pages and PDFs each
+	$(BIN)/python -m tests.fuzz
 
 bench: setup ## the figures in the README
 	$(BIN)/python -m bench

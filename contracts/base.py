@@ -54,6 +54,11 @@ def is_false(value: object) -> bool:
     return value is False
 
 
+def is_empty(entries: object) -> bool:
+    """As `is_none`, for a tuple or a dictionary."""
+    return entries in ((), {})
+
+
 Switch = Annotated[bool, Field(exclude_if=is_false)]
 """A switch that came later: left out of the JSON where it is off, so what was recorded before says the same."""
 LaterText = Annotated[str | None, Field(exclude_if=is_none)]

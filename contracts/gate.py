@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import Moment, Switch, Value
+from contracts.base import Moment, Switch, Value, is_empty
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
-from contracts.ingest import AskedRender
+from contracts.ingest import AskedRender, Vertical
 from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -177,6 +177,13 @@ class BudgetState(Value):
 _WHOSE = ("run", "day")
 
 
+class SearchAim(Value):
+    """Where one query is searched: in which part of the web, and with what filters (as in `SearchDirected`)."""
+
+    vertical: Vertical = "web"
+    filters: dict[str, str] = Field(default_factory=dict)
+
+
 class GateDecided(Body):
     """The plan, and all that led to it. Recomputing it from its recorded signals gives the same bytes."""
 
@@ -189,6 +196,8 @@ class GateDecided(Body):
     contributions: tuple[Contribution, ...]
     vetoes: tuple[Veto, ...] = ()
     search_seeds: tuple[str, ...] = ()
+    search_aims: Annotated[tuple[SearchAim, ...], Field(exclude_if=is_empty)] = ()
+    """One for each of `search_seeds`, in their order; left out where all of them search the whole web."""
     crawl_seeds: tuple[str, ...] = ()
     intent: str
     profile: str

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_none
+from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Allowance, LaterAmount
 from contracts.event import Body, Queue
 
@@ -38,6 +38,10 @@ class SearchDirected(Body):
     max_usd: Annotated[float, Field(ge=0)] = 0.0
     millisecond_allowance: LaterAmount = None
     """Of the pages that are crawled, not of the search itself."""
+    render: AskedRender = None
+    """How the pages that are found are shown, where the request said so."""
+    screenshot: Switch = False
+    """Keep a picture of each page that is found."""
 
     @property
     def allowance(self) -> Allowance:
@@ -69,6 +73,8 @@ class SearchCompleted(Body):
     searched_at: Moment
     keep_snippets: bool = True
     """Whether the snippets themselves become documents (they do where no page will be crawled)."""
+    shortfalls: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
+    """What the answer lacks and why, a sentence each: a later page that failed, rows that could not be used."""
 
 
 class CrawlDirected(Body):

@@ -30,7 +30,7 @@ from contracts.gate import (
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.policy import policy_denials
 from gate.profile import Profile
-from gate.seeds import crawl_seeds, search_seeds
+from gate.seeds import SearchSeed, aims_of, crawl_seeds, search_seeds
 from gate.signals import Signals, read_signals
 from gate.veto import lower
 
@@ -60,6 +60,7 @@ def decide(
     denials = (*policy_denials(policy), *budget_denials(budget, request.limits))
     plan, vetoes = lower(wanted, denials, has_seeds=bool(seeds))
     searching = plan in (Plan.SEARCH, Plan.FULL_LOOP) and all(denial.capability != "search" for denial in denials)
+    searches = _search_seeds(request, signals, profile, plan, budget, decided_at) if searching else ()
     return GateDecided(
         plan=plan,
         scored_plan=scored_plan,
@@ -69,7 +70,8 @@ def decide(
         threshold_full_loop=profile.thresholds.full_loop,
         contributions=(*contributions, *_unweighted(policy, budget)),
         vetoes=(*refusals, *vetoes),
-        search_seeds=_search_seeds(request, signals, profile, plan, budget, decided_at) if searching else (),
+        search_seeds=tuple(seed.query for seed in searches),
+        search_aims=aims_of(searches),
         crawl_seeds=seeds if plan is Plan.FULL_LOOP else (),
         intent=signals.kind.intent,
         profile=profile.name,
@@ -149,10 +151,14 @@ def _search_seeds(
     plan: Plan,
     budget: BudgetState,
     decided_at: datetime,
-) -> tuple[str, ...]:
+) -> tuple[SearchSeed, ...]:
     """As many of the profile's queries as the budget pays for, with a page besides where pages are crawled."""
     queries = search_seeds(
-        request.query, profile.search, time_sensitive=signals.kind.time_sensitive, year=decided_at.year
+        request.query,
+        profile.search,
+        time_sensitive=signals.kind.time_sensitive,
+        year=decided_at.year,
+        session=request.session,
     )
     besides = A_PAGE if plan is Plan.FULL_LOOP else NOTHING
     return queries[: affordable_searches(budget, len(queries), besides=besides)]

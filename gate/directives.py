@@ -12,7 +12,7 @@ from pydantic import Field
 
 from contracts.base import Value
 from contracts.budget import Allowance, Ceilings, Spend, shares
-from contracts.gate import GateDecided, GateRequested, Limits, Plan
+from contracts.gate import GateDecided, GateRequested, Limits, Plan, SearchAim
 from contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
 from contracts.outcome import Next
 from gate.budget import NOTHING
@@ -35,6 +35,7 @@ class Reach(Value):
     search_milliseconds: float
     locale: str
     render: Render = "auto"
+    screenshot: bool = False
     search_filters: dict[str, str] = Field(default_factory=dict)
 
 
@@ -49,21 +50,29 @@ def lowered(reach: Reach, limits: Limits) -> Reach:
     )
 
 
+def shown_as(reach: Reach, render: Render | None, *, screenshot: bool) -> Reach:
+    """The reach with pages shown as a request says. Where the settings have no browser, no request gets one."""
+    wanted = reach.render if render is None or reach.render == "never" else render
+    return reach.model_copy(update={"render": wanted, "screenshot": screenshot})
+
+
 def directives(request: GateRequested, decided: GateDecided, reach: Reach) -> tuple[Next, ...]:
     """The searches and crawls that `decided` orders: none for `skip` and `retrieve`.
 
     Together they reserve no more than the budget had left when it was decided.
     """
     reach, left = lowered(reach, request.limits), decided.budget.left
+    reach = shown_as(reach, request.render, screenshot=request.screenshot)
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
         return ()
-    queries = decided.search_seeds
+    queries = _aimed(decided)
     searching = Spend(milliseconds=reach.search_milliseconds * len(queries))
     pages = reach.max_pages if decided.plan is Plan.FULL_LOOP else 0
     allowance = allowance_of(pages, reach, left, before=searching)
     seeds = decided.crawl_seeds[: allowance.pages]
     of_seeds, of_results = allowance.shared(_seeds_and_results(allowance.pages, len(seeds), len(queries)))
-    return (*crawl_directives(seeds, of_seeds, reach), *_searches(queries, of_results, reach, left))
+    searches = _searches(queries, of_results, reach, left, render=reach.render if request.render else None)
+    return (*crawl_directives(seeds, of_seeds, reach), *searches)
 
 
 def allowance_of(pages: int, reach: Reach, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
@@ -84,17 +93,24 @@ def allowance_of(pages: int, reach: Reach, left: Ceilings, *, before: Spend = NO
 
 def crawl_directives(seeds: Sequence[str], allowance: Allowance, reach: Reach) -> tuple[Next, ...]:
     """One directive per seed, as many as there are pages; the first seeds take what does not divide evenly."""
-    pages = [CrawlDirected(url=url, max_depth=reach.max_depth, render=reach.render) for url in seeds[: allowance.pages]]
+    pages = [
+        CrawlDirected(url=url, max_depth=reach.max_depth, render=reach.render, screenshot=reach.screenshot)
+        for url in seeds[: allowance.pages]
+    ]
     return _shared_out(pages, allowance)
 
 
 def crawls_of_results(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
-    """Crawl directives for the best results: breadth first, links only with the pages that are left over."""
+    """Crawl directives for the best results: breadth first, links only with the pages that are left over.
+
+    `render` is the configured way to show pages, where the directive names none.
+    """
     pages = [
         CrawlDirected(
             url=result.url,
             max_depth=directed.crawl_depth,
-            render=render,
+            render=directed.render or render,
+            screenshot=directed.screenshot,
             search_query=directed.query,
             provider=completed.provider,
         )
@@ -121,7 +137,20 @@ def _shared_out(pages: Sequence[CrawlDirected], allowance: Allowance) -> tuple[N
     return tuple(crawl_of(page.with_allowance(share)) for page, share in zip(pages, found, strict=True))
 
 
-def _searches(queries: Sequence[str], finding: Allowance, reach: Reach, ceilings: Ceilings) -> tuple[Next, ...]:
+def _aimed(decided: GateDecided) -> tuple[tuple[str, SearchAim], ...]:
+    """The decided queries, each with its aim."""
+    aims = decided.search_aims or (SearchAim(),) * len(decided.search_seeds)
+    return tuple(zip(decided.search_seeds, aims, strict=True))
+
+
+def _searches(
+    queries: Sequence[tuple[str, SearchAim]],
+    finding: Allowance,
+    reach: Reach,
+    ceilings: Ceilings,
+    *,
+    render: Render | None,
+) -> tuple[Next, ...]:
     if not queries:
         return ()
     itself = ceilings.capped(Spend(usd=reach.search_usd, milliseconds=reach.search_milliseconds)) or Spend()
@@ -132,18 +161,29 @@ def _searches(queries: Sequence[str], finding: Allowance, reach: Reach, ceilings
                 query=query,
                 locale=reach.locale,
                 top_k=reach.search_top_k,
-                filters=reach.search_filters,
+                filters=reach.search_filters | aim.filters,
+                vertical=aim.vertical,
                 crawl_pages=share.pages,
                 crawl_depth=reach.max_depth,
                 byte_allowance=share.bytes,
                 max_usd=reach.search_usd,
                 millisecond_allowance=share.milliseconds,
+                render=render,
+                screenshot=reach.screenshot,
             ),
-            dedupe_key=f"search:{query}",
+            dedupe_key=_search_key(query, aim),
             reserve=itself + share.reserve,
         )
-        for query, share in zip(queries, allowances, strict=True)
+        for (query, aim), share in zip(queries, allowances, strict=True)
     )
+
+
+def _search_key(query: str, aim: SearchAim) -> str:
+    """The key by which a run searches for a query once in each part of the web."""
+    if aim == SearchAim():
+        return f"search:{query}"
+    filters = "".join(f" {name}={value}" for name, value in sorted(aim.filters.items()))
+    return f"search:{aim.vertical}{filters}:{query}"
 
 
 def _lower(ceiling: int, wanted: int | None) -> int:

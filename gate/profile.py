@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
-from contracts.base import Value
+from contracts.base import Value, is_empty
 from contracts.errors import InvalidSetting, first_problem
 from contracts.gate import ProfileName
+from contracts.ingest import Vertical
+from gate.slots import SLOTS
 
 PROFILES_DIR = Path(__file__).parent / "profiles"
 
@@ -107,9 +110,43 @@ class Intent(Value):
     """How little such a question needs any source: 1 for small talk."""
 
 
+Domain = Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$")]
+SLOT = re.compile(r"\{(\w+)\}")
+"""A place in a template that is filled in."""
+
+
+class VerticalQuery(Value):
+    """A query for one part of the web, asked where every slot of its template is filled and its conditions hold.
+
+    Slots are `{query}`, `{year}` and those of `gate.slots`.
+    """
+
+    template: Annotated[str, Field(min_length=1)]
+    vertical: Vertical = "web"
+    sites: Annotated[tuple[Domain, ...], Field(max_length=10)] = ()
+    """If not empty, these domains only: ones that their owners registered, or below such."""
+    words: tuple[str, ...] = ()
+    """If not empty, asked only where the question holds one of these words or phrases."""
+    only_fresh: bool = False
+    """Asked only where the question is about something that changes."""
+    freshness: Literal["day", "week", "month", "year"] | None = None
+    """Where it is about something that changes: no results that are known to be older."""
+
+    @model_validator(mode="after")
+    def _slots_are_known(self) -> VerticalQuery:
+        unknown = sorted(set(SLOT.findall(self.template)) - {"query", "year", *SLOTS})
+        if unknown:
+            raise ValueError(f"no slot {{{unknown[0]}}}; there are query, year, {', '.join(SLOTS)}")
+        return self
+
+
 class SearchQueries(Value):
     """What is searched for: the question itself, then these, where `{query}` and `{year}` are filled in."""
 
+    verticals: Annotated[tuple[VerticalQuery, ...], Field(exclude_if=is_empty)] = ()
+    """Asked before the question itself, which always keeps its place among `max_queries`."""
+    regions: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
+    """Names of countries and regions that fill `{region}`."""
     templates: tuple[str, ...] = ()
     fresh_templates: tuple[str, ...] = ()
     """Used before `templates` when the question is about something that changes."""

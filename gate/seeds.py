@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from contracts.gate import Plan, Veto
-from gate.profile import SearchQueries
+from contracts.gate import Message, Plan, SearchAim, Veto
+from contracts.ingest import Vertical
+from gate.profile import SLOT, SearchQueries, VerticalQuery
+from gate.slots import slots_of
 
 MAX_SEARCH_CHARACTERS = 400
 """The shortest limit among the search providers' interfaces."""
@@ -14,15 +18,40 @@ MAX_URL_CHARACTERS = 4_096
 SHOWN_CHARACTERS = 120
 
 
-def search_seeds(query: str, queries: SearchQueries, *, time_sensitive: bool, year: int) -> tuple[str, ...]:
-    """The question itself, then the profile's reformulations of it; each once, at most `max_queries`.
+@dataclass(frozen=True, slots=True)
+class SearchSeed:
+    """One query, in which part of the web it is searched, and with what filters (as in `SearchDirected`)."""
 
-    A template whose own words the question already holds adds nothing and is left out.
+    query: str
+    vertical: Vertical = "web"
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def aim(self) -> SearchAim:
+        """As a decision records it beside the query."""
+        return SearchAim(vertical=self.vertical, filters=dict(self.filters))
+
+
+def search_seeds(
+    query: str, queries: SearchQueries, *, time_sensitive: bool, year: int, session: Sequence[Message] = ()
+) -> tuple[SearchSeed, ...]:
+    """The profile's queries of parts of the web, the question itself, then the profile's reformulations of it.
+
+    Each once, at most `max_queries`, and the question always among them. A template whose own words the question
+    already holds adds nothing and is left out, as is one with a slot that nothing fills.
     """
     question = _shortened(query)
+    specific = _specific(query, question, queries, session, time_sensitive=time_sensitive, year=year)
     templates = (*(queries.fresh_templates if time_sensitive else ()), *queries.templates)
     filled = [_filled(template, question, year) for template in templates if _adds(template, question, year)]
-    return tuple(dict.fromkeys([question, *filled]))[: queries.max_queries]
+    plain = [SearchSeed(text) for text in dict.fromkeys([question, *filled])]
+    return (*specific[: queries.max_queries - 1], *plain)[: queries.max_queries]
+
+
+def aims_of(seeds: Sequence[SearchSeed]) -> tuple[SearchAim, ...]:
+    """As `GateDecided.search_aims`: one for each seed, none where all of them search the whole web."""
+    aims = tuple(seed.aim for seed in seeds)
+    return () if all(aim == SearchAim() for aim in aims) else aims
 
 
 def crawl_seeds(urls: Sequence[str], plan: Plan) -> tuple[tuple[str, ...], tuple[Veto, ...]]:
@@ -30,6 +59,45 @@ def crawl_seeds(urls: Sequence[str], plan: Plan) -> tuple[tuple[str, ...], tuple
     problems = {url: _problem(url) for url in urls}
     usable = tuple(url for url, problem in problems.items() if problem is None)
     return usable, tuple(_refused(url, problem, plan) for url, problem in problems.items() if problem is not None)
+
+
+def _specific(
+    query: str,
+    question: str,
+    queries: SearchQueries,
+    session: Sequence[Message],
+    *,
+    time_sensitive: bool,
+    year: int,
+) -> list[SearchSeed]:
+    """The profile's queries of parts of the web that apply here, each once."""
+    if not queries.verticals:
+        return []
+    slots = {**slots_of(query, session, queries.regions), "query": question, "year": str(year)}
+    found: list[SearchSeed] = []
+    for asked in queries.verticals:
+        seed = _seed(asked, slots, time_sensitive=time_sensitive) if _applies(asked, slots, time_sensitive) else None
+        if seed is not None and seed not in found:
+            found.append(seed)
+    return found
+
+
+def _applies(asked: VerticalQuery, slots: Mapping[str, str], time_sensitive: bool) -> bool:
+    text = slots["query"].casefold()
+    named = any(re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text) for word in asked.words)
+    return (
+        set(SLOT.findall(asked.template)) <= slots.keys()
+        and (named or not asked.words)
+        and (time_sensitive or not asked.only_fresh)
+    )
+
+
+def _seed(asked: VerticalQuery, slots: Mapping[str, str], *, time_sensitive: bool) -> SearchSeed:
+    text = SLOT.sub(lambda slot: slots[slot[1]], asked.template)
+    filters = {"site": ",".join(asked.sites)} if asked.sites else {}
+    if asked.freshness and time_sensitive:
+        filters["freshness"] = asked.freshness
+    return SearchSeed(_shortened(text), asked.vertical, filters)
 
 
 def _shortened(query: str) -> str:

@@ -1,170 +1,506 @@
-"""What of an HTML page is not its content: hidden parts, scripts, navigation, consent banners.
+"""What of an HTML page is its content, and what stands around it: navigation, banners, side columns, remarks.
 
-Hidden text goes first and for a second reason: it is where a page speaks to a machine behind its
-reader's back. Works in place on an lxml tree, without recursion, and in time that grows with the tree: every part is
-looked at once, and what goes is taken out together.
+Three steps over the arrays of a page (ingest/nodes.py), each linear in it:
+
+1. `shown_nodes`: what a reader could see. Hidden text goes first and for a second reason: it is where a page speaks to
+   a machine behind its reader's back.
+2. `without_surroundings`: out goes what its element, its role or its name says is no content, unless most of the page
+   stands in it.
+3. `main_content`: where the page marks its content, that; then down the tree as long as one child holds nearly all of
+   the text that reads like prose. Text counts by its length and by how little of it is linked (shallow text features:
+   Kohlschütter, Fankhauser, Nejdl, "Boilerplate Detection using Shallow Text Features", WSDM 2010).
+
+What is left is then cleared of lists of links and of headings that have lost what stood under them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from lxml import etree
-from lxml.html import HtmlElement
+from ingest.cascade import Cascade
+from ingest.nodes import BLOCKS, Nodes
 
-from ingest.inline_style import hides
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 _NEVER_READ = frozenset(
     [
         *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "applet", "portal"),
-        *("head", "title", "audio", "video", "map", "link", "meta", "base", "dialog", "frame", "frameset"),
-        *("button", "input", "select", "textarea", "datalist", "progress", "meter"),
+        *("title", "audio", "video", "map", "link", "meta", "base", "dialog", "frame", "frameset", "noembed"),
+        *(
+            "button",
+            "input",
+            "select",
+            "textarea",
+            "datalist",
+            "progress",
+            "meter",
+            "annotation",
+            "annotation-xml",
+            "rp",
+        ),
     ]
 )
 _AROUND_CONTENT = frozenset(("nav", "aside", "menu"))
+_SECTIONING = frozenset(("nav", "aside", "menu", "header", "footer", "form", "main", "article", "section"))
 _ROLES_AROUND = frozenset(("navigation", "banner", "contentinfo", "search", "complementary", "dialog", "menu", "alert"))
-_CLASSES_AROUND = re.compile(
-    r"(?:^|[\s_-])(?:nav|navbar|navigation|breadcrumbs?|cookies?|consent|gdpr|adverts?|advertisement|promo|sponsored|"
-    r"newsletter|social|share|sharing|sidebar|skip-?(?:link|nav|to-content)|popup|modal|related-posts|"
-    r"comments?-(?:list|section|area)|sphinxsidebar|site-footer|site-header|toctree-wrapper-nav)(?:$|[\s_-])",
+_NEVER_AROUND = frozenset(("html", "body", "main", "h1", "h2", "h3", "p", "pre", "code", "td", "dt", "dd"))
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
+_AROUND_WORDS = frozenset(
+    [
+        *("nav", "navbar", "navigation", "navigator", "sidenav", "subnav", "topnav", "menu", "menus", "submenu"),
+        *("breadcrumb", "breadcrumbs", "cookie", "cookies", "cookiebar", "consent", "gdpr", "ad", "ads", "advert"),
+        *("adverts", "advertisement", "advertising", "adsense", "adsbygoogle", "promo", "promos", "promotion"),
+        *("promotions", "promoted", "sponsor", "sponsors", "sponsored", "newsletter", "newsletters", "subscribe"),
+        *("subscription", "signup", "social", "socials", "socialmedia", "share", "shares", "sharing", "sharedaddy"),
+        *("addtoany", "addthis", "sidebar", "sidebars", "sphinxsidebar", "popup", "popover", "modal", "overlay"),
+        *("lightbox", "related", "relatedposts", "recommend", "recommended", "recommendation", "recommendations"),
+        *("outbrain", "taboola", "zergnet", "trending", "pagination", "pager", "pagenav", "toolbar", "masthead"),
+        *("footer", "colophon", "copyright", "login", "signin", "searchform", "searchbox", "searchbar", "byline"),
+        *("tagcloud", "taglist", "tags", "rating", "ratings", "reaction", "reactions", "likes", "vote", "votes"),
+        *("voting", "widget", "widgets", "topbar", "bottombar", "headerlink", "paywall", "donate", "donation"),
+        *("signature", "postprofile", "postauthor", "userinfo", "lineno", "linenos", "linenumber", "linenumbers"),
+        *("gutter", "visuallyhidden", "noprint", "jumplinks", "toplink", "backtotop", "scrolltop", "disclaimer"),
+        *("survey", "feedback", "navbox", "catlinks", "printfooter", "hatnote", "ambox", "cta", "postmeta"),
+        *("entrymeta", "readmore", "upnext"),
+    ]
+)
+"""Words of a class or an id that say: no content."""
+_AROUND_PAIRS = frozenset(
+    [
+        *("ad-slot", "ad-unit", "ad-box", "ad-container", "ad-wrapper", "sign-up", "sign-in", "log-in", "skip-link"),
+        *("skip-links", "skip-nav", "skip-to", "most-read", "most-popular", "most-viewed", "most-shared"),
+        *("popular-posts", "popular-post", "latest-news", "latest-posts", "recent-posts", "recent-articles"),
+        *("recent-comments", "more-news", "more-posts", "more-articles", "more-stories", "other-news", "other-posts"),
+        *("other-articles", "read-next", "read-also", "read-more", "up-next", "page-links", "post-navigation"),
+        *("posts-navigation", "page-navigation", "prev-next", "search-form", "search-box", "search-bar", "by-line"),
+        *("author-bio", "author-box", "author-info", "author-card", "author-meta", "author-profile"),
+        *("author-details", "about-author", "the-author", "post-tags", "entry-tags", "tag-list", "tag-links"),
+        *("tag-cloud", "cat-links", "post-meta", "entry-meta", "article-meta", "post-info", "entry-info"),
+        *("article-info", "post-footer", "entry-footer", "article-footer", "post-actions", "article-actions"),
+        *("post-tools", "article-tools", "story-tools", "posted-on", "posted-in", "posted-by", "edit-section"),
+        *("edit-link", "print-link", "print-button", "site-header", "site-footer", "site-info", "site-branding"),
+        *("site-nav", "site-menu", "page-footer", "page-tools", "top-bar", "bottom-bar", "header-top", "header-bar"),
+        *("header-nav", "header-menu", "follow-us", "follow-me", "follow-bar", "app-promo", "app-banner"),
+        *("user-info", "user-profile", "user-details", "user-stats", "user-panel", "post-author", "post-profile"),
+        *("post-buttons", "post-options", "post-controls", "message-user", "message-attribution"),
+        *("message-actionbar", "message-signature", "line-number", "line-numbers", "screen-reader", "reader-text"),
+        *("sr-only", "visually-hidden", "assistive-text", "d-none", "is-hidden", "no-print", "hidden-print"),
+        *("to-top", "back-to", "scroll-top", "mw-editsection", "mw-jump", "inline-related", "toctree-wrapper-nav"),
+    ]
+)
+"""The same in two words."""
+_GUTTERS = frozenset(("lineno", "linenos", "linenumber", "linenumbers", "lines", "gutter"))
+"""Words of a cell that numbers the lines of the code beside it."""
+_REMARK_WORDS = frozenset(
+    [
+        *("comment", "comments", "commentlist", "commentform", "disqus", "respond", "replyform", "livefyre"),
+        *("pingback", "pingbacks", "trackback", "trackbacks", "guestbook", "discussion"),
+    ]
+)
+_CONTENT_NAMES = re.compile(
+    r"(?:^|\s)(?:"
+    r"(?:post|entry|article|story|page|main|node|blog|news|single|content)[_-]*(?:content|body|text|main|copy)|"
+    r"(?:article|story|post|entry|content)(?:body|text|content)|article__(?:body|content|text)|post__(?:body|content|text)|"
+    r"story__(?:body|content|text)|mw-parser-output|rst-content|markdown-body|main|content)(?:$|\s)",
     re.IGNORECASE,
 )
+_REMARK_HEADINGS = re.compile(
+    r"(?:\d+ )?(?:comments?|responses?|replies|leave a (?:reply|comment)|post a comment|"
+    r"related(?: (?:posts?|articles?|stories|news|topics|content|links|reading))?|"
+    r"(?:you (?:may|might)|you'll) also (?:like|enjoy|be interested in).*|read (?:more|next|also)|"
+    r"more (?:from|in|on|news|stories|articles|posts)\b.*|recommended(?: for you| reading| articles)?|"
+    r"most (?:read|popular|viewed)|trending(?: now)?|popular (?:posts?|articles|stories)|"
+    r"latest (?:news|posts|articles|stories)|recent (?:posts|comments|articles)|share (?:this|on|via)\b.*|share|tags|"
+    r"categories|newsletter|subscribe\b.*|sign up\b.*|follow us\b.*|about the author|"
+    r"kommentare?|ähnliche (?:artikel|beiträge)|mehr zum thema|verwandte (?:artikel|themen)|"
+    r"das könnte sie auch interessieren|commentaires?|articles? (?:liés|similaires|connexes)|à lire aussi|"
+    r"comentarios|artículos relacionados|commenti|articoli correlati|leggi anche|lees ook|reacties)"
+    r"(?: \(\d+\)|:|\s*\d*)",
+    re.IGNORECASE,
+)
+"""Headings of what stands below a text on sites of news and on blogs, in the languages that most of those have."""
+_FORUMS = re.compile(
+    r"phpbb|vbulletin|xenforo|discourse|mybb|simple machines|smf|invision|vanilla|nodebb|flarum|fluxbb|punbb|woltlab|"
+    r"(?:^|[\s_-])(?:forums?|viewtopic|showthread|question-page|threads?|topics?)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+_FORUM_KINDS = frozenset(("discussionforumposting", "qapage", "question", "socialmediaposting"))
+
+_SHORTEST_PROSE = 25
+"""Characters of a block below which it tells nothing about where the content is (as in Readability)."""
+_FULL_PROSE = 80
+"""Characters from which a block counts in full: a line of text."""
+_MARKED_SHARE = 0.4
+"""Of the prose of the page: what a part holds at least that is taken at its word to be the main content."""
+_DESCENT_SHARE = 0.88
+"""Of the prose of an element: what a child holds at least to stand for it."""
+_FORUM_DESCENT_SHARE = 0.98
+"""The same where many write: the first of them may have written a tenth."""
+_NEVER_DESCENDED = frozenset(
+    ("p", "pre", "table", "tbody", "tr", "ul", "ol", "dl", "blockquote", "li", "dd", "figure", "details")
+)
+_LINK_LISTS = frozenset(
+    ("ul", "ol", "div", "section", "table", "p", "dl", "figure", "form", "footer", "header", "article", "center")
+)
+_LINKED_SHARE = 0.75
+"""Of the characters of a part: above, it is a list of links."""
+_INDEX_SHARE = 0.5
+"""Of the characters of the content: above, the page is itself a list of links, and keeps them."""
+_FEW_CHARS = 200
+_HEADING_CHARS = 80
+_ENOUGH_PROSE = 1_000
 
 
-def drop_hidden(root: HtmlElement) -> None:
-    """Remove comments, what never shows, and what its markup hides."""
-    drop([node for node in root.iter() if _never_shows(node)], root)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a reader could see of a page. `chars` and `linked` count, for every entry, the characters before it."""
+
+    nodes: list[int]
+    chars: list[int]
+    linked: list[int]
+    titles: list[int]
+
+    def chars_in(self, start: int, end: int) -> int:
+        """Characters of the entries from `start` up to `end`."""
+        return self.chars[end] - self.chars[start]
+
+    def unlinked_in(self, start: int, end: int) -> int:
+        """As `chars_in`, those of links left out."""
+        return self.chars[end] - self.chars[start] - self.linked[end] + self.linked[start]
+
+    def has_title(self, start: int, end: int) -> bool:
+        """Whether an `<h1>` with text stands from `start` up to `end`."""
+        return bisect_left(self.titles, start) < bisect_left(self.titles, end)
 
 
-def drop_surroundings(root: HtmlElement) -> None:
-    """Remove navigation, banners, footers and side columns; open forms, as old sites wrap whole pages in one."""
-    around = [node for node in root.iter() if _may_be_around(node)]
-    contents = _contents(root, frozenset((root, *around)))
-    most_chars = contents[root].chars // 2
-    drop([node for node in around if _is_around(node, contents[node], most_chars)], root)
-    for form in list(root.iter("form")):
-        form.tag = "div"
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Of every entry, summed over what is left in it: characters, linked ones and prose."""
+
+    left: list[int]
+    chars: list[int]
+    linked: list[int]
+    prose: list[float]
 
 
-def drop(nodes: Collection[HtmlElement], root: HtmlElement) -> None:
-    """Take `nodes` out of `root`, but never itself, and leave what stands behind each."""
-    doomed = set(nodes) - {root}
-    for parent in {node.getparent() for node in doomed} - {None}:
-        _drop_children(parent, doomed)
+def shown_nodes(nodes: Nodes) -> Shown:
+    """The entries that a reader could see, in their order.
+
+    Raises InvalidInput where the page's style sheets ask for more work than any honest page's do.
+    """
+    cascade = Cascade(nodes)
+    hides = cascade.hides if cascade.is_needed else None
+    tags, ends, texts, attributes = nodes.tags, nodes.ends, nodes.texts, nodes.attributes
+    shown: list[int] = []
+    titles: list[int] = []
+    chars, linked = [0], [0]
+    node, count = 0, len(tags)
+    total = total_linked = anchored_to = 0
+    while node < count:
+        tag = tags[node]
+        if not tag:
+            if hides is None or not hides(node):
+                shown.append(node)
+                length = len(texts[node].strip())
+                if length:
+                    total += length + 1
+                    if node < anchored_to:
+                        total_linked += length + 1
+            chars.append(total)
+            linked.append(total_linked)
+            node += 1
+        elif (
+            tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node])) or (hides and hides(node))
+        ):
+            chars += [total] * (ends[node] - node)
+            linked += [total_linked] * (ends[node] - node)
+            node = ends[node]
+        else:
+            shown.append(node)
+            chars.append(total)
+            linked.append(total_linked)
+            if tag == "a":
+                anchored_to = max(anchored_to, ends[node])
+            elif tag == "h1":
+                titles.append(node)
+            node += 1
+    return Shown(shown, chars, linked, [title for title in titles if chars[ends[title]] > chars[title]])
 
 
-def main_content(root: HtmlElement) -> HtmlElement:
-    """The element that a page marks as its main content, if it holds a fair part of the text; else `root`."""
-    whole = text_length(root)
-    for query in (".//main", ".//*[@role='main']", ".//article"):
-        found = root.findall(query)
-        if len(found) == 1 and text_length(found[0]) >= max(40, whole * 0.3):
-            return found[0]
-    return root
-
-
-def text_length(node: HtmlElement) -> int:
-    """Characters of visible text, runs of white space counted once."""
-    return len(" ".join(node.text_content().split()))
-
-
-def _never_shows(node: HtmlElement) -> bool:
-    return not isinstance(node.tag, str) or node.tag in _NEVER_READ or _is_hidden(node)
-
-
-def _is_hidden(node: HtmlElement) -> bool:
-    attributes = node.attrib
-    if not attributes:
-        return False
+def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
     # `hidden` hides by being there: `hidden=no` does too.
-    if "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
-        return True
-    style = attributes.get("style")
-    return bool(style) and hides(style)
+    return "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true"
 
 
-@dataclass(slots=True)
-class _Content:
-    """What stands inside an element: characters of visible text, runs of white space counted once, and headings."""
-
-    chars: int
-    titles: int
-
-
-def _contents(root: HtmlElement, measured: Collection[HtmlElement]) -> Mapping[HtmlElement, _Content]:
-    """The content of each of `measured`, by one walk over the tree: the count at its end less that at its start."""
-    chars = titles = 0
-    found: dict[HtmlElement, _Content] = {}
-    for event, node in etree.iterwalk(root, events=("start", "end")):
-        if event == "start":
-            titles += node.tag == "h1"
-            if node in measured:
-                found[node] = _Content(-chars, -titles)
-            chars += _chars(node.text)
+def measured(nodes: Nodes, left: list[int]) -> Measures:
+    """The measures of `nodes`, of which those in `left` are counted. Two loops: to the nearest block, then upwards."""
+    count = len(nodes)
+    tags, texts, parents = nodes.tags, nodes.texts, nodes.parents
+    chars, linked, blocks = [0] * count, [0] * count, [0] * count
+    own, own_linked = [0] * count, [0] * count
+    prose = [0.0] * count
+    anchored_to = 0
+    for node in left:
+        tag = tags[node]
+        if tag:
+            if tag in BLOCKS or parents[node] < 0:
+                blocks[node] = node
+            else:
+                blocks[node] = blocks[parents[node]]
+                if tag == "a":
+                    anchored_to = nodes.ends[node]
             continue
-        if node in found:
-            found[node].chars += chars
-            found[node].titles += titles
-        chars += _chars(node.tail)
+        length = len(texts[node].strip())
+        if length:
+            length += 1
+            chars[node] = length
+            block = blocks[parents[node]]
+            own[block] += length
+            if node < anchored_to:
+                linked[node] = length
+                own_linked[block] += length
+    for node in reversed(left):
+        if not chars[node]:
+            continue
+        if own[node] >= _SHORTEST_PROSE:
+            prose[node] += _prose(tags[node], own[node], own_linked[node])
+        parent = parents[node]
+        if parent >= 0:
+            chars[parent] += chars[node]
+            linked[parent] += linked[node]
+            prose[parent] += prose[node]
+    return Measures(left, chars, linked, prose)
+
+
+def _prose(tag: str, chars: int, linked: int) -> float:
+    """How much of a block's own text reads like prose."""
+    if tag in HEADINGS:
+        return 0.0
+    unlinked = 1.0 - linked / chars
+    if tag != "pre":
+        unlinked *= min(1.0, chars / _FULL_PROSE)
+    return chars * unlinked * unlinked
+
+
+def is_forum(nodes: Nodes, kinds: frozenset[str], generator: str) -> bool:
+    """Whether the remarks of the page's readers are its content."""
+    if not kinds.isdisjoint(_FORUM_KINDS) or _FORUMS.search(generator):
+        return True
+    pages = (nodes.attributes[node] for node in range(min(len(nodes), 400)) if nodes.tags[node] in ("html", "body"))
+    return any(_FORUMS.search(name) for attributes in pages for name in _written(attributes))
+
+
+def without_surroundings(nodes: Nodes, shown: Shown, *, keep_remarks: bool) -> list[int]:
+    """What is left of the shown entries when navigation, banners, side columns and remarks are taken out."""
+    names = _Names()
+    remarks = frozenset() if keep_remarks else frozenset(_remarks(nodes, shown, names))
+    tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
+    most_chars = shown.chars[-1] // 2
+    kept: list[int] = []
+    skipped_to = content_to = 0
+    for node in shown.nodes:
+        if node < skipped_to:
+            continue
+        tag = tags[node]
+        if tag and (attributes[node] or tag in _SECTIONING):
+            if node in remarks or _is_around(nodes, node, shown, most_chars, node < content_to, names):
+                skipped_to = ends[node]
+                continue
+            if tag in ("main", "article", "section"):
+                content_to = max(content_to, ends[node])
+        kept.append(node)
+    return kept
+
+
+def _is_around(nodes: Nodes, node: int, shown: Shown, most_chars: int, in_content: bool, names: _Names) -> bool:
+    tag, attributes, end = nodes.tags[node], nodes.attributes[node], nodes.ends[node]
+    if tag in _NEVER_AROUND:
+        return tag in ("td", "pre") and any(not _GUTTERS.isdisjoint(_words_of(name)) for name in _written(attributes))
+    says_so = tag in _AROUND_CONTENT or attributes.get("role") in _ROLES_AROUND
+    is_edge = tag in ("header", "footer") and not in_content
+    is_small = shown.chars_in(node, end) <= most_chars
+    # `has-sidebar` may stand on the wrapper of everything; old sites wrap whole pages in one form.
+    if not (says_so or is_edge) and not (is_small and (tag == "form" or names.are_around(attributes))):
+        return False
+    if shown.has_title(node, end):
+        return says_so and is_small
+    return tag != "form" or says_so or shown.unlinked_in(node, end) < _FEW_CHARS or names.are_around(attributes)
+
+
+class _Names:
+    """What the classes and ids of elements say; each is looked at once."""
+
+    def __init__(self) -> None:
+        self._around: dict[str, bool] = {}
+        self._remarks: dict[str, bool] = {}
+
+    def are_around(self, attributes: Mapping[str, str]) -> bool:
+        """Whether they name what stands around content."""
+        return any(self._is(name, self._around, _names_surroundings) for name in _written(attributes))
+
+    def are_remarks(self, attributes: Mapping[str, str]) -> bool:
+        """Whether they name what readers added."""
+        return any(self._is(name, self._remarks, _names_remarks) for name in _written(attributes))
+
+    @staticmethod
+    def _is(name: str, known: dict[str, bool], judge: Callable[[str], bool]) -> bool:
+        if name not in known:
+            known[name] = judge(name)
+        return known[name]
+
+
+def _written(attributes: Mapping[str, str]) -> Iterator[str]:
+    for key in ("class", "id"):
+        if name := attributes.get(key):
+            yield name
+
+
+def _words_of(name: str) -> list[str]:
+    return _BETWEEN_WORDS.split(_CAMEL.sub("-", name[:300]).lower().strip())
+
+
+def _names_surroundings(name: str) -> bool:
+    words = _words_of(name)
+    if not _AROUND_WORDS.isdisjoint(words):
+        return True
+    return any(f"{one}-{other}" in _AROUND_PAIRS for one, other in pairwise(words))
+
+
+def _names_remarks(name: str) -> bool:
+    return not _REMARK_WORDS.isdisjoint(_words_of(name))
+
+
+def _remarks(nodes: Nodes, shown: Shown, names: _Names) -> list[int]:
+    """The outermost parts that hold the remarks of readers, where there is a text besides that they are about."""
+    found: list[int] = []
+    done = 0
+    for node in shown.nodes:
+        attributes = nodes.attributes[node]
+        if attributes and node >= done and nodes.tags[node] not in _NEVER_AROUND and names.are_remarks(attributes):
+            found.append(node)
+            done = nodes.ends[node]
+    inside = sum(shown.unlinked_in(node, nodes.ends[node]) for node in found)
+    outside = shown.unlinked_in(0, len(nodes)) - inside
+    if outside < min(_ENOUGH_PROSE, inside / 2):
+        return []
+    return [node for node in found if not shown.has_title(node, nodes.ends[node])]
+
+
+def main_content(nodes: Nodes, measures: Measures, *, has_many_authors: bool = False) -> int:
+    """The element that holds the content: the one so marked, then as far down as one child holds nearly all of it."""
+    top = measures.left[0]
+    node = _marked(nodes, measures, top)
+    share = _FORUM_DESCENT_SHARE if has_many_authors else _DESCENT_SHARE
+    while (child := _fullest_child(nodes, measures, node, share)) is not None:
+        node = child
+    return node
+
+
+def _marked(nodes: Nodes, measures: Measures, top: int) -> int:
+    """The one part that is marked as the content, by the strongest mark that only one part of weight has."""
+    least = max(1.0, measures.prose[top] * _MARKED_SHARE)
+    found: tuple[list[int], ...] = ([], [], [])
+    names: dict[str, bool] = {}
+    for node in measures.left:
+        if measures.prose[node] >= least:
+            for marked in _marks(nodes.tags[node], nodes.attributes[node], names):
+                if not found[marked] or nodes.ends[found[marked][-1]] <= node:
+                    found[marked].append(node)
+    return next((nodes_found[0] for nodes_found in found if len(nodes_found) == 1), top)
+
+
+def _marks(tag: str, attributes: Mapping[str, str], names: dict[str, bool]) -> Iterator[int]:
+    """0 for an article, 1 for a main part, 2 for what is only named like one."""
+    if tag == "article" or "articleBody" in attributes.get("itemprop", ""):
+        yield 0
+    if tag == "main" or attributes.get("role") == "main":
+        yield 1
+    if tag not in ("html", "body"):
+        for name in _written(attributes):
+            if name not in names:
+                names[name] = _CONTENT_NAMES.search(name) is not None
+            if names[name]:
+                yield 2
+                return
+
+
+def _fullest_child(nodes: Nodes, measures: Measures, node: int, share: float) -> int | None:
+    """The child that holds nearly all of the prose, where no heading before it would be lost."""
+    prose = measures.prose
+    least = max(1.0, prose[node] * share)
+    for child in nodes.children(node):
+        tag = nodes.tags[child]
+        if tag in HEADINGS and measures.chars[child]:
+            return None
+        if prose[child] >= least:
+            return None if tag in _NEVER_DESCENDED or tag not in BLOCKS else child
+    return None
+
+
+def without_link_lists(nodes: Nodes, measures: Measures, content: int) -> list[int]:
+    """The shown entries of `content` without lists of links, and without headings of what has gone."""
+    end = nodes.ends[content]
+    inside = [node for node in measures.left if content <= node < end]
+    chars, linked = measures.chars, measures.linked
+    if linked[content] > chars[content] * _INDEX_SHARE:
+        return inside
+    doomed = _link_lists(nodes, measures, inside)
+    doomed |= _emptied_headings(nodes, measures, inside, doomed)
+    if not doomed:
+        return inside
+    return _spared(nodes, inside, doomed)
+
+
+def _link_lists(nodes: Nodes, measures: Measures, inside: Sequence[int]) -> set[int]:
+    """Parts that are nearly all links, and say little besides."""
+    chars, linked, prose, tags = measures.chars, measures.linked, measures.prose, nodes.tags
+    return {
+        node
+        for node in inside
+        if linked[node] > chars[node] * _LINKED_SHARE and tags[node] in _LINK_LISTS and prose[node] < _FEW_CHARS
+    } - {inside[0]}
+
+
+def _emptied_headings(nodes: Nodes, measures: Measures, inside: Sequence[int], doomed: set[int]) -> set[int]:
+    """Headings of remarks with what follows them, and headings with nothing left below them."""
+    found: set[int] = set()
+    for node in inside:
+        if nodes.tags[node] not in HEADINGS or node in doomed:
+            continue
+        below = list(_below(nodes, measures, node))
+        is_remark = measures.chars[node] < _HEADING_CHARS and _REMARK_HEADINGS.fullmatch(nodes.text(node)) is not None
+        kept = [part for part in below if part not in doomed]
+        if is_remark and sum(measures.prose[part] for part in kept) < measures.prose[inside[0]] / 4:
+            found.update((node, *below))
+        elif below and not kept:
+            found.add(node)
     return found
 
 
-def _chars(text: str | None) -> int:
-    """Characters of the words in `text`, and one space behind each."""
-    words = text.split() if text else ()
-    return sum(map(len, words)) + len(words)
+def _below(nodes: Nodes, measures: Measures, heading: int) -> Iterator[int]:
+    """What stands beside `heading` and under it, up to the next heading."""
+    parent = nodes.parents[heading]
+    end = nodes.ends[parent] if parent >= 0 else len(nodes)
+    part = nodes.ends[heading]
+    while part < end and nodes.tags[part] not in HEADINGS:
+        if measures.chars[part]:
+            yield part
+        part = nodes.ends[part]
 
 
-def _may_be_around(node: HtmlElement) -> bool:
-    if node.tag == "form":
-        return False
-    says_so = node.tag in ("header", "footer") or node.tag in _AROUND_CONTENT or node.get("role") in _ROLES_AROUND
-    return says_so or _is_named_around(node)
-
-
-def _is_around(node: HtmlElement, content: _Content, most_chars: int) -> bool:
-    if node.tag in _AROUND_CONTENT or node.get("role") in _ROLES_AROUND:
-        return True
-    if content.titles:
-        return False
-    if node.tag in ("header", "footer"):
-        return not _inside_content(node)
-    # `has-sidebar` may stand on the wrapper of everything.
-    return content.chars <= most_chars
-
-
-def _is_named_around(node: HtmlElement) -> bool:
-    if node.tag in ("html", "body", "main", "article", "h1", "h2", "h3", "p", "pre", "code", "td", "dt", "dd"):
-        return False
-    names = f"{node.get('class', '')} {node.get('id', '')}"
-    return len(names) > 1 and _CLASSES_AROUND.search(names) is not None
-
-
-def _inside_content(node: HtmlElement) -> bool:
-    return any(ancestor.tag in ("main", "article", "section") for ancestor in node.iterancestors())
-
-
-def _drop_children(parent: HtmlElement, doomed: Collection[HtmlElement]) -> None:
-    """Take out the `doomed` among the children and put together the text around them, once for each gap."""
-    before: HtmlElement | None = None
-    gap = [parent.text or ""]
-    for child in list(parent):
-        if child not in doomed:
-            _fill(parent, before, gap)
-            before, gap = child, [child.tail or ""]
+def _spared(nodes: Nodes, inside: Iterable[int], doomed: set[int]) -> list[int]:
+    kept: list[int] = []
+    end = 0
+    for node in inside:
+        if node < end:
+            continue
+        if node in doomed:
+            end = nodes.ends[node]
         else:
-            gap.append(child.tail or "")
-            parent.remove(child)
-    _fill(parent, before, gap)
-
-
-def _fill(parent: HtmlElement, before: HtmlElement | None, gap: list[str]) -> None:
-    if len(gap) == 1:
-        return
-    text = "".join(gap)
-    if before is None:
-        parent.text = text
-    else:
-        before.tail = text
+            kept.append(node)
+    return kept

@@ -9,13 +9,12 @@ not on renders nothing; after `close` no process of it is left.
 from __future__ import annotations
 
 import asyncio
-import math
+import logging
 import threading
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -25,14 +24,18 @@ from playwright.async_api import Playwright, async_playwright
 
 from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
 from ingest.deadline import Deadline
-from ingest.rendering import Rendered, RenderRequest, render_page
+from ingest.guards import ALL_ON, Guards
+from ingest.rendered import Approach, Rendered, RenderLimits, RenderRequest, nothing
+from ingest.rendering import render_page
 from ingest.settings import CrawlSettings
 from ingest.wanted import LOOK_SECONDS, Wanted, always
 from ingest.warm_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
 
-__all__ = ["Browser", "Rendered"]
+__all__ = ["Browser", "RenderLimits", "Rendered"]
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Browser:
@@ -41,8 +44,10 @@ class Browser:
     `wanted` is called now and then while a page is waited for; what it raises ends the page.
     """
 
-    def __init__(self, settings: CrawlSettings, *, wanted: Wanted = always) -> None:
+    def __init__(self, settings: CrawlSettings, *, wanted: Wanted = always, guards: Guards = ALL_ON) -> None:
         self._settings = settings
+        self._guards = guards
+        self._warned = False
         self._wanted = wanted
         self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -60,29 +65,35 @@ class Browser:
         *,
         proxy_url: str,
         user_agent: str,
-        timeout_seconds: float,
-        max_bytes: int,
-        within_seconds: float = math.inf,
+        limits: RenderLimits,
+        approach: Approach = nothing,
+        screenshot: bool = False,
     ) -> Rendered:
         """The page at `url` after its scripts ran, fetched through the proxy alone.
 
-        Waits at most `timeout_seconds` for its turn and takes at most as long again, and both together at most
-        `within_seconds`; starting a browser, when there is none, comes on top.
+        Waits at most `limits.timeout_seconds` for its turn and takes at most as long again, and both together at most
+        `limits.within_seconds`; starting a browser, when there is none, comes on top.
+
+        `approach` is called, on a thread of its own, before the page itself goes on to another address (a redirect, a
+        script, a form, a meta refresh); it may block, and what it raises ends the page and is raised here. It is not
+        called for `url`. With `screenshot` the page's picture comes along.
 
         Raises:
             InvalidInput: not an http(s) address, or one that leads to a download.
             InvalidSetting: there is no Chromium; says how to get one.
-            PolicyRefused: rule `sandbox`: Chromium's sandbox is not on; rule `access`: the site wants a password.
-            BudgetExhausted: the HTML is larger than `max_bytes`.
+            PolicyRefused: rule `sandbox`: Chromium's sandbox is not on; rule `network`: the browser cannot be shut in
+                as the settings demand; rule `access`: the site wants a password; rules `memory`, `nodes`, `requests`
+                and `windows`: the page wants more of it than a page may have.
+            BudgetExhausted: the HTML is larger than `limits.max_bytes`.
             Overloaded: no page became free in time.
-            TimedOut: the page took longer than `timeout_seconds`.
+            TimedOut: the page took longer than `limits.timeout_seconds`.
             Unavailable: the site, the way to it, or the browser failed.
         """
         if urlsplit(url).scheme not in {"http", "https"}:
             raise InvalidInput("url", f"{url} is not an http or https address")
-        request = RenderRequest(url, proxy_url, user_agent, timeout_seconds, max_bytes)
-        patience_seconds = 2 * (timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
-        return self._await(self._render(request, within_seconds), patience_seconds)
+        request = RenderRequest(url, proxy_url, user_agent, limits, approach, screenshot)
+        patience_seconds = 2 * (limits.timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
+        return self._await(self._render(request), patience_seconds)
 
     def assert_sandboxed(self) -> Path:
         """Start the browser if need be, prove that its renderers are confined, and say which binary it is.
@@ -133,22 +144,21 @@ class Browser:
 
     # What runs on the loop.
 
-    async def _render(self, request: RenderRequest, within_seconds: float) -> Rendered:
-        deadline = Deadline(within_seconds)
+    async def _render(self, request: RenderRequest) -> Rendered:
+        deadline, most_seconds = Deadline(request.limits.within_seconds), request.limits.timeout_seconds
         try:
-            await asyncio.wait_for(self._slots.acquire(), deadline.left_seconds(request.timeout_seconds))
+            await asyncio.wait_for(self._slots.acquire(), deadline.left_seconds(most_seconds))
         except TimeoutError as error:
             raise Overloaded(f"{request.url}: every page of the browser is busy") from error
         try:
-            left_seconds = deadline.left_seconds(request.timeout_seconds)
-            return await self._render_or_relaunch(replace(request, timeout_seconds=left_seconds))
+            return await self._render_or_relaunch(request.within(deadline.left_seconds(most_seconds)))
         finally:
             self._slots.release()
 
     async def _render_or_relaunch(self, request: RenderRequest) -> Rendered:
         """Render; once more in a new browser when this one died under the page, in what is left of the time."""
         warm = await self._current()
-        deadline = Deadline(request.timeout_seconds)
+        deadline = Deadline(request.limits.timeout_seconds)
         try:
             return await self._render_in(warm, request)
         except TimedOut:
@@ -156,14 +166,13 @@ class Browser:
         except Unavailable:
             if self._closed or not warm.retired:
                 raise
-        again = replace(request, timeout_seconds=deadline.left_seconds())
-        return await self._render_in(await self._current(), again)
+        return await self._render_in(await self._current(), request.within(deadline.left_seconds()))
 
     async def _render_in(self, warm: WarmBrowser, request: RenderRequest) -> Rendered:
         warm.pages_open += 1
         warm.pages_served += 1
         try:
-            return await render_page(warm.engine, request)
+            return await render_page(warm, request, self._guards)
         except Unavailable:  # the page's fault, or the browser's?
             warm.retired = warm.retired or not await warm.responds()
             raise
@@ -184,12 +193,23 @@ class Browser:
 
     async def _launch(self) -> WarmBrowser:
         try:
-            warm = await launch(await self._driver(), self._settings)
+            warm = await launch(await self._driver(), self._settings, self._guards)
         except Unavailable:
             await self._drop_driver()  # it may be the driver that died: the next try begins with a new one
             raise
         self._every = [*(other for other in self._every if not other.ended), warm]
+        self._say_what_is_missing(warm)
         return warm
+
+    def _say_what_is_missing(self, warm: WarmBrowser) -> None:
+        """Once: a browser that nothing but its own switches keeps from the network is worth a line."""
+        if self._settings.browser_network == "shared" or warm.isolation.network or self._warned:
+            return
+        self._warned = True
+        _log.warning(
+            "the browser shares the network of its worker; only its switches and the egress proxy keep it in",
+            extra={"missing": "; ".join(warm.isolation.missing)},
+        )
 
     async def _driver(self) -> Playwright:
         if self._playwright is None:

@@ -19,6 +19,8 @@ from ingest.charset_labels import codec_of
 
 _DECLARATION_BYTES = 4_096
 _FALLBACK = "cp1252"
+_WINDOWS_1252 = "".join(bytes((byte,)).decode(_FALLBACK, "ignore") or chr(byte) for byte in range(256))
+"""The standard's index, which leaves no byte without a character; five that Python's codec refuses are controls."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF16_LE, "utf-16-le"))
 _MARKUP = re.compile(
     r"""<!--(?:-?>|.*?(?:-->|\Z))"""  # a comment says nothing
@@ -41,7 +43,7 @@ def decode(body: bytes, charset: str | None) -> str:
         except UnicodeDecodeError:
             continue
         return _refuse_binary(text)
-    return _refuse_binary(body.decode(_FALLBACK, "replace"))
+    return _refuse_binary(codecs.charmap_decode(body, "strict", _WINDOWS_1252)[0])
 
 
 def _candidates(body: bytes, charset: str | None) -> Iterator[str]:

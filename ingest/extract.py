@@ -3,9 +3,10 @@
     HTML            Markdown of the main content          ingest/html.py
     PDF             text, pages parted by form feeds       ingest/pdf.py
     RSS, Atom, XML  one section per item, or plain text    ingest/xml.py
-    Markdown, text  as they are, without invisible characters
+    Markdown        as it is, without invisible characters, comments and hidden HTML
+    text            as it is, without invisible characters
     JSON            laid out over lines
-    source code     unchanged
+    source code     as it is, without the invisible characters that a model could read as a message
 
 Promises: deterministic; bounded work for hostile input; a medium that cannot be read is an
 InvalidInput that says what can.
@@ -21,7 +22,8 @@ from ingest import media
 from ingest.charset import decode
 from ingest.extracted import Extracted, Link
 from ingest.html import extract_html
-from ingest.invisible import visible
+from ingest.invisible import visible, without_smuggled
+from ingest.markdown_source import without_hidden_html
 from ingest.page_facts import parse_moment
 from ingest.pdf import extract_pdf
 from ingest.xml import extract_xml
@@ -67,7 +69,7 @@ def extract_text(text: str, media_type: str, *, url: str | None = None, path: st
 def _read(text: str, kind: str, url: str | None) -> Extracted:
     language = media.code_language(kind)
     if language:
-        return Extracted(text=text, media_type=kind, form="code", code_language=language)
+        return Extracted(text=without_smuggled(text), media_type=kind, form="code", code_language=language)
     if kind in ("text/html", "application/xhtml+xml"):
         return extract_html(text, url)
     if kind in (media.XML, "text/xml") or kind.endswith("+xml"):
@@ -75,7 +77,7 @@ def _read(text: str, kind: str, url: str | None) -> Extracted:
     if kind == media.JSON or kind.endswith("+json"):
         return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
     if kind in (media.MARKDOWN, "text/x-markdown"):
-        return _markdown(visible(text))
+        return _markdown(without_hidden_html(visible(text)))
     return Extracted(text=visible(text), media_type=media.PLAIN, form="text")
 
 

@@ -19,6 +19,15 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkedWords:
+    """`text[start:end]` of what was extracted leads to `url`."""
+
+    start: int
+    end: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Extracted:
     """Readable text and its facts. Every fact is what the document says of itself, or None.
 
@@ -26,6 +35,10 @@ class Extracted:
     code in `code_language`. `language` is the declared natural language (two letters).
     `confidence` in [0, 1] says how surely `text` is the content: near 0 for the empty shell of a page
     that is built by its scripts, or for a scanned PDF.
+
+    `text` holds the words of links without their addresses, as an address tells an embedding nothing and
+    would fill its window; `linked_words` says where in `text` each stands, and `markdown()` puts the two together.
+    `licence` is an address or a name; `json_ld` the linked data of the page as one JSON array.
     """
 
     text: str
@@ -39,3 +52,26 @@ class Extracted:
     links: tuple[Link, ...] = ()
     confidence: float = 1.0
     code_language: str | None = None
+    site_name: str | None = None
+    licence: str | None = None
+    json_ld: str | None = None
+    linked_words: tuple[LinkedWords, ...] = ()
+
+    def markdown(self) -> str:
+        """`text` with its links written out, `[words](address)`: what is shown to a reader."""
+        parts: list[str] = []
+        done = 0
+        for link in self.linked_words:
+            parts += (
+                self.text[done : link.start],
+                "[",
+                self.text[link.start : link.end],
+                f"]({_in_parentheses(link.url)})",
+            )
+            done = link.end
+        return "".join((*parts, self.text[done:]))
+
+
+def _in_parentheses(url: str) -> str:
+    """An address that does not end a link of Markdown early."""
+    return url.replace("(", "%28").replace(")", "%29")

@@ -5,28 +5,35 @@ caller judge every address before it is asked for. Promises: the time limit cove
 lookup to the last byte, of all requests together, and nothing of what the caller waits in between; neither
 the raw nor the decompressed body is ever held beyond its cap; cookies are neither kept nor sent; nothing of
 a URL is logged, since some providers want their key in it.
+
+A thread that fetches does so with a socket of its own and nothing besides: no loop, no pool, no thread.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import re
 import ssl
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import httpx
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
+from ingest.connection import Connection
 from ingest.deadline import Deadline
+from ingest.http_request import ProxyAddress, Request, is_field_value
+from ingest.http_response import Malformed, Response
 from ingest.inflate import Inflater, UnknownEncoding
-from ingest.url import host_of, normalise_url, origin_of
-from ingest.wanted import LOOK_SECONDS, Wanted, always
+from ingest.media import bare, charset_of
+from ingest.url import normalise_url
+from ingest.wanted import Wanted, always
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
-READ_BYTES = 65_536
+MAX_REDIRECT_BYTES = 65_536
+"""Of the body of a redirect that is followed; nobody reads it."""
 EGRESS_REMEDY = "an entry for this purpose in egress.allow, or the egress lists"
 
 _SEPARATORS = {"x-robots-tag": "\n"}
@@ -61,6 +68,8 @@ class Fetched:
     media_type: str
     charset: str | None
     elapsed_ms: float
+    received_bytes: int = 0
+    """Of every body on the way to this answer, redirects too, as they were sent: what a meter counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +80,19 @@ class NotModified:
     final_url: str
     headers: Mapping[str, str]
     elapsed_ms: float
+    received_bytes: int = 0
+    """Of the bodies of redirects on the way, as they were sent."""
 
 
 class Fetcher:
     """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
 
-    Connections are not reused: the proxy counts bytes per connection, and hosts are asked too seldom
-    for the handshake to matter. `wanted` is called now and then while a site is waited for; what it raises ends the
-    exchange.
+    Connections are not reused: the proxy counts bytes per connection and ends what it opened for a crawl with it, and
+    hosts are asked too seldom for the handshake to matter. `wanted` is called now and then while a site is waited for;
+    what it raises ends the exchange.
+
+    Raises:
+        InvalidInput: `proxy_url` is not `http://user:password@host:port`.
     """
 
     def __init__(
@@ -89,10 +103,11 @@ class Fetcher:
         tls: ssl.SSLContext | None = None,
         wanted: Wanted = always,
     ) -> None:
-        self._proxy_url = proxy_url
+        self._proxy = ProxyAddress.at(proxy_url)
         self._wanted = wanted
         self._user_agent = user_agent
         self._tls = tls or httpx.create_ssl_context()
+        self._tls.set_alpn_protocols(["http/1.1"])
 
     def fetch(
         self,
@@ -101,31 +116,45 @@ class Fetcher:
         limits: FetchLimits,
         etag: str | None = None,
         last_modified: str | None = None,
+        conditions_for: str | None = None,
         approach: Callable[[str], None] = lambda url: None,
         deadline: Deadline | None = None,
+        proxy_url: str | None = None,
     ) -> Fetched | NotModified:
         """The page at `url`, whatever its status. `approach` is called with each address before it is asked for.
 
         What `approach` waits is no time of the site's; the `deadline` covers both.
+
+        `etag` and `last_modified` tell versions of one resource apart and mean nothing to another (RFC 9110, 8.8), so
+        they are sent to the one address that they came from: `conditions_for`, the `final_url` of the copy that is
+        held, or `url` where none is named.
+
+        `proxy_url` is another way out, for this call alone.
 
         Raises:
             InvalidInput: the address, or one that it redirects to, cannot be used.
             PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, and what `approach` raises.
             TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
         """
-        started, left_seconds = time.perf_counter(), limits.timeout_seconds
+        started, left_seconds, received_bytes = time.perf_counter(), limits.timeout_seconds, 0
         deadline = deadline or Deadline()
-        headers = {"Accept": ACCEPT, "If-None-Match": etag or "", "If-Modified-Since": last_modified or ""}
         address = normalise_url(url)
+        compared = normalise_url(conditions_for) if conditions_for else address
+        conditions = {"If-None-Match": _condition(etag), "If-Modified-Since": _condition(last_modified)}
         for _ in range(limits.max_redirects + 1):
             approach(address)  # waiting for our own turn takes nothing of the site's time
             asked = time.monotonic()
-            most_seconds = deadline.left_seconds(left_seconds)
-            answer = self.exchange(address, headers=headers, limits=limits, timeout_seconds=most_seconds)
+            headers = {"Accept": ACCEPT, **(conditions if address == compared else {})}
+            request = Request.to(address, "GET", headers)
+            answer = self._answer(request, limits, deadline.left_seconds(left_seconds), proxy_url, follows=True)
             left_seconds -= time.monotonic() - asked
+            received_bytes += answer.received_bytes
             target = answer.headers.get("location") if answer.status in REDIRECTS else None
             if target is None:
-                return _finished(answer, url, started)
+                elapsed_ms = _since(started)
+                if answer.status == 304 and any(request.headers.get(name) for name in conditions):
+                    return NotModified(url, answer.final_url, answer.headers, elapsed_ms, received_bytes)
+                return replace(answer, url=url, elapsed_ms=elapsed_ms, received_bytes=received_bytes)
             address = normalise_url(target, base=address, field="location")
         raise PolicyRefused("redirects", f"{url} redirects more than {limits.max_redirects} times")
 
@@ -138,112 +167,111 @@ class Fetcher:
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
         timeout_seconds: float | None = None,
+        proxy_url: str | None = None,
     ) -> Fetched:
         """One request and its response; redirects are handed back as they are. Headers with no value are left out.
 
         `timeout_seconds` is what is left of `limits.timeout_seconds`, where earlier requests used some of it.
 
         Raises:
+            InvalidInput: the address or a header cannot be sent.
             PolicyRefused: rules `egress`, `bytes`, `encoding`.
             TimedOut, Overloaded, Unavailable: as `fetch`.
         """
-        remaining = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
-        # The client would name the host itself, but fails where its reading of Punycode is narrower than the web's.
-        authority = origin_of(url).partition("//")[2]
-        ours = {"Host": authority, "User-Agent": self._user_agent, "Accept-Encoding": "gzip, deflate"}
-        sent = {**ours, **(headers or {})}
-        request = httpx.Request(
-            method,
-            url,
-            headers={name: value for name, value in sent.items() if value},
-            content=content,
-            extensions={"timeout": httpx.Timeout(max(remaining, 0.001)).as_dict()},
-        )
-        host = host_of(url)
+        seconds = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
+        request = Request.to(url, method, headers or {}, content)
+        return self._answer(request, limits, seconds, proxy_url)
+
+    def _answer(
+        self, request: Request, limits: FetchLimits, seconds: float, proxy_url: str | None, *, follows: bool = False
+    ) -> Fetched:
+        """The response; where the caller `follows` a redirect, that one's without its body."""
+        started = time.perf_counter()
+        proxy = ProxyAddress.at(proxy_url) if proxy_url else self._proxy
+        host = request.host
         try:
-            return asyncio.run(self._while_wanted(self._exchange(request, limits, remaining)))
-        except (TimeoutError, httpx.TimeoutException) as error:
+            with Connection(proxy.host, proxy.port, seconds=seconds, wanted=self._wanted) as connection:
+                response = self._ask(connection, request, proxy)
+                is_passed_over = follows and response.status in REDIRECTS and response.first("location") is not None
+                body, received_bytes = _pass_over(response) if is_passed_over else _read(response, limits)
+        except TimeoutError as error:
             raise TimedOut(f"{host} did not answer within {limits.timeout_seconds:g} s") from error
-        except httpx.ProxyError as error:
-            raise _proxy_answer(str(error), host) from error
-        except (httpx.TransportError, ssl.SSLError) as error:
-            raise Unavailable(f"{host}: {type(error).__name__}: {error}") from error
         except UnknownEncoding as error:
             raise PolicyRefused("encoding", f"{host} answers in {error}") from error
-
-    async def _while_wanted(self, exchange: Coroutine[None, None, Fetched]) -> Fetched:
-        task = asyncio.create_task(exchange)
-        try:
-            while not task.done():
-                self._wanted()
-                await asyncio.wait({task}, timeout=LOOK_SECONDS)
-            return task.result()
-        finally:
-            task.cancel()  # nothing, when it is done
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def _exchange(self, request: httpx.Request, limits: FetchLimits, timeout_seconds: float) -> Fetched:
-        started = time.perf_counter()
-        async with asyncio.timeout(timeout_seconds), self._transport() as transport:
-            response = await transport.handle_async_request(request)
-            try:
-                if request.url.scheme == "http":  # what comes out of a tunnel the proxy has neither written nor seen
-                    _raise_proxy_answer(response, host_of(str(request.url)))
-                body = await _read(response, limits)
-            finally:
-                await response.aclose()
-        media_type, charset = _content_type(response.headers)
+        except (OSError, Malformed, UnicodeError) as error:
+            raise Unavailable(f"{host}: {type(error).__name__}: {error}") from error
+        headers = _joined(response.fields)
+        content_type = headers.get("content-type")
         return Fetched(
-            url=str(request.url),
-            final_url=str(request.url),
-            status=response.status_code,
-            headers=_headers(response.headers),
+            url=request.url,
+            final_url=request.url,
+            status=response.status,
+            headers=headers,
             body=body,
-            media_type=media_type,
-            charset=charset,
-            elapsed_ms=(time.perf_counter() - started) * 1_000,
+            media_type=bare(content_type),
+            charset=charset_of(content_type),
+            elapsed_ms=_since(started),
+            received_bytes=received_bytes,
         )
 
-    def _transport(self) -> httpx.AsyncHTTPTransport:
-        limits = httpx.Limits(max_connections=1, max_keepalive_connections=0)
-        return httpx.AsyncHTTPTransport(verify=self._tls, proxy=self._proxy_url, limits=limits, trust_env=False)
+    def _ask(self, connection: Connection, request: Request, proxy: ProxyAddress) -> Response:
+        if request.is_secure:
+            self._enter_tunnel(connection, request, proxy)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an answer may come before all is sent
+            connection.send(request.message(self._user_agent, proxy))
+        response = Response(connection.receive, request.method)
+        if not request.is_secure:  # what comes out of a tunnel the proxy has neither written nor seen
+            _raise_proxy_answer(response, request.host)
+        return response
+
+    def _enter_tunnel(self, connection: Connection, request: Request, proxy: ProxyAddress) -> None:
+        connection.send(request.tunnel_message(proxy))
+        response = Response(connection.receive, "CONNECT")
+        if response.status != 200:
+            raise _proxy_answer(f"{response.status} {response.reason}", request.host)
+        connection.secure(self._tls, request.host)
 
 
-async def _read(response: httpx.Response, limits: FetchLimits) -> bytes:
-    """The decompressed body. Decompression is ours, piece by piece: a library's would swallow a bomb whole."""
-    inflater = Inflater(response.headers.get("content-encoding", ""), limits.max_bytes)
-    raw_bytes = 0
-    async for chunk in response.aiter_raw(READ_BYTES):
-        raw_bytes += len(chunk)
-        inflater.feed(chunk)
-        if inflater.full or raw_bytes > limits.max_bytes:
+def _condition(validator: str | None) -> str:
+    """What a site once sent, as it may be sent back; nothing where it may not."""
+    return validator if validator and is_field_value(validator) else ""
+
+
+def _read(response: Response, limits: FetchLimits) -> tuple[bytes, int]:
+    """The decompressed body, and the bytes it was sent in. A library would swallow a bomb whole."""
+    inflater = Inflater(", ".join(response.all("content-encoding")), limits.max_bytes)
+    if not limits.truncate and (response.length or 0) > limits.max_bytes:
+        raise _too_large(limits)
+    received_bytes = 0
+    for piece in response.body():
+        received_bytes += len(piece)
+        inflater.feed(piece)
+        if inflater.full or received_bytes > limits.max_bytes:
             if limits.truncate:
-                return inflater.body
-            raise PolicyRefused("bytes", f"the page is larger than {limits.max_bytes} bytes", "crawl.max_page_bytes")
-    return inflater.body
+                return inflater.body, received_bytes
+            raise _too_large(limits)
+    inflater.finish()
+    return inflater.body, received_bytes
 
 
-def _finished(answer: Fetched, url: str, started: float) -> Fetched | NotModified:
-    elapsed_ms = (time.perf_counter() - started) * 1_000
-    if answer.status == 304:
-        return NotModified(url, answer.final_url, answer.headers, elapsed_ms)
-    return Fetched(
-        url=url,
-        final_url=answer.final_url,
-        status=answer.status,
-        headers=answer.headers,
-        body=answer.body,
-        media_type=answer.media_type,
-        charset=answer.charset,
-        elapsed_ms=elapsed_ms,
-    )
+def _pass_over(response: Response) -> tuple[bytes, int]:
+    received_bytes = 0
+    for piece in response.body():
+        received_bytes += len(piece)
+        if received_bytes >= MAX_REDIRECT_BYTES:
+            break
+    return b"", received_bytes
 
 
-def _raise_proxy_answer(response: httpx.Response, host: str) -> None:
+def _too_large(limits: FetchLimits) -> PolicyRefused:
+    return PolicyRefused("bytes", f"the page is larger than {limits.max_bytes} bytes", "crawl.max_page_bytes")
+
+
+def _raise_proxy_answer(response: Response, host: str) -> None:
     """The proxy marks its own answers; it strips the marks from what sites send."""
-    headers = response.headers
-    if "x-sluice-refused" in headers or "x-sluice-failed" in headers:
-        raise _proxy_answer(f"{response.status_code} {response.reason_phrase}", host)
+    marked = response.first("x-sluice-refused") is not None or response.first("x-sluice-failed") is not None
+    if marked or (response.status == 407 and response.first("proxy-authenticate") is not None):
+        raise _proxy_answer(f"{response.status} {response.reason}", host)
 
 
 def _proxy_answer(line: str, host: str) -> SluiceError:
@@ -263,11 +291,12 @@ def _proxy_answer(line: str, host: str) -> SluiceError:
     return Unavailable(f"{host}: {': '.join(part for part in (rule, detail) if part)}")
 
 
-def _headers(headers: httpx.Headers) -> dict[str, str]:
-    return {name: _SEPARATORS.get(name, ", ").join(headers.get_list(name)) for name in headers}
+def _joined(fields: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in fields:
+        joined[name] = f"{joined[name]}{_SEPARATORS.get(name, ', ')}{value}" if name in joined else value
+    return joined
 
 
-def _content_type(headers: httpx.Headers) -> tuple[str, str | None]:
-    media_type, _, parameters = headers.get("content-type", "").partition(";")
-    charset = re.search(r"charset\s*=\s*[\"']?([A-Za-z0-9._:-]+)", parameters, re.IGNORECASE)
-    return media_type.strip().lower(), charset[1].lower() if charset else None
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1_000

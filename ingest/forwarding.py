@@ -1,4 +1,4 @@
-"""HTTP/1.1 heads as a forward proxy reads and rewrites them (RFC 9110, 7.6 and RFC 9112, 3.2).
+"""HTTP/1.1 heads as a forward proxy reads and rewrites them (RFC 9110, 7.6 and RFC 9112, 3.2). Bytes in, values out.
 
 Promises: a head that could be understood in two ways is refused (`BadHead`); hop-by-hop fields never pass;
 `Host` always names the target that was judged; a site cannot speak in the proxy's own `X-Sluice-*` fields.
@@ -6,7 +6,6 @@ Promises: a head that could be understood in two ways is refused (`BadHead`); ho
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ MAX_HEAD_BYTES = 65_536
 MAX_LENGTH_DIGITS = 18
 """Of a Content-Length: an exabyte."""
 
-_FIELD = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
+_FIELDS = re.compile(r"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*")
+_FIELD = re.compile(r"([^:]+):[ \t]*([^\r\n]*)\r\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+) HTTP/1\.[01]")
 _STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5]\d\d)(?: .*)?")
 _HOP_BY_HOP = frozenset(
@@ -63,10 +63,12 @@ class Head:
 
     start_line: str
     fields: tuple[tuple[str, str], ...]
+    firsts: Mapping[str, str]
+    """The first value of each field, by its lower-case name."""
 
     def first(self, name: str) -> str | None:
         """The first value of a field, by its lower-case name."""
-        return next((value for field, value in self.fields if field.lower() == name), None)
+        return self.firsts.get(name)
 
     @property
     def method(self) -> str:
@@ -94,21 +96,18 @@ class Target:
     authority: str = ""
 
 
-async def read_head(reader: asyncio.StreamReader, *, response: bool = False) -> Head | None:
-    """The next head, or None where the connection ends before one begins.
+def parse_request(raw: bytes) -> Head:
+    """A request's head, `raw` up to and including its empty line.
 
     Raises:
-        BadHead: not HTTP/1.1, larger than 64 KiB, cut short, or ambiguous about the body's length.
+        BadHead: not HTTP/1.1, or ambiguous about the body's length.
     """
-    try:
-        raw = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError as error:
-        if not error.partial:
-            return None
-        raise BadHead("the connection ended inside a head") from error
-    except asyncio.LimitOverrunError as error:
-        raise BadHead(f"a head larger than {MAX_HEAD_BYTES} bytes") from error
-    return _parse_head(raw, _STATUS_LINE if response else _REQUEST_LINE)
+    return _parse_head(raw, _REQUEST_LINE)
+
+
+def parse_response(raw: bytes) -> Head:
+    """A response's head, as `parse_request`."""
+    return _parse_head(raw, _STATUS_LINE)
 
 
 def read_target(head: Head) -> Target:
@@ -128,8 +127,8 @@ def read_target(head: Head) -> Target:
         url = ada_url.URL(target)
     except (ValueError, UnicodeError) as error:
         raise BadHead("the target is not an absolute URL") from error
-    if url.protocol != "http:":
-        scheme = url.protocol.rstrip(":")
+    scheme = url.protocol.rstrip(":")
+    if scheme != "http":
         raise Refused(Refusal(url.hostname, 0, "scheme", f"{scheme} does not leave here; use http, or CONNECT"))
     return Target(url.hostname.strip("[]"), int(url.port or 80), url.pathname + url.search, url.host)
 
@@ -148,6 +147,13 @@ def response_head(head: Head) -> bytes:
     return _encode(head.start_line, fields)
 
 
+def request_body_length(head: Head) -> int | None:
+    """Bytes of the body that follows a request head, or None where only the body itself tells (chunks)."""
+    if head.first("transfer-encoding") is not None:
+        return None
+    return int(head.first("content-length") or 0)
+
+
 def body_length(head: Head, method: str) -> int | None:
     """Bytes of the body that follows a response head (RFC 9112, 6.3), or None where only its end will tell."""
     if method == "HEAD" or head.status in {204, 304} or head.status < 200:
@@ -156,41 +162,33 @@ def body_length(head: Head, method: str) -> int | None:
     return int(length) if length is not None else None
 
 
-async def answer(
-    writer: asyncio.StreamWriter,
-    status: int,
-    reason: str,
-    fields: Mapping[str, str],
-    body: str,
-    *,
-    keep_open: bool = False,
-) -> None:
-    """Write a response of the proxy's own."""
+def answer(status: int, reason: str, fields: Mapping[str, str], body: str, *, keep_open: bool = False) -> bytes:
+    """A response of the proxy's own."""
     content = (body + "\n").encode() if body else b""
     length = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content))}
     closing = {} if keep_open else {"Connection": "close"}
     all_fields = [(name, _printable(value)) for name, value in {**fields, **length, **closing}.items()]
-    writer.write(_encode(f"HTTP/1.1 {status} {_printable(reason)}", all_fields) + content)
-    await writer.drain()
+    return _encode(f"HTTP/1.1 {status} {_printable(reason)}", all_fields) + content
 
 
 def _parse_head(raw: bytes, start: re.Pattern[str]) -> Head:
-    start_line, *lines = raw[:-4].decode("latin-1").split("\r\n")
+    start_line, _, lines = raw[:-2].decode("latin-1").partition("\r\n")
     if start.fullmatch(start_line) is None:
         raise BadHead("the first line is not HTTP/1.1")
-    matches = [_FIELD.fullmatch(line) for line in lines]
-    if None in matches:
+    if _FIELDS.fullmatch(lines) is None:
         raise BadHead("a header line is not name: value")
-    head = Head(start_line, tuple((match[1], match[2]) for match in matches if match))
+    fields = tuple((name, value.rstrip(" \t")) for name, value in _FIELD.findall(lines))
+    head = Head(start_line, fields, {name.lower(): value for name, value in reversed(fields)})
     _refuse_two_lengths(head)
     return head
 
 
 def _refuse_two_lengths(head: Head) -> None:
     """Two readings of a body's length are how requests are smuggled (RFC 9112, 6.3)."""
+    if "content-length" not in head.firsts:
+        return
     lengths = {value for name, value in head.fields if name.lower() == "content-length"}
-    chunked = head.first("transfer-encoding") is not None
-    if len(lengths) > 1 or (lengths and chunked) or not all(map(_is_length, lengths)):
+    if len(lengths) > 1 or "transfer-encoding" in head.firsts or not all(map(_is_length, lengths)):
         raise BadHead("the length of the body is ambiguous")
 
 
@@ -199,13 +197,11 @@ def _is_length(value: str) -> bool:
 
 
 def _end_to_end(head: Head) -> list[tuple[str, str]]:
-    named = {
-        token.strip().lower()
-        for name, value in head.fields
-        if name.lower() == "connection"
-        for token in value.split(",")
-    }
-    return [(name, value) for name, value in head.fields if name.lower() not in _HOP_BY_HOP | named]
+    left_out = _HOP_BY_HOP
+    if "connection" in head.firsts:
+        listed = (value for name, value in head.fields if name.lower() == "connection")
+        left_out = left_out.union(token.strip().lower() for value in listed for token in value.split(","))
+    return [(name, value) for name, value in head.fields if name.lower() not in left_out]
 
 
 def _encode(start_line: str, fields: list[tuple[str, str]]) -> bytes:

@@ -1,38 +1,74 @@
-"""Decompression that stops at a ceiling, whatever the body claims to hold.
+"""Decompression that stops at a ceiling, whatever the body claims to hold: gzip, deflate, Brotli, Zstandard.
 
-A thousand bytes of deflate can hold a million; each step here produces no more than what is still
-allowed, so a bomb costs its ceiling in memory and nothing beyond.
+A thousand bytes of any of them can hold a million. So each is unpacked piece by piece, and once the pieces are more
+than what is allowed nothing further is unpacked: a bomb costs its ceiling in memory, and what its decoder looks back
+on. Where one encoding lies on top of another the ceiling holds for what comes out of each.
+
+What follows a whole stream and begins no further one is passed over, as browsers do; only Brotli's library cannot
+tell it from a broken body, so there it is refused. A body that breaks off is refused in any encoding.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
+import brotli
+import zstandard
+
+OFFERED = "gzip, deflate, br, zstd"
+"""What can be unpacked here, as an Accept-Encoding."""
+MAX_ENCODINGS = 2
+"""On top of one another; one more is a server's mistake behind another server's."""
+
+_PIECE_BYTES = 65_536
+_MAX_STREAMS = 1_000
+"""In one body: each costs a decoder and may hold nothing. Blocked gzip, the most divided of all, has 16 to a megabyte
+of text."""
+_ZSTD_WINDOW_BYTES = 8_388_608
+"""The most that a decoder may have to look back on (RFC 9659, 3)."""
+_ZSTD_INPUT_BYTES = 128
+"""At a time, because its decoder cannot be told when to stop: 4 bytes of input are 128 KiB at most (RFC 8878,
+3.1.1.2), so these are 4 MiB."""
 _GZIP_OR_ZLIB = 47
 _RAW_DEFLATE = -15
 
 
 class UnknownEncoding(ValueError):
-    """A content encoding that was never offered; named by the error's text."""
+    """A content encoding that was never offered, or a body that is not in it; named by the error's text."""
+
+
+class Decoder(Protocol):
+    """Unpacks one encoding. Both raise UnknownEncoding, `finish` where the body is not over."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What `data` unpacks to, in pieces of 4 MiB at most; what is not asked for is not unpacked."""
+        ...
+
+    def finish(self) -> None:
+        """Nothing comes any more."""
+        ...
 
 
 class Inflater:
     """Collects a body sent as `encoding` (a Content-Encoding value), up to `max_bytes` decompressed.
 
     Raises:
-        UnknownEncoding: neither gzip nor deflate nor plain, several on top of one another, or a body that is
-            not what it claims to be.
+        UnknownEncoding: an encoding that is not offered, too many on top of one another, or a body that is not
+            what it claims to be.
     """
 
     def __init__(self, encoding: str, max_bytes: int) -> None:
-        self._encoding = encoding.strip().lower()
-        if self._encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
-            raise UnknownEncoding(f"the content encoding {self._encoding[:40]!r}")
-        self._compressed = self._encoding not in {"", "identity"}
-        self._engine: zlib._Decompress | None = None
-        self._start = bytearray()
+        names = [name.strip().lower() for name in encoding.split(",")]
+        names = [name for name in names if name not in {"", "identity"}]
+        if len(names) > MAX_ENCODINGS or not _DECODERS.keys() >= set(names):
+            raise UnknownEncoding(f"the content encoding {encoding.strip()[:40]!r}")
+        self._decoders = [_DECODERS[name]() for name in reversed(names)]  # they are named in the order of packing
+        self._unpacked_bytes = [0] * len(names)
         self._max_bytes = max_bytes
         self._parts = bytearray()
+        self._has_begun = False
         self.full = False
 
     @property
@@ -41,35 +77,179 @@ class Inflater:
         return bytes(self._parts)
 
     def feed(self, chunk: bytes) -> None:
-        """Add what arrived. `full` is set where there was more than fits."""
+        """Add what arrived. `full` is set where there was more than fits, and nothing is added from then on."""
         if self.full:
             return
-        room = self._max_bytes - len(self._parts) + 1
-        self._parts += self._inflate(chunk, room) if self._compressed else chunk[:room]
-        if len(self._parts) > self._max_bytes:
-            del self._parts[self._max_bytes :]
-            self.full = True
+        self._has_begun = self._has_begun or bool(chunk)
+        for piece in self._unpack(chunk, 0):
+            room = self._max_bytes - len(self._parts)
+            self._parts += piece[:room]
+            if len(piece) > room:
+                self.full = True
+                return
 
-    def _inflate(self, chunk: bytes, room: int) -> bytes:
-        chunk, produced = self._begin(chunk), bytearray()
-        while chunk and self._engine is not None and len(produced) < room:
+    def finish(self) -> None:
+        """The body has come to its end. One without a single byte is empty in any encoding.
+
+        Raises:
+            UnknownEncoding: it breaks off.
+        """
+        for decoder in self._decoders if self._has_begun else ():
+            decoder.finish()
+
+    def _unpack(self, data: bytes, step: int) -> Iterator[bytes]:
+        if step == len(self._decoders):
+            yield data
+            return
+        for piece in self._decoders[step].feed(data):
+            self._unpacked_bytes[step] += len(piece)
+            yield from self._unpack(piece, step + 1)
+            if self._unpacked_bytes[step] > self._max_bytes:
+                self.full = True
+                return
+
+
+class _Stream(Protocol):
+    """One compressed stream. `rest` is what came after its end, None while that is not reached."""
+
+    rest: bytes | None
+
+    def unpack(self, data: bytes) -> Iterator[bytes]:
+        """What `data` unpacks to. Raises zlib.error or zstandard.ZstdError."""
+        ...
+
+
+class _Streams:
+    """Streams of one format, one after the other.
+
+    `start_bytes` are what `begin` must see of a stream; after the first one only what starts with one of `follows`
+    is another.
+    """
+
+    def __init__(
+        self, name: str, begin: Callable[[bytes], _Stream], *, start_bytes: int, follows: tuple[bytes, ...] = ()
+    ) -> None:
+        self._name = name
+        self._begin = begin
+        self._start_bytes = start_bytes
+        self._follows = follows
+        self._start = b""
+        self._stream: _Stream | None = None
+        self._begun = 0
+        self._is_over = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """As Decoder says."""
+        while data and not self._is_over:
+            if self._stream is None:
+                data = self._begin_stream(data)
+                continue
             try:
-                produced += self._engine.decompress(chunk, room - len(produced))
-            except zlib.error as error:
-                raise UnknownEncoding(f"a body that is not {self._encoding}") from error
-            chunk = self._engine.unconsumed_tail
-            if self._engine.eof:  # a gzip body may be several members, one after the other
-                chunk = self._engine.unused_data
-                self._engine = zlib.decompressobj(_GZIP_OR_ZLIB)
-        return bytes(produced)
+                yield from self._stream.unpack(data)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise UnknownEncoding(f"a body that is not {self._name}") from error
+            data = self._stream.rest or b""
+            if self._stream.rest is not None:
+                self._stream = None
 
-    def _begin(self, chunk: bytes) -> bytes:
-        """Choose the engine by the first two bytes: some servers send deflate without its zlib frame."""
-        if self._engine is not None:
-            return chunk
-        self._start += chunk
-        if len(self._start) < 2:
+    def finish(self) -> None:
+        """As Decoder says."""
+        if self._stream is not None or not self._begun:
+            raise UnknownEncoding(f"a body that breaks off within {self._name}")
+
+    def _begin_stream(self, data: bytes) -> bytes:
+        """What the next stream is to be fed; nothing where there is none, or its start is not whole yet."""
+        self._start += data
+        if len(self._start) < self._start_bytes:
             return b""
-        framed = self._encoding != "deflate" or int.from_bytes(self._start[:2], "big") % 31 == 0
-        self._engine = zlib.decompressobj(_GZIP_OR_ZLIB if framed else _RAW_DEFLATE)
-        return bytes(self._start)
+        start, self._start = self._start, b""
+        if self._begun and not start.startswith(self._follows):
+            self._is_over = True
+            return b""
+        self._begun += 1
+        if self._begun > _MAX_STREAMS:
+            raise UnknownEncoding(f"a body of more than {_MAX_STREAMS} streams of {self._name}")
+        self._stream = self._begin(start)
+        return start
+
+
+class _ZlibStream:
+    def __init__(self, window_bits: int) -> None:
+        self._engine = zlib.decompressobj(window_bits)
+        self.rest: bytes | None = None
+
+    def unpack(self, data: bytes) -> Iterator[bytes]:
+        piece = b""
+        while data or len(piece) == _PIECE_BYTES:  # a full piece may leave more behind, though all input is taken
+            piece = self._engine.decompress(data, _PIECE_BYTES)
+            data = self._engine.unconsumed_tail
+            yield piece
+            if self._engine.eof:
+                self.rest = self._engine.unused_data
+                return
+
+
+class _ZstdStream:
+    def __init__(self, decompressor: zstandard.ZstdDecompressor) -> None:
+        self._engine = decompressor.decompressobj(write_size=_PIECE_BYTES)
+        self.rest: bytes | None = None
+
+    def unpack(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_INPUT_BYTES):
+            end = start + _ZSTD_INPUT_BYTES
+            yield self._engine.decompress(data[start:end])
+            if self._engine.eof:
+                self.rest = self._engine.unused_data + data[end:]
+                return
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._engine = brotli.Decompressor()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield self._process(data)
+        while not self._engine.can_accept_more_data():
+            yield self._process(b"")
+
+    def finish(self) -> None:
+        if not self._engine.is_finished():
+            raise UnknownEncoding("a body that breaks off within br")
+
+    def _process(self, data: bytes) -> bytes:
+        try:
+            return bytes(self._engine.process(data, output_buffer_limit=_PIECE_BYTES))
+        except brotli.error as error:
+            raise UnknownEncoding("a body that is not br") from error
+
+
+def _gzip() -> _Streams:
+    """Gzip (RFC 1952) of any number of members; zlib's frame (RFC 1950) is read under this name too."""
+    return _Streams("gzip", lambda start: _ZlibStream(_GZIP_OR_ZLIB), start_bytes=2, follows=(b"\x1f\x8b",))
+
+
+def _deflate() -> _Streams:
+    """Deflate in zlib's frame (RFC 1950), or without it (RFC 1951), as some servers send it."""
+    return _Streams("deflate", lambda start: _ZlibStream(_deflate_window_bits(start)), start_bytes=2)
+
+
+def _deflate_window_bits(start: bytes) -> int:
+    """By the two bytes that zlib's frame begins with: method 8, and a multiple of 31."""
+    framed = start[0] & 0x0F == 8 and int.from_bytes(start[:2], "big") % 31 == 0
+    return _GZIP_OR_ZLIB if framed else _RAW_DEFLATE
+
+
+def _zstd() -> _Streams:
+    """Zstandard (RFC 8878) of any number of frames, skippable ones among them."""
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    return _Streams("zstd", lambda start: _ZstdStream(decompressor), start_bytes=4, follows=_ZSTD_STARTS)
+
+
+_ZSTD_STARTS = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + kind, 0x2A, 0x4D, 0x18)) for kind in range(16)))
+_DECODERS: dict[str, Callable[[], Decoder]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _Brotli,
+    "zstd": _zstd,
+}

@@ -1,7 +1,7 @@
-"""Whether a style attribute hides what it stands on: the ways in which pages keep text from readers' eyes.
+"""Whether a style hides what it stands on: the ways in which pages keep text from readers' eyes.
 
-Read as CSS reads it (comments, escapes, any case), but each declaration by itself: one that hides counts although a
-later one may take it back, because whether a browser would heed that one is for a style engine to say.
+Read as CSS reads it (comments, escapes, any case), but each declaration by itself; what several of them come to, over
+a whole page, is for ingest/cascade.py.
 """
 
 from __future__ import annotations
@@ -33,23 +33,36 @@ _CLIPPED = re.compile(r"rect\(\s*[01](?:px)?\b|inset\(\s*(?:50|100)%|(?:circle|e
 
 
 def hides(style: str) -> bool:
-    """Whether any declaration of the style attribute `style` takes its element out of sight."""
+    """Whether any declaration in `style` hides its element, although a later one may take it back."""
     colours: dict[str, str] = {}
-    for name, value in _declarations(style):
-        judge = _JUDGES.get(name)
-        if judge is not None and judge(value):
+    for name, value, _ in declarations(style):
+        if takes_away(name, value) or is_unreadable(name, value):
             return True
         if name in ("color", "background", "background-color") and (colour := _colour(value)):
             colours["text" if name == "color" else "ground"] = colour
     return len(colours) == 2 and _look_alike(colours["text"], colours["ground"])
 
 
-def _declarations(style: str) -> Iterator[tuple[str, str]]:
+def declarations(style: str) -> Iterator[tuple[str, str, bool]]:
+    """The properties of `style` with their values, in lower case, and whether they are marked as important."""
     plain = _ESCAPE.sub(_unescaped, _COMMENT.sub(" ", style)) if "\\" in style or "/*" in style else style
     for declaration in plain.lower().split(";"):
         name, colon, value = declaration.partition(":")
         if colon:
-            yield name.strip(), " ".join(value.partition("!")[0].split())
+            value, important, _ = value.partition("!")
+            yield name.strip(), " ".join(value.split()), bool(important)
+
+
+def takes_away(name: str, value: str) -> bool:
+    """Whether a declaration takes an element out of sight with all that is in it."""
+    judge = _JUDGES.get(name)
+    return judge is not None and judge(value)
+
+
+def is_unreadable(name: str, value: str) -> bool:
+    """Whether a declaration makes text unreadable, in an element and in those in it that do not declare otherwise."""
+    judge = _INHERITED.get(name)
+    return judge is not None and judge(value)
 
 
 def _unescaped(escape: re.Match[str]) -> str:
@@ -142,12 +155,9 @@ def _look_alike(one: str, other: str) -> bool:
 
 _JUDGES: Mapping[str, Callable[[str], bool]] = {
     "display": lambda value: value == "none",
-    "visibility": lambda value: value in ("hidden", "collapse"),
     "content-visibility": lambda value: value == "hidden",
     "opacity": _is_faint,
     "filter": lambda value: "opacity(" in value and _is_faint(value.partition("opacity(")[2].partition(")")[0]),
-    "font-size": _is_tiny_font,
-    "font": _is_tiny_shorthand,
     **dict.fromkeys(("width", "height", "max-width", "max-height"), _is_no_room),
     "text-indent": _is_indented_away,
     **dict.fromkeys(("left", "top", "right", "bottom", "inset"), _is_outside_box),
@@ -156,6 +166,14 @@ _JUDGES: Mapping[str, Callable[[str], bool]] = {
     "scale": lambda value: value.strip("0. ") == "",
     "transform": _is_moved_away,
     **dict.fromkeys(("clip", "clip-path"), lambda value: _CLIPPED.search(value) is not None),
-    **dict.fromkeys(("color", "-webkit-text-fill-color"), _is_transparent),
 }
 """By property: whether a value of it hides."""
+_INHERITED: Mapping[str, Callable[[str], bool]] = {
+    "visibility": lambda value: value in ("hidden", "collapse"),
+    "font-size": _is_tiny_font,
+    "font": _is_tiny_shorthand,
+    **dict.fromkeys(("color", "-webkit-text-fill-color"), _is_transparent),
+}
+"""By property that an element hands down: whether a value of it hides."""
+WATCHED = frozenset((*_JUDGES, *_INHERITED, "background", "background-color"))
+"""The properties that can hide, or show again."""

@@ -20,6 +20,7 @@ _INVISIBLE = re.compile(
     "]"
     f"|(?<![{_JOINED_SCRIPTS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED_SCRIPTS}])"
 )
+_SMUGGLED = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
 
 
@@ -28,3 +29,11 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def without_smuggled(code: str) -> str:
+    """Source code without tag characters and bidirectional controls, which show one program and give another to read.
+
+    Nothing else is touched, so that every line is that of the file (Boucher and Anderson, "Trojan Source", 2021).
+    """
+    return code if code.isascii() else _SMUGGLED.sub("", code)

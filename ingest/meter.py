@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from contracts.budget import Allowance, Spend
 from contracts.errors import BudgetExhausted
+from ingest.egress_account import EgressReport
 
 
 @dataclass(slots=True)
@@ -16,6 +17,8 @@ class Meter:
     pages: int = 0
     bytes: int = 0
     milliseconds: float = 0.0
+    egress: EgressReport | None = None
+    """What went through the proxy for it and what was refused there, once the crawl has ended."""
 
     @property
     def spend(self) -> Spend:

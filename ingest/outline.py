@@ -1,262 +1,162 @@
-"""Gives an HTML page the structure that its look implies, before it becomes Markdown.
+"""The structure that a page's look implies, found before the page becomes Markdown.
 
 Three general rules, for pages older than semantic HTML and for generated references:
 
 1. A table that only arranges blocks (nested tables, one filled cell per row) is not data: its cells
-   become plain blocks.
+   are plain blocks.
 2. A short block whose class says `heading`, `headline` or `title`, or a block whose whole text is a
    bold element so named, is a heading. Its level follows from the layout boxes around it.
 3. A term of a definition list that can be linked to (it has an id or an anchor) is a heading of its
    definition: that is how reference manuals write functions and methods.
 
-Works in place on an lxml tree, without recursion, and in time that grows with the tree: what could be a heading is
-short, so no more of an element is read than a heading may hold.
+Linear in the page: each rule is one loop, and what could be a heading is short.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from lxml import etree
-from lxml.html import HtmlElement
+from ingest.boilerplate import HEADINGS
+from ingest.nodes import BLOCKS, Nodes
 
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _HEADING_CLASS = re.compile(r"(?:^|[\s_-])(?:heading|headline|title|bigsection|section-?title)(?:$|\s)", re.IGNORECASE)
 _BLOCK_CANDIDATES = frozenset(("p", "div", "td", "th", "caption", "summary"))
 _BOLD = frozenset(("strong", "b", "font", "big", "span"))
-_BLOCKS = frozenset(
-    [
-        *("table", "p", "div", "ul", "ol", "dl", "pre", "blockquote", "section", "article", "hr", "form"),
-        *("h1", "h2", "h3", "h4", "h5", "h6"),
-    ]
-)
 _BREAKS_TABLE = frozenset(("table", "dl", "pre", "h1", "h2", "h3", "hr"))
+_TABLE_PARTS = frozenset(("table", "thead", "tr", "td", "th", "caption")) | _BREAKS_TABLE
 _HEADING_CHARS = 160
 _TERM_CHARS = 300
-_MOST_PARTS = 50
-"""Elements in one heading or term; a signature with every type linked has a dozen."""
-_MOST_SPACE = 20
-"""Characters of source per character of text: indentation and line breaks."""
-_LITERAL_HASHES = re.compile(r"^(\s*)(#{1,6})(?=\s|$)")
-_LITERAL_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})")
-ESCAPED = "\ue000"
-"""Stands before characters that Markdown would misread; the converter leaves it alone."""
+_MOST_PARTS = 100
+"""Entries in one heading or term; a signature with every type linked has some thirty."""
 
 
-def reveal_outline(root: HtmlElement) -> None:
-    """Apply the three rules to `root`."""
-    layout = _layout_tables(root)
-    _promote(root, layout)
-    _open_tables(layout)
-    _open_definitions(root)
-    _protect_text(root)
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Tables that are no data, and the level of what is a heading by its look."""
+
+    layout: frozenset[int] = frozenset()
+    levels: dict[int, int] = field(default_factory=dict)
 
 
-def plain(node: HtmlElement) -> str:
-    """The text of `node` on one line, line breaks read as spaces."""
-    if node.find(".//br") is None:
-        return " ".join(node.text_content().split())
-    parts: list[str] = []
-    for event, part in etree.iterwalk(node, events=("start", "end")):
-        if event == "start":
-            parts.append(part.text or "")
-        elif part is not node:
-            parts.append(" " if part.tag == "br" else "")
-            parts.append(part.tail or "")
-    return " ".join("".join(parts).split())
-
-
-def _layout_tables(root: HtmlElement) -> set[HtmlElement]:
-    """Rule 1. One pass with a stack, so nesting costs nothing."""
-    layout: set[HtmlElement] = set()
-    stack: list[_Table] = []
-    texts = 0
-    for event, node in etree.iterwalk(root, events=("start", "end")):
-        if event == "start":
-            if node.tag == "table":
-                if stack:
-                    stack[-1].broken = True
-                stack.append(_Table())
-            elif node.tag == "td" and stack:
-                stack[-1].texts_before_cell = texts
-            texts += _says_something(node.text)
-            continue
-        if node.tag == "table":
-            if stack.pop().is_layout(node):
-                layout.add(node)
-        elif stack:
-            stack[-1].see(node, texts)
-        texts += _says_something(node.tail)
-    return layout
-
-
-def _says_something(text: str | None) -> bool:
-    return text is not None and text.strip() != ""
+def outline_of(nodes: Nodes, shown: Sequence[int], chars: Sequence[int]) -> Outline:
+    """The outline of the entries `shown`, in which `chars` characters can be seen."""
+    tags = nodes.tags
+    tables = [node for node in shown if tags[node] in _TABLE_PARTS]
+    layout = _layout_tables(nodes, tables, chars) if any(tags[node] == "table" for node in tables) else frozenset()
+    return Outline(layout, _levels(nodes, shown, chars, layout))
 
 
 class _Table:
-    """What is known of a table once its end is reached."""
+    """What is known of a table before its end."""
 
-    def __init__(self) -> None:
-        self.broken = False
+    def __init__(self, node: int, *, is_broken: bool) -> None:
+        self.node = node
+        self.is_broken = is_broken
         self.has_header = False
         self.rows = self.full_rows = self.cells = 0
-        self.texts_before_cell = 0
 
-    def see(self, node: HtmlElement, texts: int) -> None:
-        """Take note of a part at its end; `texts` counts the pieces of text so far."""
-        if node.tag in _BREAKS_TABLE:
-            self.broken = True
-        elif node.tag in ("th", "thead", "caption"):
-            self.has_header = True
-            self.cells += node.tag == "th"
-        elif node.tag == "td":
-            self.cells += texts > self.texts_before_cell
-        elif node.tag == "tr":
-            self.rows += 1
-            self.full_rows += self.cells >= 2
-            self.cells = 0
+    def end_row(self) -> None:
+        self.full_rows += self.cells >= 2
+        self.cells = 0
 
-    def is_layout(self, node: HtmlElement) -> bool:
-        if self.broken or node.get("role") in ("presentation", "none"):
+    def is_layout(self) -> bool:
+        self.end_row()
+        if self.is_broken:
             return True
         return not self.has_header and (self.rows < 2 or self.full_rows * 2 < self.rows)
 
 
-def _promote(root: HtmlElement, layout: set[HtmlElement]) -> None:
+def _layout_tables(nodes: Nodes, parts: Sequence[int], chars: Sequence[int]) -> frozenset[int]:
+    """Rule 1. One loop with a stack, so nesting costs nothing."""
+    layout: set[int] = set()
+    opened: list[_Table] = []
+    for node in parts:
+        while opened and nodes.ends[opened[-1].node] <= node:
+            if (ended := opened.pop()).is_layout():
+                layout.add(ended.node)
+        tag = nodes.tags[node]
+        if opened and tag in _BREAKS_TABLE:
+            opened[-1].is_broken = True
+        if tag == "table":
+            role = nodes.attributes[node].get("role")
+            opened.append(_Table(node, is_broken=role in ("presentation", "none")))
+        elif opened:
+            _see(opened[-1], tag, is_filled=chars[node] > 0)
+    layout.update(table.node for table in opened if table.is_layout())
+    return frozenset(layout)
+
+
+def _see(table: _Table, tag: str, *, is_filled: bool) -> None:
+    if tag in ("th", "thead", "caption"):
+        table.has_header = True
+        table.cells += tag == "th"
+    elif tag == "td":
+        table.cells += is_filled
+    elif tag == "tr":
+        table.end_row()
+        table.rows += 1
+
+
+def _levels(nodes: Nodes, shown: Sequence[int], chars: Sequence[int], layout: frozenset[int]) -> dict[int, int]:
     """Rules 2 and 3, in document order, so that each heading knows what stands above it."""
-    outline = _Outline(has_title=root.find(".//h1") is not None)
-    promoted: list[tuple[HtmlElement, int]] = []
-    inside: HtmlElement | None = None
-    for event, node in etree.iterwalk(root, events=("start", "end")):
-        if node in layout or node.tag == "dl":
-            outline.enter(node.tag, 1 if event == "start" else -1)
-        if event == "end":
-            inside = None if node is inside else inside
-        elif inside is None:
-            level = outline.level_of(node, layout)
-            if level:
-                promoted.append((node, level))
-            inside = node if level else None
-    for node, level in promoted:  # changing the tree while it is walked would lose events
-        _become_heading(node, level)
+    tags, attributes = nodes.tags, nodes.attributes
+    levels: dict[int, int] = {}
+    real_level = last_level = inside = 0
+    has_title = any(tags[node] == "h1" and chars[node] for node in shown)
+    boxes: list[int] = []
+    lists: list[int] = []
+    tables: list[int] = []
+    for node in shown:
+        tag = tags[node]
+        if not tag:
+            continue
+        if tag in ("table", "dl"):
+            around = lists if tag == "dl" else boxes if node in layout else tables
+            _depth(around, node)
+            around.append(nodes.ends[node])
+        elif node < inside:
+            continue
+        elif tag in HEADINGS:
+            real_level = last_level = int(tag[1])
+        elif tag == "dt":
+            if chars[node] <= _TERM_CHARS and _is_linked_term(nodes, node):
+                levels[node] = min(last_level + max(_depth(lists, node), 1), 6)
+                inside = nodes.ends[node]
+        elif attributes[node] and _is_named_heading(nodes, node, chars) and not _depth(tables, node):
+            last_level = max(real_level, 1) + max(_depth(boxes, node), 1) if has_title else 1
+            has_title = True
+            levels[node] = min(last_level, 6)
+            inside = nodes.ends[node]
+    return levels
 
 
-class _Outline:
-    """The levels of the headings met so far."""
-
-    def __init__(self, *, has_title: bool) -> None:
-        self._has_title = has_title
-        self._real_level = self._last_level = self._boxes = self._lists = 0
-        self._texts_of_blocks: dict[HtmlElement, str | None] = {}
-
-    def enter(self, tag: str, step: int) -> None:
-        if tag == "dl":
-            self._lists += step
-        else:
-            self._boxes += step
-
-    def level_of(self, node: HtmlElement, layout: set[HtmlElement]) -> int:
-        """The level that `node` deserves as a heading; 0 if it is none, or one already."""
-        if node.tag in _HEADINGS:
-            self._real_level = self._last_level = int(node.tag[1])
-            return 0
-        if self._is_named_heading(node) and not _in_data_table(node, layout):
-            level = max(self._real_level, 1) + max(self._boxes, 1) if self._has_title else 1
-            self._has_title = True
-            self._last_level = level
-            return level
-        return self._last_level + max(self._lists, 1) if _is_linked_term(node) else 0
-
-    def _is_named_heading(self, node: HtmlElement) -> bool:
-        if node.tag not in _BLOCK_CANDIDATES | _BOLD or not _HEADING_CLASS.search(node.get("class", "")):
-            return False
-        text = _short_text(node, _HEADING_CHARS)
-        return bool(text) and (node.tag in _BLOCK_CANDIDATES or text == self._text_of_block(node.getparent()))
-
-    def _text_of_block(self, block: HtmlElement | None) -> str | None:
-        """The text around a bold element, read once however many of them there are."""
-        if block is None or block.tag not in _BLOCK_CANDIDATES:
-            return None
-        if block not in self._texts_of_blocks:
-            self._texts_of_blocks[block] = _short_text(block, _HEADING_CHARS, may_hold_blocks=True)
-        return self._texts_of_blocks[block]
+def _depth(ends: list[int], node: int) -> int:
+    """How many of the parts that end at `ends` are around `node`; those that have ended are forgotten."""
+    while ends and ends[-1] <= node:
+        ends.pop()
+    return len(ends)
 
 
-def _is_linked_term(node: HtmlElement) -> bool:
-    if node.tag != "dt" or not _short_text(node, _TERM_CHARS):
+def _is_named_heading(nodes: Nodes, node: int, chars: Sequence[int]) -> bool:
+    tag = nodes.tags[node]
+    is_block = tag in _BLOCK_CANDIDATES
+    if not (is_block or tag in _BOLD) or not _HEADING_CLASS.search(nodes.attributes[node].get("class") or ""):
         return False
-    return bool(node.get("id")) or any(anchor.get("name") or anchor.get("id") for anchor in node.iter("a"))
+    if not 0 < chars[node] <= _HEADING_CHARS or nodes.ends[node] - node > _MOST_PARTS:
+        return False
+    if any(part in BLOCKS for part in nodes.tags[node + 1 : nodes.ends[node]]):
+        return False
+    parent = nodes.parents[node]
+    return is_block or (nodes.tags[parent] in _BLOCK_CANDIDATES and chars[parent] == chars[node])
 
 
-def _short_text(node: HtmlElement, most_chars: int, *, may_hold_blocks: bool = False) -> str | None:
-    """The text of `node` where a heading could be it; None where there is too much in it, or blocks."""
-    chars = 0
-    for number, part in enumerate(node.iter()):
-        is_block = part is not node and part.tag in _BLOCKS and not may_hold_blocks
-        chars += len(part.text or "") + (len(part.tail or "") if part is not node else 0)
-        if is_block or number > _MOST_PARTS or chars > most_chars * _MOST_SPACE:
-            return None
-    text = plain(node)
-    return text if len(text) <= most_chars else None
-
-
-def _in_data_table(node: HtmlElement, layout: set[HtmlElement]) -> bool:
-    table = next(node.iterancestors("table"), None)
-    return table is not None and table not in layout
-
-
-def _become_heading(node: HtmlElement, level: int) -> None:
-    text, tail = plain(node), node.tail
-    if node.tag in ("td", "th", "caption"):
-        for child in list(node):
-            node.remove(child)
-        node.text = None
-        node = etree.SubElement(node, "h6")
-        tail = None
-    node.clear()
-    node.tag, node.text, node.tail = f"h{min(level, 6)}", text, tail
-
-
-def _open_tables(layout: set[HtmlElement]) -> None:
-    outermost = [table for table in layout if not any(outer in layout for outer in table.iterancestors("table"))]
-    for table in outermost:
-        for part in table.iter("tr", "td", "th", "tbody", "thead", "tfoot", "caption"):
-            part.tag = "div"
-    for table in layout:
-        table.tag = "div"
-
-
-def _open_definitions(root: HtmlElement) -> None:
-    for node in list(root.iter("dl", "dt", "dd")):
-        if node.tag == "dt":
-            text, tail = node.text, node.tail
-            children = list(node)
-            node.tag = "p"
-            strong = etree.Element("strong")
-            strong.text = text
-            strong.extend(children)
-            node.text, node.tail = None, tail
-            node.append(strong)
-        else:
-            node.tag = "div"
-
-
-def _protect_text(root: HtmlElement) -> None:
-    """Text that begins with `#` or a fence is text: mark it, so that the chunker sees no heading there."""
-    pre_depth = 0
-    for event, node in etree.iterwalk(root, events=("start", "end")):
-        literal = node.tag in ("pre", "textarea")
-        if event == "start":
-            pre_depth += literal
-            if not pre_depth and node.text:
-                node.text = _protected(node.text)
-        else:
-            pre_depth -= literal
-            if not pre_depth and node.tail:
-                node.tail = _protected(node.tail)
-
-
-def _protected(text: str) -> str:
-    text = _LITERAL_HASHES.sub(lambda found: found[1] + ESCAPED + found[2], text)
-    return _LITERAL_FENCE.sub(lambda found: found[1] + ESCAPED + found[2], text)
+def _is_linked_term(nodes: Nodes, node: int) -> bool:
+    end = nodes.ends[node]
+    if end - node > _MOST_PARTS or any(part in BLOCKS for part in nodes.tags[node + 1 : end]):
+        return False
+    if nodes.attributes[node].get("id"):
+        return True
+    inner = (nodes.attributes[part] for part in range(node + 1, end) if nodes.tags[part] == "a")
+    return any(attributes.get("name") or attributes.get("id") for attributes in inner)

@@ -1,7 +1,6 @@
 """What an HTML page says to a crawler: where it leads, what it forbids, and whether it needs a browser.
 
-One parse serves all three. Directives are those of `<meta name="robots">` and of `X-Robots-Tag`, for all
-robots or for ours by name.
+One parse serves all three. What the directives of `<meta name="robots">` mean is `ingest.robots_tags`'s to say.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
-from lxml import html as lxml_html
-from lxml.etree import ParserError
-from lxml.html import HtmlElement
+from lxml.etree import HTMLParser, LxmlError, fromstring, iterwalk
+from lxml.etree import _Element as Element
 
-from contracts.errors import InvalidInput
-from ingest.url import normalise_url, same_site
+from ingest.links import PageLink, links_of, refreshes
+from ingest.url import canonical_of
 
 SHELL_TEXT_CHARACTERS = 200
 """A page with scripts and less visible text than this is a shell that a script fills."""
@@ -24,32 +22,35 @@ NOTICE_CHARACTERS = 10_000
 """Text for browsers without scripts that is looked at; a notice is a sentence or two."""
 ROOT_IDS = frozenset({"root", "app", "__next", "__nuxt", "___gatsby", "svelte", "main-app", "react-root", "ember-app"})
 """The ids under which the common frameworks build their page."""
-MAX_LINKS = 2_000
-"""Links read from one page; a page with more is an index that no allowance covers."""
+MAX_ROOTS = 10
+"""Elements with such an id that are looked at; a page has one."""
+COUNTED_CHARACTERS = 2_000
+"""Up to which a page's text is counted; more does not change what is thought of it."""
+MUCH_LONGER = 2
+"""Times the text that a page showed without a browser, from which on one was of use."""
 
 _ASKS_FOR_SCRIPTS = re.compile(
     r"(enable|requires?|needs?|turn on|activate|without)\s+(\w+\s+){0,3}javascript|javascript\s+(\w+\s+){0,3}"
     r"(enabled|required|disabled)",
     re.IGNORECASE,
 )
-_REFRESH = re.compile(
-    r"\s*+\d++(?:\.\d*+)?\s*+[;,]?\s*+(?:url\s*+=\s*+)?(?P<quote>['\"]?)(?P<url>[^\n]*?)(?P=quote)", re.IGNORECASE
-)
-"""Possessive, since backtracking over a page's own white space is how a page would hang us; wants no space after it."""
-_AGENT = re.compile(r"\s*(?P<agent>\*|[a-z_-]+)(?:/[^\s:]*)?\s*:(?P<rest>.*)")
-"""A robot's name, as it stands before the directives for it: no part of a date is one."""
-_DIRECTIVES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-_UNSEEN = frozenset({"script", "style", "noscript", "template", "head", "svg"})
+_UNSEEN = frozenset({"script", "style", "noscript", "template", "title", "svg"})
+"""The head itself is looked into: without a `<body>` the parser puts a `<main>` there."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a page says. `links` are absolute and normalised, those of the same site first."""
+    """What a page says. `anchors` are its links, those of the same site first, whatever it asks of robots."""
 
-    links: tuple[str, ...] = ()
-    noindex: bool = False
-    nofollow: bool = False
+    anchors: tuple[PageLink, ...] = ()
+    meta_robots: tuple[tuple[str, str], ...] = ()
+    """Name, in lower case, and content of its `<meta>` elements for all robots or ours: see `ingest.robots_tags`."""
+    canonical_url: str | None = None
+    """The address under which it wants to be known, where that may be believed: see `ingest.url.canonical_of`."""
     browser_reason: str | None = None
+    """The evidence that it shows its content only in a browser."""
+    text_characters: int = 0
+    """Of text outside scripts and the like, counted up to `COUNTED_CHARACTERS`."""
 
 
 def read_page(html: str, url: str, token: str) -> PageFacts:
@@ -57,113 +58,57 @@ def read_page(html: str, url: str, token: str) -> PageFacts:
     tree = _parse(html)
     if tree is None:
         return PageFacts()
-    directives = _meta_directives(tree, token)
-    nofollow = not directives.isdisjoint({"nofollow", "none"})
+    text_characters = _visible_characters(tree)
     return PageFacts(
-        links=() if nofollow else _links(tree, url),
-        noindex=not directives.isdisjoint({"noindex", "none"}),
-        nofollow=nofollow,
-        browser_reason=_browser_reason(tree),
+        anchors=links_of(tree, url),
+        meta_robots=tuple(_meta_robots(tree, token)),
+        canonical_url=canonical_of(_declared_canonical(tree), url),
+        browser_reason=_browser_reason(tree, text_characters),
+        text_characters=text_characters,
     )
+
+
+def browser_helped(before: PageFacts, after: PageFacts) -> bool:
+    """Whether a browser showed much more text (`after`) than the page had without one (`before`)."""
+    return after.text_characters >= max(SHELL_TEXT_CHARACTERS, MUCH_LONGER * before.text_characters)
 
 
 def needs_browser(html: str) -> str | None:
     """The evidence that `html` shows its content only in a browser, or None where it does not need one."""
     tree = _parse(html)
-    return None if tree is None else _browser_reason(tree)
+    return None if tree is None else _browser_reason(tree, _visible_characters(tree))
 
 
-def header_directives(header: str | None, token: str) -> frozenset[str]:
-    """The directives of an `X-Robots-Tag` that hold for us: `noindex, otherbot: nofollow` is {noindex}.
-
-    `header` holds one line for each time the field was sent: whom one of them names, the next does not.
-    """
-    return frozenset(found for line in (header or "").lower().split("\n") for found in _line_directives(line, token))
-
-
-def _line_directives(line: str, token: str) -> Iterator[str]:
-    agent = ""
-    for part in line.split(","):
-        named = _AGENT.fullmatch(part)
-        if named and named["agent"] not in _DIRECTIVES_WITH_VALUE:
-            agent, part = named["agent"], named["rest"]
-        if agent in {"", "*", token.lower()} and part.strip():
-            yield part.strip()
-
-
-def _parse(html: str) -> HtmlElement | None:
+def _parse(html: str) -> Element | None:
     """The tree, or None where there is no element in it."""
-    if not html.strip():
-        return None
+    # As bytes, since a text with an XML encoding declaration is refused.
+    parser = HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
-        # As bytes, since a text with an XML encoding declaration is refused.
-        parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
-        return lxml_html.document_fromstring(html.encode("utf-8", "replace"), parser=parser)
-    except ParserError:
+        return fromstring(html.encode("utf-8", "replace"), parser) if html.strip() else None
+    except LxmlError:
         return None
 
 
-def _meta_directives(tree: HtmlElement, token: str) -> frozenset[str]:
-    found: set[str] = set()
+def _meta_robots(tree: Element, token: str) -> Iterator[tuple[str, str]]:
     for meta in tree.iter("meta"):
-        if (meta.get("name") or "").strip().lower() in {"robots", token.lower()}:
-            found.update(word.strip() for word in (meta.get("content") or "").lower().split(","))
-    return frozenset(found)
+        name = (meta.get("name") or "").strip().lower()
+        if name in {"robots", token.lower()}:
+            yield name, meta.get("content") or ""
 
 
-def _links(tree: HtmlElement, url: str) -> tuple[str, ...]:
-    found = dict.fromkeys(_addresses(tree, url))
-    found.pop(url, None)
-    near = [link for link in found if same_site(link, url)]
-    far = [link for link in found if not same_site(link, url)]
-    return tuple(near + far)
+def _declared_canonical(tree: Element) -> str | None:
+    """The address of the first `<link rel=canonical>` (RFC 6596)."""
+    for link in tree.iter("link"):
+        if "canonical" in (link.get("rel") or "").lower().split():
+            declared: str | None = link.get("href")
+            return declared
+    return None
 
 
-def _addresses(tree: HtmlElement, url: str) -> Iterator[str]:
-    base = _base(tree, url)
-    read = 0
-    for reference in _references(tree):
-        if read == MAX_LINKS:
-            return
-        read += 1
-        try:
-            yield normalise_url(reference, base=base)
-        except InvalidInput:
-            continue  # mailto:, javascript:, a typing mistake: no page
-
-
-def _references(tree: HtmlElement) -> Iterator[str]:
-    yield from _refreshes(tree)
-    for anchor in tree.iter("a", "area"):
-        reference = (anchor.get("href") or "").strip()
-        relations = (anchor.get("rel") or "").lower().split()
-        if reference and not reference.startswith("#") and "nofollow" not in relations:
-            yield reference
-
-
-def _base(tree: HtmlElement, url: str) -> str:
-    for element in tree.iter("base"):
-        try:
-            return normalise_url(element.get("href") or "", base=url)
-        except InvalidInput:
-            return url
-    return url
-
-
-def _refreshes(tree: HtmlElement) -> Iterator[str]:
-    """Where each `<meta http-equiv=refresh>` leads, now or later; those that only reload are none."""
-    for meta in tree.iter("meta"):
-        if (meta.get("http-equiv") or "").strip().lower() == "refresh":
-            match = _REFRESH.fullmatch((meta.get("content") or "").rstrip())
-            if match and (target := match["url"].strip()):
-                yield target
-
-
-def _browser_reason(tree: HtmlElement) -> str | None:
-    text_characters = _visible_characters(tree)
+def _browser_reason(tree: Element, text_characters: int) -> str | None:
     if text_characters >= SHELL_TEXT_CHARACTERS:
         return None
-    if any(_refreshes(tree)):
+    if any(refreshes(tree)):
         return "it redirects by a meta refresh"
     scripts = sum(1 for script in tree.iter("script") if _is_program(script))
     if _ASKS_FOR_SCRIPTS.search(_notices(tree)) or (scripts and _ASKS_FOR_SCRIPTS.search(_visible_text(tree))):
@@ -175,12 +120,11 @@ def _browser_reason(tree: HtmlElement) -> str | None:
     return None
 
 
-def _notices(tree: HtmlElement) -> str:
+def _notices(tree: Element) -> str:
     """The beginning of what the page says where no script runs."""
-    outermost = (element for element in tree.iter("noscript") if next(element.iterancestors("noscript"), None) is None)
     found: list[str] = []
     left = NOTICE_CHARACTERS
-    for piece in chain.from_iterable(element.itertext() for element in outermost):
+    for piece in chain.from_iterable(element.itertext() for element in _outermost(tree, "noscript")):
         found.append(piece[:left])
         left -= len(piece)
         if left <= 0:
@@ -188,47 +132,49 @@ def _notices(tree: HtmlElement) -> str:
     return " ".join(found)
 
 
-def _is_program(script: HtmlElement) -> bool:
+def _outermost(tree: Element, tag: str) -> Iterator[Element]:
+    """Elements `tag` that stand in no other such: what is in one is read once."""
+    walk = iterwalk(tree, events=("start",), tag=tag)
+    for _, element in walk:
+        walk.skip_subtree()
+        yield element
+
+
+def _is_program(script: Element) -> bool:
     """Data islands (JSON-LD, import maps) fill no page."""
     kind = (script.get("type") or "").strip().lower()
     return kind in {"", "module"} or "javascript" in kind
 
 
-def _has_empty_root(tree: HtmlElement) -> bool:
-    return any(
-        (element.get("id") or "").lower() in ROOT_IDS and not "".join(element.itertext()).strip()
-        for element in tree.iter("div", "main", "section")
-    )
+def _has_empty_root(tree: Element) -> bool:
+    named = (one for one in tree.iter("div", "main", "section") if (one.get("id") or "").lower() in ROOT_IDS)
+    return any(not any(map(str.strip, root.itertext())) for root in islice(named, MAX_ROOTS))
 
 
-def _visible_characters(tree: HtmlElement) -> int:
+def _visible_characters(tree: Element) -> int:
     """Characters of text outside scripts and the like; stops counting once there are enough."""
     count = 0
     for piece in _visible_pieces(tree):
         count += len(piece)
-        if count >= SHELL_TEXT_CHARACTERS:
+        if count >= COUNTED_CHARACTERS:
             break
     return count
 
 
-def _visible_text(tree: HtmlElement) -> str:
+def _visible_text(tree: Element) -> str:
     return " ".join(_visible_pieces(tree))
 
 
-def _visible_pieces(tree: HtmlElement) -> Iterator[str]:
-    """Text pieces in document order, without recursion: hostile pages nest deeply."""
-    pending: list[HtmlElement | str] = [tree]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, str):
-            if words := " ".join(current.split()):
-                yield words
+def _visible_pieces(tree: Element) -> Iterator[str]:
+    """Text pieces in document order, each read only when it is asked for; without recursion: hostile pages nest."""
+    walk = iterwalk(tree, events=("start", "end"))
+    for event, element in walk:
+        if event == "end":
+            piece = element.tail
+        elif element.tag in _UNSEEN:
+            walk.skip_subtree()
             continue
-        if current.tag in _UNSEEN:
-            continue
-        for child in reversed(current):
-            if child.tail:
-                pending.append(child.tail)
-            pending.append(child)
-        if current.text:
-            pending.append(current.text)
+        else:
+            piece = element.text
+        if piece and (words := " ".join(piece.split())):
+            yield words

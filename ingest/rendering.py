@@ -1,9 +1,9 @@
 """One page in a real browser: navigate, wait until it has settled, take its HTML.
 
-Promises: never longer than the time given, never more HTML than asked for, nothing kept afterwards.
-A page counts as settled once no script or data request of its is under way and its tree has been
-still for a moment; a page that never rests is taken as it stands at the ceiling. What runs inside the page runs
-in an isolated world, where the page's own scripts have changed nothing.
+Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing kept
+afterwards: each page has a context of its own, which is never shared with another. A page that must end early ends
+with an error that names why. What runs inside the page runs in an isolated world, where the page's own scripts have
+changed nothing.
 """
 
 from __future__ import annotations
@@ -11,134 +11,129 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-from playwright.async_api import Browser as PlaywrightBrowser
-from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings, Request, Response
+from playwright.async_api import BrowserContext, Page, ProxySettings, Response
 from playwright.async_api import Error as PlaywrightError
 
 from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
+from ingest.consent import dismiss_consent
+from ingest.guards import Guards
+from ingest.isolated_world import IsolatedWorld
+from ingest.page_guard import PageGuard
+from ingest.rendered import Rendered, RenderLimits, RenderRequest
+from ingest.screenshot import take_screenshot
+from ingest.settled import CEILING_SECONDS, require_small, settle
+from ingest.warm_browser import WarmBrowser
 
-QUIET_SECONDS = 0.15
-"""How long the tree must be still. A framework's re-renders follow one another within a few frames (16 ms)."""
-SETTLE_CEILING_SECONDS = 5.0
-"""How long a page may take to settle: its tickers and polls may go on for ever."""
+__all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
+
 CLOSE_SECONDS = 5.0
 """How long a healthy browser may take to drop a context; it needs milliseconds."""
-CONTENT_KINDS = frozenset({"document", "script", "xhr", "fetch", "stylesheet"})
-"""Requests that text may depend on; images, media and fonts are not waited for."""
+SECOND_CEILING_SECONDS = 2.0
+"""How long a page may take to settle after a consent wall was dismissed: its text is there already."""
 
-_UNTIL_QUIET = """
-(async () => {{
-  const still = new Promise(done => {{
-    let timer = setTimeout(done, {quiet_ms});
-    new MutationObserver(() => {{ clearTimeout(timer); timer = setTimeout(done, {quiet_ms}); }})
-      .observe(document, {{ subtree: true, childList: true, characterData: true }});
-  }});
-  await Promise.race([still, new Promise(done => setTimeout(done, {ceiling_ms}))]);
-}})()
-"""
 _OUTER_HTML = "'<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})"
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A page after its scripts ran. `status` and `headers` (as in `Fetched`) are those of the last response."""
-
-    html: str
-    final_url: str
-    status: int
-    headers: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class RenderRequest:
-    """What to render and the limits that hold for it."""
-
-    url: str
-    proxy_url: str
-    user_agent: str
-    timeout_seconds: float
-    max_bytes: int
-
-
-async def render_page(browser: PlaywrightBrowser, request: RenderRequest) -> Rendered:
+async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards) -> Rendered:
     """The page of `request` in a context of its own, which is gone afterwards.
 
     Raises:
         InvalidInput: the address leads to a download and not to a page.
-        PolicyRefused: rule `access`: the site wants a password.
+        PolicyRefused: rule `access`: the site wants a password; rules `memory`, `nodes`, `requests`, `windows`: it
+            wants more than a page may have; rule `sandbox`: a renderer came without one.
         BudgetExhausted: the HTML is larger than `max_bytes`.
         TimedOut: the page took longer than `timeout_seconds`.
         Unavailable: the site or the way to it failed, or the browser did.
+        SluiceError: whatever `approach` raises.
     """
     try:
-        async with asyncio.timeout(request.timeout_seconds), _fresh_page(browser, request) as page:
-            return await _visit(page, request)
+        async with asyncio.timeout(request.limits.timeout_seconds):
+            with warm.page(request.proxy_url) as proxy:
+                async with _fresh_page(warm, request, proxy, guards) as page:
+                    return await _guarded(warm, page, request, guards)
     except TimeoutError as error:
-        raise TimedOut(f"{request.url}: not rendered within {request.timeout_seconds:g} s") from error
+        raise TimedOut(f"{request.url}: not rendered within {request.limits.timeout_seconds:g} s") from error
     except PlaywrightError as error:
         raise _named(error, request.url) from error
 
 
 @asynccontextmanager
-async def _fresh_page(browser: PlaywrightBrowser, request: RenderRequest) -> AsyncIterator[Page]:
-    context = await _fresh_context(browser, request)
-    try:
-        page = await context.new_page()
-        context.on("page", _close_popup)
-        yield page
-    finally:
-        # A page that loops is closed from outside its process; only a sick browser takes long over it.
-        await asyncio.wait_for(context.close(), CLOSE_SECONDS)
-
-
-async def _fresh_context(browser: PlaywrightBrowser, request: RenderRequest) -> BrowserContext:
-    return await browser.new_context(
-        proxy=proxy_settings(request.proxy_url),
+async def _fresh_page(
+    warm: WarmBrowser, request: RenderRequest, proxy: ProxySettings, guards: Guards
+) -> AsyncIterator[Page]:
+    context = await warm.engine.new_context(
+        proxy=proxy,
         user_agent=request.user_agent,
-        service_workers="block",
+        service_workers="block" if guards.workers else "allow",
         accept_downloads=False,
         permissions=[],
     )
+    try:
+        yield await context.new_page()
+    finally:
+        await _drop(context, warm)
 
 
-def proxy_settings(proxy_url: str) -> ProxySettings:
-    """`http://user:password@host:port` as the browser wants it; `<-loopback>` sends loopback to it as well.
-
-    Raises:
-        InvalidInput: there is no host or port in it.
-    """
-    parts = urlsplit(proxy_url)
-    if not parts.hostname or not parts.port:
-        raise InvalidInput("proxy_url", "has no host and port", "for instance http://user:password@127.0.0.1:8888")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    settings = ProxySettings(server=f"{parts.scheme}://{host}:{parts.port}", bypass="<-loopback>")
-    if parts.username:
-        settings |= ProxySettings(
-            server=settings["server"], username=unquote(parts.username), password=unquote(parts.password or "")
-        )
-    return settings
+async def _drop(context: BrowserContext, warm: WarmBrowser) -> None:
+    """Close it. A page that loops is closed from outside its process; only a sick browser takes long over it."""
+    try:
+        await asyncio.wait_for(context.close(), CLOSE_SECONDS)
+    except (PlaywrightError, TimeoutError):
+        warm.retired = True
 
 
-async def _close_popup(page: Page) -> None:
-    await page.close()
+async def _guarded(warm: WarmBrowser, page: Page, request: RenderRequest, guards: Guards) -> Rendered:
+    """The visit, or the error for which the guard ends it, whichever comes first."""
+    guard = PageGuard(
+        page,
+        url=request.url,
+        max_requests=request.limits.max_requests,
+        watch=warm.watch,
+        approach=request.approach,
+    )
+    visit = asyncio.ensure_future(_visit(page, guard, request, guards))
+    try:
+        waited_for: set[asyncio.Future[Any]] = {visit, guard.broken}
+        await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        if guard.broken.done():
+            guard.broken.result()
+        return visit.result()
+    except PlaywrightError as error:
+        if (reason := guard.why_it_died()) is not None:  # the page's last call fails before its death is told
+            raise reason from error
+        raise
+    finally:
+        visit.cancel()
+        await asyncio.gather(visit, return_exceptions=True)
+        guard.close()
 
 
-async def _visit(page: Page, request: RenderRequest) -> Rendered:
+async def _visit(page: Page, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
     clock = asyncio.get_running_loop().time
-    deadline = clock() + request.timeout_seconds
-    pending = _PendingRequests(page)
+    deadline = clock() + request.limits.timeout_seconds
     devtools = await page.context.new_cdp_session(page)
+    tree = await devtools.send("Page.getFrameTree")
+    frame_id = tree["frameTree"]["frame"]["id"]
+    if guards.approach:
+        await guard.ask_before_navigations(devtools, frame_id)
     response = await page.goto(request.url, wait_until="domcontentloaded", timeout=0)  # the caller's clock runs
     if response is None:
         raise Unavailable(f"{request.url}: the browser got no response")
-    await _settle(devtools, pending, min(SETTLE_CEILING_SECONDS, (deadline - clock()) / 2))
-    html = await _html(devtools, request)
-    last = pending.last_document or response
-    return Rendered(html, page.url, last.status, await _headers(last))
+    world = IsolatedWorld(devtools, frame_id)
+    await _settle(world, guard, request, min(CEILING_SECONDS, (deadline - clock()) / 2))
+    if await dismiss_consent(world):
+        await _settle(world, guard, request, min(SECOND_CEILING_SECONDS, (deadline - clock()) / 2))
+    html = await _html(world, request)
+    picture = await take_screenshot(page, within_seconds=(deadline - clock()) / 2) if request.screenshot else None
+    last = guard.last_document or response
+    return Rendered(html, page.url, last.status, await _headers(last), guard.requests, picture)
+
+
+async def _settle(world: IsolatedWorld, guard: PageGuard, request: RenderRequest, ceiling_seconds: float) -> None:
+    await settle(world, guard, max_nodes=request.limits.max_nodes, ceiling_seconds=ceiling_seconds)
 
 
 async def _headers(response: Response) -> dict[str, str]:
@@ -154,79 +149,15 @@ async def _headers(response: Response) -> dict[str, str]:
     return {name: value for name, value in headers.items() if not name.startswith("x-sluice-")}
 
 
-class _PendingRequests:
-    """The requests under way that the page's text may depend on, and its main frame's last response."""
-
-    def __init__(self, page: Page) -> None:
-        self._open: set[Request] = set()
-        self._page = page
-        self.last_document: Response | None = None
-        self.none_open = asyncio.Event()
-        self.none_open.set()
-        page.on("request", self._started)
-        page.on("requestfinished", self._ended)
-        page.on("requestfailed", self._ended)
-        page.on("response", self._responded)
-
-    def _started(self, request: Request) -> None:
-        if request.resource_type in CONTENT_KINDS:
-            self._open.add(request)
-            self.none_open.clear()
-
-    def _ended(self, request: Request) -> None:
-        self._open.discard(request)
-        if not self._open:
-            self.none_open.set()
-
-    def _responded(self, response: Response) -> None:
-        request = response.request
-        if request.is_navigation_request() and request.frame == self._page.main_frame:
-            self.last_document = response
-
-
-async def _settle(devtools: CDPSession, pending: _PendingRequests, ceiling_seconds: float) -> None:
-    """Return once the page is at rest, or at the ceiling."""
-    script = _UNTIL_QUIET.format(quiet_ms=QUIET_SECONDS * 1_000, ceiling_ms=ceiling_seconds * 1_000)
-    try:
-        async with asyncio.timeout(ceiling_seconds):
-            while True:
-                await pending.none_open.wait()
-                await _evaluate(devtools, script)
-                if pending.none_open.is_set():
-                    return
-    except TimeoutError:
-        return
-
-
-async def _html(devtools: CDPSession, request: RenderRequest) -> str:
+async def _html(world: IsolatedWorld, request: RenderRequest) -> str:
+    await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
-    html = await _evaluate(devtools, _OUTER_HTML.format(limit=request.max_bytes + 1))
+    html = await world.evaluate(_OUTER_HTML.format(limit=request.limits.max_bytes + 1))
     if not isinstance(html, str):
         raise Unavailable(f"{request.url}: the page went away while it was read")
-    if len(html.encode(errors="replace")) > request.max_bytes:
-        raise BudgetExhausted(f"{request.url}: the rendered page is larger than {request.max_bytes} bytes")
+    if len(html.encode(errors="replace")) > request.limits.max_bytes:
+        raise BudgetExhausted(f"{request.url}: the rendered page is larger than {request.limits.max_bytes} bytes")
     return html
-
-
-async def _evaluate(devtools: CDPSession, script: str) -> Any:
-    """What `script` gives in an isolated world of the main frame; None when a navigation took the frame away."""
-    try:
-        tree = await devtools.send("Page.getFrameTree")
-        world = await devtools.send("Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"]})
-        answer = await devtools.send(
-            "Runtime.evaluate",
-            {
-                "expression": script,
-                "contextId": world["executionContextId"],
-                "awaitPromise": True,
-                "returnByValue": True,
-            },
-        )
-    except PlaywrightError as error:
-        if "context" in error.message.lower() or "navigated" in error.message.lower():
-            return None
-        raise
-    return answer["result"].get("value")
 
 
 def _named(error: PlaywrightError, url: str) -> SluiceError:

@@ -1,52 +1,69 @@
-"""What a site asks of robots, by RFC 9309.
+"""What a site asks of robots, by RFC 9309: whether an address may be fetched, how slowly, and where its sitemaps are.
 
 | robots.txt answers | then |
 |---|---|
-| 2xx | its rules hold, of its first 500 KiB |
-| 4xx except 429; more than five redirects | everything is allowed (RFC 9309, 2.3.1.3 and 2.3.1.2) |
+| 2xx | its rules hold, of its first 500 KiB (2.5) |
+| 4xx except 429; more than five redirects | everything is allowed (2.3.1.3 and 2.3.1.2) |
 | 429, 5xx, no answer, a redirect to no web address | nothing is allowed (2.3.1.4) |
 
-An answer is kept for 24 hours per origin (2.4); "no answer" for five minutes, so that a site which comes
-back is not shut out for a day.
+An answer is kept for 24 hours per origin (2.4), shared with all workers where a store is given; "no answer" for five
+minutes, so that a site which comes back is not shut out for a day. Within the 24 hours nobody asks again, so a site
+that fails meanwhile is judged by the rules that it gave. Where the answer is too old and asking again fails, nothing
+is allowed: 2.4 would let us go on with the old rules, but 2.3.1.4 must be obeyed, and a site that fails is best left
+alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-
-from protego import Protego
+from typing import Literal
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
 from ingest.deadline import Deadline
 from ingest.fetch import Fetched, FetchLimits
-from ingest.url import origin_of
+from ingest.robots_rules import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
+from ingest.robots_store import Outcome, RobotsAnswer, RobotsStore
+from ingest.url import normalise_url, origin_of
 
-MAX_ROBOTS_BYTES = 500 * 1_024
 MAX_ROBOTS_REDIRECTS = 5
 CACHE_SECONDS = 24 * 3_600.0
 UNREACHABLE_CACHE_SECONDS = 300.0
 MAX_ORIGINS = 10_000
-"""Origins remembered at a time; their parsed rules are a few KiB each."""
-
-_AGENT_LINE = re.compile(r"user[- ]?agent\s*[:\s]\s*(.*)", re.IGNORECASE | re.DOTALL)
-_AGENT = re.compile(r"\*(?=\s|$)|[A-Za-z_-]+")
-_RULE_LINE = re.compile(r"(?:allow|di[a-z]+)\s*[:\s]", re.IGNORECASE)
-"""Misspellings of `Disallow` count, as they do for whoever reads the rules."""
+"""Origins remembered at a time."""
+MAX_RULES = 100_000
+"""Rules of all of them together, at some 300 bytes each: those that were not used for longest are asked for again."""
 
 RobotsFetch = Callable[[str, FetchLimits, Deadline], Fetched]
 """Fetches a robots.txt, redirects followed. Raises as `Fetcher.fetch` does."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
-    """What one origin said: its rules, or (None) that everything or nothing is allowed."""
+class RobotsVerdict:
+    """Whether an address may be fetched, and why.
 
-    parsed: Protego | None
-    closed_because: str | None
+    `line` is the rule that decided, as it stands in the file, where one did; `reason` is how robots.txt answered.
+    """
+
+    allowed: bool
+    rule: Literal["robots", "robots_unreachable"]
+    """What a refusal is called: forbidden by a rule, or because nobody can say."""
+    line: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What one origin said: see `RobotsAnswer`; its body is read."""
+
+    outcome: Outcome
+    reason: str
+    rules: RobotsRules
+    sitemaps: tuple[str, ...]
     expires_at: float
 
 
@@ -59,15 +76,19 @@ class RobotsCache:
         *,
         user_agent: str,
         clock: Callable[[], float],
+        store: RobotsStore | None = None,
         max_crawl_delay_seconds: float = 10.0,
         timeout_seconds: float = 10.0,
     ) -> None:
+        """`store` shares what is learned; without one each cache asks for itself."""
         self._fetch = fetch
         self._token = product_token(user_agent)
         self._clock = clock
+        self._store = store
         self._max_crawl_delay_seconds = max_crawl_delay_seconds
         self._limits = FetchLimits(timeout_seconds, MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, truncate=True)
-        self._known: OrderedDict[str, _Rules] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._rule_count = 0
         self._guard = threading.Lock()
         self._fetching: dict[str, threading.Lock] = {}
 
@@ -80,21 +101,44 @@ class RobotsCache:
                 Also what the fetch is refused by.
             Overloaded: too busy to ask now.
         """
-        rules = self._rules(url, deadline or Deadline())
-        if rules.closed_because is not None:
-            why = f"{origin_of(url)}/robots.txt: {rules.closed_because}; unknown rules forbid (RFC 9309, 2.3.1.4)"
+        verdict = self.verdict(url, deadline)
+        if verdict.allowed:
+            return
+        if verdict.rule == "robots_unreachable":
+            why = f"{origin_of(url)}/robots.txt: {verdict.reason}; unknown rules forbid (RFC 9309, 2.3.1.4)"
             raise PolicyRefused("robots_unreachable", why, "the site answering again")
-        if rules.parsed is not None and not rules.parsed.can_fetch(url, self._token):
-            raise PolicyRefused("robots", f"{url} is disallowed for {self._token}", "the site's owner")
+        raise PolicyRefused("robots", f"{url} is disallowed for {self._token} by {verdict.line!r}", "the site's owner")
 
-    def crawl_delay_seconds(self, url: str) -> float:
-        """The pause that the site asks for between requests, no more than the cap; 0 where it asks for none."""
-        parsed = self._rules(url, Deadline()).parsed
-        asked = parsed.crawl_delay(self._token) if parsed is not None else None
-        return min(float(asked or 0.0), self._max_crawl_delay_seconds)
+    def verdict(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
+        """Whether `url` may be fetched, with the line that decided.
 
-    def _rules(self, url: str, deadline: Deadline) -> _Rules:
-        origin = origin_of(url)
+        Raises:
+            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+        """
+        known = self._of(url, deadline)
+        if known.outcome == "closed":
+            return RobotsVerdict(False, "robots_unreachable", None, known.reason)
+        allowed, line = known.rules.decision(url)
+        return RobotsVerdict(allowed, "robots", line, known.reason)
+
+    def crawl_delay_seconds(self, url: str, deadline: Deadline | None = None) -> float:
+        """The pause that the site asks for between requests, no more than the cap; 0 where it asks for none.
+
+        Raises:
+            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+        """
+        return min(self._of(url, deadline).rules.crawl_delay_seconds, self._max_crawl_delay_seconds)
+
+    def sitemaps(self, url: str, deadline: Deadline | None = None) -> tuple[str, ...]:
+        """The sitemaps that the site of `url` names in its robots.txt, normalised, wherever they lie.
+
+        Raises:
+            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+        """
+        return self._of(url, deadline).sitemaps
+
+    def _of(self, url: str, deadline: Deadline | None) -> _Known:
+        origin, deadline = origin_of(url), deadline or Deadline()
         with self._guard:
             known = self._fresh(origin)
             if known is not None:
@@ -109,77 +153,77 @@ class RobotsCache:
         finally:
             turn.release()
 
-    def _fresh(self, origin: str) -> _Rules | None:
+    def _fresh(self, origin: str) -> _Known | None:
         known = self._known.get(origin)
-        return known if known is not None and known.expires_at > self._clock() else None
+        if known is None or known.expires_at <= self._clock():
+            return None
+        self._known.move_to_end(origin)
+        return known
 
-    def _learn(self, origin: str, deadline: Deadline) -> _Rules:
+    def _learn(self, origin: str, deadline: Deadline) -> _Known:
         try:
-            rules = self._ask(origin, deadline)
+            answer, seconds = self._recalled(origin) or self._asked(origin, deadline)
         finally:
             with self._guard:
                 self._fetching.pop(origin, None)
+        known = self._read(answer, self._clock() + seconds)
         with self._guard:
-            self._known[origin] = rules
-            self._known.move_to_end(origin)
-            while len(self._known) > MAX_ORIGINS:
-                self._known.popitem(last=False)
-        return rules
+            self._remember(origin, known)
+        return known
 
-    def _ask(self, origin: str, deadline: Deadline) -> _Rules:
+    def _remember(self, origin: str, known: _Known) -> None:
+        before = self._known.pop(origin, None)
+        self._known[origin] = known
+        self._rule_count += len(known.rules) - (len(before.rules) if before else 0)
+        while len(self._known) > MAX_ORIGINS or (self._rule_count > MAX_RULES and len(self._known) > 1):
+            _, forgotten = self._known.popitem(last=False)
+            self._rule_count -= len(forgotten.rules)
+
+    def _recalled(self, origin: str) -> tuple[RobotsAnswer, float] | None:
+        return self._store.recall(origin) if self._store is not None else None
+
+    def _asked(self, origin: str, deadline: Deadline) -> tuple[RobotsAnswer, float]:
+        answer = self._ask(origin, deadline)
+        seconds = UNREACHABLE_CACHE_SECONDS if answer.outcome == "closed" else CACHE_SECONDS
+        if self._store is not None:
+            self._store.keep(origin, answer, seconds)
+        return answer, seconds
+
+    def _ask(self, origin: str, deadline: Deadline) -> RobotsAnswer:
         try:
-            answer = self._fetch(f"{origin}/robots.txt", self._limits, deadline)
+            return _judged(self._fetch(f"{origin}/robots.txt", self._limits, deadline))
         except Overloaded:
             raise  # we are busy, the site said nothing
         except TimedOut:
             if deadline.has_passed:
                 raise  # it may not have been given its time
-            return self._closed("no answer in time")
+            return RobotsAnswer("closed", "no answer in time")
         except (Unavailable, InvalidInput) as error:  # the latter: it redirects to what is no address
-            return self._closed(f"cannot be had ({error})")
+            return RobotsAnswer("closed", f"cannot be had ({error})")
         except PolicyRefused as error:
             if error.rule != "redirects":
                 raise
-            return _Rules(None, None, self._clock() + CACHE_SECONDS)
-        return self._read(answer)
+            return RobotsAnswer("open", f"redirects more than {MAX_ROBOTS_REDIRECTS} times")
 
-    def _read(self, answer: Fetched) -> _Rules:
-        if answer.status == 429 or answer.status >= 500:
-            return self._closed(f"answers {answer.status}")
-        expires_at = self._clock() + CACHE_SECONDS
-        if not 200 <= answer.status < 300:
-            return _Rules(None, None, expires_at)
-        text = answer.body.decode("utf-8-sig", "replace")
-        return _Rules(Protego.parse(rules_for(text, self._token)), None, expires_at)
-
-    def _closed(self, why: str) -> _Rules:
-        return _Rules(None, why, self._clock() + UNREACHABLE_CACHE_SECONDS)
+    def _read(self, answer: RobotsAnswer, expires_at: float) -> _Known:
+        file = parse_robots(answer.body)
+        rules, sitemaps = file.rules_for(self._token), tuple(_addresses(file.sitemaps))
+        return _Known(answer.outcome, answer.reason, rules, sitemaps, expires_at)
 
 
-def rules_for(text: str, token: str) -> str:
-    """The groups of a robots.txt for the robot with this product token, as one group for everybody.
+def _judged(answer: Fetched) -> RobotsAnswer:
+    reason = f"answers {answer.status}"
+    if answer.status == 429 or answer.status >= 500:
+        return RobotsAnswer("closed", reason)
+    if not 200 <= answer.status < 300:
+        return RobotsAnswer("open", reason)
+    return RobotsAnswer("rules", reason, answer.body)
 
-    By RFC 9309, 2.2.1: a group is ours where the token of one of its first lines is, in any case, all of ours and not
-    just its beginning; several groups of ours are one; the groups for `*` count where none is ours. Only `Allow` and
-    `Disallow` end the list of robots that a group begins with (2.2.4).
-    """
-    ours: list[str] = []
-    everybody: list[str] = []
-    agents: set[str] = set()
-    is_named, has_rules = False, False
-    for line in (line.partition("#")[0].strip() for line in text.splitlines()):
-        named = _AGENT_LINE.fullmatch(line)
-        if named is None:
-            has_rules = has_rules or _RULE_LINE.match(line) is not None
-            ours += [line] if token.lower() in agents else []
-            everybody += [line] if "*" in agents else []
-            continue
-        if has_rules:
-            agents, has_rules = set(), False
-        found = _AGENT.match(named[1])
-        agents.add(found[0].lower() if found else "")
-        is_named = is_named or token.lower() in agents
-    return "\n".join(["User-agent: *", *(ours if is_named else everybody)])
+
+def _addresses(sitemaps: tuple[str, ...]) -> Iterator[str]:
+    for sitemap in sitemaps:
+        with contextlib.suppress(InvalidInput):
+            yield normalise_url(sitemap)
 
 
 def product_token(user_agent: str) -> str:

@@ -1,21 +1,24 @@
-"""Search the web: the first provider that answers, in order of fail-over.
+"""Search the web: the providers in order of fail-over, until as many have answered as are put together.
 
-A provider is asked when its price fits what is left of the directive's ceiling and its quota of the day is
-not used up. Its results are normalised, held against filters and allowlist, and ranked anew. When every
-provider failed the search failed, and says so: an empty answer always means that somebody looked.
+A provider is asked page by page. Each page is a call: it is made when its price fits what is left of the directive's
+ceiling and the provider's quota of the day is not used up. Results are normalised, held against filters and allowlist,
+put together with those of the others, and ranked anew. When every provider failed the search failed, and says so: an
+empty answer always means that somebody looked, now or a short while ago.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
 from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
 from ingest.breaker import LeftAlone
+from ingest.empty_searches import BrokerEmptySearches, EmptySearches, NoMemory
+from ingest.merging import merged
 from ingest.providers.build import build_providers
+from ingest.providers.paging import Gathered, gather
 from ingest.providers.provider import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
 from ingest.quota import BrokerQuota, InMemoryQuota, Quota
 from ingest.settings import SearchSettings
@@ -23,16 +26,23 @@ from ingest.url import host_of, normalise_url, within_domains
 from ingest.wanted import Wanted, always
 
 __all__ = [
+    "BrokerEmptySearches",
     "BrokerQuota",
+    "EmptySearches",
     "InMemoryQuota",
     "Quota",
     "SearchAnswer",
     "SearchFailed",
+    "SearchPostponed",
     "SearchProvider",
     "SearchQuery",
     "build_providers",
     "search",
 ]
+
+
+class TooDear(BudgetExhausted):
+    """A call was not made, as it costs more than is left."""
 
 
 class QuotaExhausted(Unavailable):
@@ -54,6 +64,14 @@ class SearchFailed(Unavailable):
         super().__init__("search failed: " + "; ".join(f"{name}: {why}" for name, why in reasons))
 
 
+class SearchPostponed(SearchFailed, Overloaded):
+    """Every provider that was asked wants to be asked later; `retry_after_seconds` is when the first of them does."""
+
+    def __init__(self, reasons: tuple[tuple[str, str], ...], retry_after_seconds: float) -> None:
+        SearchFailed.__init__(self, reasons)
+        self.retry_after_seconds = retry_after_seconds
+
+
 def search(
     directed: SearchDirected,
     providers: Sequence[SearchProvider],
@@ -62,16 +80,18 @@ def search(
     settings: SearchSettings,
     clock: Callable[[], datetime],
     wanted: Wanted = always,
+    empty: EmptySearches | None = None,
 ) -> SearchCompleted:
-    """The answer of the first provider that gives one. `clock` gives times with their zone.
+    """The answers of the first `settings.merge_providers` that give one, as one. `clock` gives times with their zone.
 
-    `wanted` is called before each provider is asked; what it raises ends the search.
+    `wanted` is called before each call; what it raises ends the search. `empty` remembers who found nothing for what:
+    its word stands for the provider's, and costs nothing.
 
     Raises:
         PolicyRefused: rule `search`: switched off, or no provider is configured.
         InvalidInput: a filter or the locale cannot be read.
         BudgetExhausted: every provider costs more than `directed.max_usd`.
-        SearchFailed: every provider failed or is out of quota.
+        SearchFailed: every provider failed or is out of quota. SearchPostponed: those asked say when to come back.
         QuotaUnknown: calls cannot be counted just now.
     """
     if not settings.enabled:
@@ -80,48 +100,120 @@ def search(
         raise PolicyRefused("search", "no search provider is configured", "an entry in search.providers")
     started = clock()
     query = _query(directed, settings, started)
-    reasons: list[tuple[str, str]] = []
-    too_dear: list[str] = []
-    paid_usd, asked = 0.0, False
+    asking = _Asking(query, quota, settings, wanted, empty or NoMemory(), directed.max_usd)
     for provider in providers:
-        left_usd = directed.max_usd - paid_usd
-        if provider.cost_usd_per_call > left_usd:
-            too_dear.append(provider.name)
-            reasons.append((provider.name, f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left"))
-            continue
-        wanted()
+        if len(asking.answers) == settings.merge_providers:
+            break
+        asking.ask(provider)
+    if not asking.answers:
+        raise asking.failure(directed.max_usd)
+    now = clock()
+    return SearchCompleted(
+        query=directed.query,
+        provider="+".join(answer.provider for answer in asking.answers),
+        results=_together(asking.answers, query.top_k),
+        cost_usd=asking.paid_usd,
+        elapsed_ms=(now - started).total_seconds() * 1_000,
+        failed_over_from=tuple(name for name, _ in asking.reasons),
+        searched_at=now,
+        keep_snippets=directed.crawl_pages == 0,
+        shortfalls=asking.shortfalls(settings.merge_providers),
+    )
+
+
+class _Asking:
+    """One search's way along the providers: who answered, who did not and why, and what was paid."""
+
+    def __init__(
+        self,
+        query: SearchQuery,
+        quota: Quota,
+        settings: SearchSettings,
+        wanted: Wanted,
+        empty: EmptySearches,
+        max_usd: float,
+    ) -> None:
+        self.answers: list[Gathered] = []
+        self.reasons: list[tuple[str, str]] = []
+        self.paid_usd = 0.0
+        self._query, self._quota, self._settings, self._wanted = query, quota, settings, wanted
+        self._empty, self._max_usd = empty, max_usd
+        self._asked = 0
+        self._waits: list[float] = []
+        self._too_dear = 0
+
+    def ask(self, provider: SearchProvider) -> None:
+        """Note the provider's answer, or why there is none."""
+        if self._empty.holds(provider.name, self._query):
+            self.answers.append(Gathered(provider.name, (), is_empty=True))
+            return
         try:
-            answer = _ask(provider, query, quota, settings.quota_per_day)
+            answer = gather(provider, self._query, self._call, self._usable)
         except QuotaUnknown:
-            raise
-        except (LeftAlone, QuotaExhausted) as error:
-            reasons.append((provider.name, str(error)))
-            continue
+            if not self.answers:
+                raise
+            self.reasons.append((provider.name, "its calls cannot be counted just now"))
+        except TooDear as error:
+            self._too_dear += 1
+            self.reasons.append((provider.name, str(error)))
         except (Unavailable, PolicyRefused) as error:
-            paid_usd, asked = paid_usd + provider.cost_usd_per_call, True  # even a failed call may be billed
-            reasons.append((provider.name, str(error)))
-            continue
-        answer = replace(answer, cost_usd=answer.cost_usd + paid_usd)
-        return _completed(directed, provider.name, answer, query, reasons, settings, started, clock())
-    if len(too_dear) == len(providers):
-        raise BudgetExhausted(f"{directed.max_usd:g} USD pay for no search by {', '.join(too_dear)}")
-    raise SearchFailed(tuple(reasons), asked=asked)
+            self.reasons.append((provider.name, str(error)))
+            self._waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
+        else:
+            self.answers.append(answer)
+            if answer.is_empty:
+                self._empty.add(provider.name, self._query)
 
+    def failure(self, max_usd: float) -> BudgetExhausted | SearchFailed:
+        """Why nobody answered."""
+        names = ", ".join(name for name, _ in self.reasons)
+        if self._too_dear == len(self.reasons):
+            return BudgetExhausted(f"{max_usd:g} USD pay for no search by {names}")
+        if self._asked and len(self._waits) == self._asked:
+            return SearchPostponed(tuple(self.reasons), min(self._waits))
+        return SearchFailed(tuple(self.reasons), asked=self._asked > 0)
 
-def _ask(provider: SearchProvider, query: SearchQuery, quota: Quota, calls_per_day: int) -> SearchAnswer:
-    """The provider's answer, counted against its day; what was not asked in the end is not counted."""
-    try:
-        taken = quota.take(provider.name, query.today, calls_per_day)
-    except Overloaded as error:
-        raise QuotaUnknown(str(error), error.retry_after_seconds) from error
-    if not taken:
-        raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
-    try:
-        return provider.search(query)
-    except LeftAlone:
-        with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
-            quota.give_back(provider.name, query.today)
-        raise
+    def shortfalls(self, wanted_answers: int) -> tuple[str, ...]:
+        """What the answer lacks; a provider that another stood in for leaves no gap."""
+        missing = [f"{name}: {why}" for name, why in self.reasons] if len(self.answers) < wanted_answers else []
+        of_answers = (shortfall for answer in self.answers for shortfall in answer.shortfalls)
+        return (*of_answers, *missing) if wanted_answers > 1 else tuple(of_answers)
+
+    def _call(self, provider: SearchProvider, query: SearchQuery) -> SearchAnswer:
+        """One call, paid for and counted against the provider's day; what was not asked in the end is neither."""
+        left_usd = self._max_usd - self.paid_usd
+        if provider.cost_usd_per_call > left_usd:
+            raise TooDear(f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left")
+        self._wanted()
+        self._count(provider, query)
+        try:
+            answer = provider.search(query)
+        except LeftAlone:
+            with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
+                self._quota.give_back(provider.name, query.today)
+            raise
+        except (Unavailable, PolicyRefused):
+            self._pay(provider.cost_usd_per_call)  # even a failed call may be billed
+            raise
+        self._pay(answer.cost_usd)
+        return answer
+
+    def _count(self, provider: SearchProvider, query: SearchQuery) -> None:
+        calls_per_day = self._settings.quota_per_day
+        try:
+            taken = self._quota.take(provider.name, query.today, calls_per_day)
+        except Overloaded as error:
+            raise QuotaUnknown(str(error), error.retry_after_seconds) from error
+        if not taken:
+            raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
+
+    def _pay(self, usd: float) -> None:
+        self._asked += 1
+        self.paid_usd += usd
+
+    def _usable(self, results: Sequence[SearchResult]) -> list[SearchResult]:
+        kept = (_usable(result, self._query, self._settings.allow_domains) for result in results)
+        return [result for result in kept if result is not None]
 
 
 def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) -> SearchQuery:
@@ -132,46 +224,24 @@ def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) ->
         top_k=directed.top_k,
         filters=SearchFilters.read(directed.filters, today),
         today=today,
+        vertical=directed.vertical,
     )
 
 
-def _completed(
-    directed: SearchDirected,
-    provider: str,
-    answer: SearchAnswer,
-    query: SearchQuery,
-    reasons: Sequence[tuple[str, str]],
-    settings: SearchSettings,
-    started: datetime,
-    now: datetime,
-) -> SearchCompleted:
-    return SearchCompleted(
-        query=directed.query,
-        provider=provider,
-        results=_admitted(answer.results, query, settings.allow_domains),
-        cost_usd=answer.cost_usd,
-        elapsed_ms=(now - started).total_seconds() * 1_000,
-        failed_over_from=tuple(name for name, _ in reasons),
-        searched_at=now,
-        keep_snippets=directed.crawl_pages == 0,
-    )
+def _usable(result: SearchResult, query: SearchQuery, allow_domains: tuple[str, ...]) -> SearchResult | None:
+    """The result under its canonical address, where it can be crawled and passes filters and allowlist."""
+    try:
+        url = normalise_url(result.url)
+    except InvalidInput:
+        return None  # an engine's own link or advertisement: nothing that could be crawled
+    host = host_of(url)
+    if allow_domains and not within_domains(host, allow_domains):
+        return None
+    return result.model_copy(update={"url": url}) if query.filters.admit(host, result.published_at) else None
 
 
-def _admitted(
-    results: Sequence[SearchResult], query: SearchQuery, allow_domains: tuple[str, ...]
-) -> tuple[SearchResult, ...]:
-    """The usable results, one per page, ranked 1 to `top_k`."""
-    kept: dict[str, SearchResult] = {}
-    for result in results:
-        try:
-            url = normalise_url(result.url)
-        except InvalidInput:
-            continue  # an engine's own link or advertisement: nothing that could be crawled
-        host = host_of(url)
-        if allow_domains and not within_domains(host, allow_domains):
-            continue
-        if url not in kept and query.filters.admit(host, result.published_at):
-            kept[url] = result.model_copy(update={"url": url, "rank": len(kept) + 1})
-        if len(kept) == query.top_k:
-            break
-    return tuple(kept.values())
+def _together(answers: Sequence[Gathered], top_k: int) -> tuple[SearchResult, ...]:
+    """One provider's results in its own order; those of several put together."""
+    if len(answers) > 1:
+        return merged([answer.results for answer in answers], top_k)
+    return tuple(result.model_copy(update={"rank": rank}) for rank, result in enumerate(answers[0].results, 1))

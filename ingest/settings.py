@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -13,6 +14,8 @@ from contracts.base import Value
 Purpose = Literal["crawl", "search", "rerank"]
 """What leaves this machine for what: pages with all that they load and link to, search providers, a reranker."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
+"""Of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""
 
 
 class EgressSettings(Value):
@@ -51,8 +54,9 @@ class EgressSettings(Value):
     the IPv4 address within is judged as well. The well-known ones always are."""
     max_connection_seconds: Annotated[float, Field(gt=0)] = 120.0
     """Of one connection in all, however steadily it carries something."""
-    max_connections_per_crawl: Annotated[int, Field(ge=1)] = 24
-    """Open at a time for one page and its parts: a browser opens six to a host, and half the proxy stays free."""
+    max_connections_per_crawl: Annotated[int, Field(ge=1)] = 32
+    """Open at a time for one page and its parts: a browser opens so many by one proxy, and closes idle ones itself when
+    it wants more. With fewer it would wait for what it does not know of; half the proxy stays free."""
     max_connections_per_host: Annotated[int, Field(ge=1)] = 12
     """Open at a time to one host, of all crawls of this process together."""
     max_requests_per_crawl: Annotated[int, Field(ge=1)] = 500
@@ -78,6 +82,18 @@ class EgressSettings(Value):
                 purposes = ", ".join(PURPOSES)
                 raise ValueError(f"{entry!r} is not purpose=host:port, for instance search=127.0.0.1:8888 ({purposes})")
         return entries
+
+    @field_validator("nat64_prefixes")
+    @classmethod
+    def _prefixes_can_hold_an_address(cls, prefixes: tuple[str, ...]) -> tuple[str, ...]:
+        for prefix in prefixes:
+            try:
+                length = IPv6Network(prefix).prefixlen
+            except ValueError as error:
+                raise ValueError(f"{prefix!r} is not an IPv6 prefix, for instance 2001:db8:64::/96") from error
+            if length not in NAT64_LENGTHS:
+                raise ValueError(f"{prefix!r} has none of the lengths that RFC 6052 knows: 32, 40, 48, 56, 64, 96")
+        return prefixes
 
 
 class SearchSettings(Value):
@@ -145,8 +161,8 @@ class CrawlSettings(Value):
     breaker_reset_seconds: Annotated[float, Field(gt=0)] = 60.0
     """How long a host is left alone that failed more than half of its last 20 requests (at least 10), before one
     request tries it again: a restart of a site takes about as long."""
-    user_agent: str = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
-    """Product token, version and a contact, so that a site can name us in its robots.txt."""
+    user_agent: Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[ -~]+$")] = "SluiceBot/0.3"
+    """Product token and version, by which a site can name us in its robots.txt; `contact` is put behind it."""
     render: Literal["auto", "always", "never"] = "auto"
     chromium_path: Path | None = None
     """A Chromium binary; by default Playwright's own, else one found on the PATH."""
@@ -167,7 +183,8 @@ class CrawlSettings(Value):
     max_requests_per_page: Annotated[int, Field(ge=1)] = 300
     """Requests that a rendered page may make; heavy ones make two hundred."""
     contact: Annotated[str, Field(max_length=200, pattern=r"^[ -~]*$")] = ""
-    """A web or mail address under which a site's owner finds you; stands in the user agent."""
+    """A web or mail address under which a site's owner finds you. Without one the user agent says nothing of you, and
+    `sluice doctor` says so."""
     sitemaps: bool = True
     """Whether a site's sitemaps tell further pages where a run may follow links."""
     revisit: bool = True
@@ -175,6 +192,13 @@ class CrawlSettings(Value):
     where it is as it was."""
     max_sitemap_urls: Annotated[int, Field(ge=0, le=50_000)] = 5_000
     """Addresses read from one site's sitemaps."""
+
+    @property
+    def agent(self) -> str:
+        """The user agent as sites see it: `SluiceBot/0.3 (+https://example.org/bot)`."""
+        if not self.contact or self.contact in self.user_agent:
+            return self.user_agent
+        return f"{self.user_agent} (+{self.contact})"
 
 
 class ChunkSettings(Value):

@@ -43,7 +43,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float:
     try:
         moment = email.utils.parsedate_to_datetime(text)
         return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_SECONDS)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # the last: a date of any number of digits
         return DEFAULT_RETRY_SECONDS
 
 
@@ -51,14 +51,15 @@ def judge_status(status: int, retry_after: str | None, url: str, now: datetime) 
     """Nothing for a page; otherwise what the status means for whoever asked.
 
     Raises:
-        Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425.
+        Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425, and 304 where there was
+            nothing to compare with.
         PolicyRefused: rule `access`: 401, 403, 407, 451. NotFound: 204 and everything else.
     """
     if 200 <= status < 300 and status != 204:
         return
     if status in {429, 503}:
         raise Overloaded(f"{url} answers {status}", retry_after_seconds(retry_after, now))
-    if status >= 500 or status in {408, 425}:
+    if status >= 500 or status in {304, 408, 425}:
         raise Unavailable(f"{url} answers {status}")
     if status in {401, 403, 407, 451}:
         raise PolicyRefused("access", f"{url} answers {status}", "the site's owner")

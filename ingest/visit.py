@@ -16,12 +16,23 @@ class Visit:
     is not there, and whatever our own rules refuse. `waited_seconds` is what went by before they were asked.
     """
 
-    def __init__(self, breakers: HostBreakers, approach: Callable[[str], None], clock: Callable[[], datetime]) -> None:
-        """`approach` is called with each address before it is asked for, unless its host is left alone."""
+    def __init__(
+        self,
+        breakers: HostBreakers,
+        approach: Callable[[str], None],
+        clock: Callable[[], datetime],
+        *,
+        on_failure: Callable[[str], None] = lambda origin: None,
+    ) -> None:
+        """`approach` is called with each address before it is asked for, unless its host is left alone.
+
+        `on_failure` is told of the origin that failed.
+        """
         self.waited_seconds = 0.0
         self._breakers = breakers
         self._approach = approach
         self._clock = clock
+        self._on_failure = on_failure
         self._origin: str | None = None
 
     def approach(self, url: str) -> None:
@@ -44,3 +55,5 @@ class Visit:
         origin, self._origin = self._origin, None
         if origin is not None:
             self._breakers.record(origin, failed=failed)
+            if failed:
+                self._on_failure(origin)

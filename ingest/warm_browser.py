@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import socket
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Playwright
+from playwright.async_api import Playwright, ProxySettings
 
 from contracts.errors import PolicyRefused, Unavailable
-from ingest.chromium import (
-    CHROMIUM_FLAGS,
-    SANDBOX_REMEDY,
-    WEAKENING_DEFAULTS,
-    end_processes,
-    find_chromium,
-    process_handles,
-    require_sandbox,
-    write_launcher,
-)
+from ingest.browser_memory import BrowserWatch
+from ingest.chromium import Launcher, find_chromium, write_launcher
+from ingest.guards import WEAKENING_DEFAULTS, Guards
+from ingest.namespace import Isolation
+from ingest.processes import end_processes, process_handles
+from ingest.sandbox import REPORT_URL, SANDBOX_REMEDY, adequate, browser_process, not_sandboxed, require_sandbox
 from ingest.settings import CrawlSettings
+from ingest.way_out import ProxyAddress, WayOut
 
 LAUNCH_SECONDS = 30.0
 """How long Chromium may take to come up; a cold start on a busy small machine takes a few seconds."""
@@ -34,23 +34,44 @@ INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR")
 """All that the browser learns of our environment: no key of ours reaches a process that runs strangers' code."""
 NO_PROXY_LISTENS = "http://127.0.0.1:1"
 """Where the browser itself sends what no page asked for: nowhere."""
+PROXY_ADDRESS, WAY_OUT_ADDRESSES = "127.0.0.1", "127.0.0.*"
+"""What the browser may look up: the proxy on this machine, or the addresses of the way out of its own network."""
+MAX_REPORT_BYTES = 65_536
+
+NETWORK_REMEDY = (
+    "allow unprivileged user and network namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "user.max_net_namespaces; in a container, a seccomp profile that permits unshare and mount), "
+    'or set crawl.browser_network = "preferred"'
+)
 
 
 class WarmBrowser:
     """A Chromium and what it has done. Made by `launch`, and of no use after `end`."""
 
     def __init__(
-        self, engine: PlaywrightBrowser, binary: Path, folder: tempfile.TemporaryDirectory[str], pid: int
+        self,
+        engine: PlaywrightBrowser,
+        binary: Path,
+        folder: tempfile.TemporaryDirectory[str],
+        launcher_pid: int,
+        isolation: Isolation,
+        way_out: WayOut | None,
+        memory_bytes: int,
     ) -> None:
         self.engine = engine
         self.binary = binary
-        self.pid = pid
+        self.pid = browser_process(launcher_pid)
+        """The browser process itself."""
+        self.isolation = isolation
+        self.watch = BrowserWatch(launcher_pid, memory_bytes)
         self.pages_served = 0
         self.pages_open = 0
         self.retired = False
         """Serves the pages it has open, and no more."""
         self.ended = False
         self._folder = folder
+        self._launcher_pid = launcher_pid
+        self._way_out = way_out
         self._started_at = time.monotonic()
 
     def is_spent(self, settings: CrawlSettings) -> bool:
@@ -61,6 +82,21 @@ class WarmBrowser:
             or self.pages_served >= settings.browser_recycle_pages
             or time.monotonic() - self._started_at >= settings.browser_recycle_seconds
         )
+
+    @contextmanager
+    def page(self, proxy_url: str) -> Iterator[ProxySettings]:
+        """How a page reaches the proxy, while it is open. It is watched meanwhile.
+
+        Raises:
+            InvalidInput: there is no host or port in `proxy_url`.
+            Overloaded: more pages are open than the way out can tell apart.
+        """
+        with self.watch.page():
+            if self._way_out is None:
+                yield proxy_settings(proxy_url)
+            else:
+                with self._way_out.open(proxy_url) as address:
+                    yield ProxySettings(server=address, bypass="<-loopback>")
 
     async def responds(self) -> bool:
         """Whether it still opens and closes a context: a page that hung must not have hung the browser."""
@@ -76,44 +112,128 @@ class WarmBrowser:
         if self.ended:
             return
         self.ended = True
-        handles = process_handles(self.pid)
+        await asyncio.to_thread(self.watch.stop)
+        handles = process_handles(self._launcher_pid)
         with suppress(PlaywrightError, TimeoutError):  # it may be dead already; what is left is killed below
             await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
         await asyncio.to_thread(end_processes, handles)
+        if self._way_out is not None:
+            await self._way_out.stop()
         self._folder.cleanup()
 
 
-async def launch(playwright: Playwright, settings: CrawlSettings) -> WarmBrowser:
-    """A new Chromium whose renderers are proven to be confined.
+def proxy_settings(proxy_url: str) -> ProxySettings:
+    """`http://user:password@host:port` as the browser wants it; `<-loopback>` sends loopback to it as well.
+
+    Raises:
+        InvalidInput: there is no host or port in it.
+    """
+    proxy = ProxyAddress.of(proxy_url)
+    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
+    settings = ProxySettings(server=f"{proxy.scheme}://{host}:{proxy.port}", bypass="<-loopback>")
+    if proxy.username:
+        settings |= ProxySettings(server=settings["server"], username=proxy.username, password=proxy.password)
+    return settings
+
+
+async def launch(playwright: Playwright, settings: CrawlSettings, guards: Guards) -> WarmBrowser:
+    """A new Chromium whose renderers are proven to be confined, in a network of its own as the settings say.
 
     Raises:
         InvalidSetting: there is no Chromium; says how to get one.
-        PolicyRefused: rule `sandbox`: it is not on.
+        PolicyRefused: rule `sandbox`: it is not on; rule `network`: there is no network of its own, and must be.
         Unavailable: it did not start.
     """
     binary = find_chromium(settings.chromium_path, playwright.chromium.executable_path)
     folder = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)
-    launcher, process_id = write_launcher(Path(folder.name), binary)
     try:
-        engine = await _start(playwright, launcher)
-    except PlaywrightError as error:
+        warm = await _launch_in(folder, playwright, binary, settings, guards)
+    except BaseException:
         folder.cleanup()
-        raise _launch_failure(error, binary) from error
-    warm = WarmBrowser(engine, binary, folder, int(process_id.read_text()))
+        raise
     try:
         await _prove_sandbox(warm)
+    except PlaywrightError as error:
+        await warm.end()
+        raise _launch_failure(error, binary) from error
+    except BaseException:
+        await warm.end()
+        raise
+    warm.watch.start()
+    return warm
+
+
+async def _launch_in(
+    folder: tempfile.TemporaryDirectory[str],
+    playwright: Playwright,
+    binary: Path,
+    settings: CrawlSettings,
+    guards: Guards,
+) -> WarmBrowser:
+    launcher = write_launcher(Path(folder.name), binary, network=settings.browser_network != "shared")
+    with _listening(launcher.way_out) as door:
+        report = asyncio.ensure_future(_isolation(door))
+        try:
+            engine = await _start(playwright, launcher, settings, guards)
+        except PlaywrightError as error:
+            report.cancel()
+            _end_what_started(launcher)
+            raise _launch_failure(error, binary) from error
+        isolation, listener = await report
+    way_out = WayOut(listener) if listener is not None else None
+    launcher_pid = int(launcher.process_id.read_text())
+    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, way_out, settings.browser_memory_bytes)
+    try:
+        _judge_isolation(isolation, settings)
+        if way_out is not None:
+            await way_out.start()
     except BaseException:
         await warm.end()
         raise
     return warm
 
 
-async def _start(playwright: Playwright, launcher: Path) -> PlaywrightBrowser:
+@contextmanager
+def _listening(path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as door:
+        try:
+            door.bind(str(path))
+        except OSError as error:  # a path that is too long
+            raise Unavailable(f"{path}: {error}; set TMPDIR to a short path") from error
+        door.listen()
+        door.setblocking(False)
+        yield door
+
+
+async def _isolation(door: socket.socket) -> tuple[Isolation, socket.socket | None]:
+    """What the launcher says it has, and the listener within the browser's network."""
+    launcher, _ = await asyncio.get_running_loop().sock_accept(door)
+    with launcher:
+        launcher.settimeout(CLOSE_SECONDS)
+        message, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, launcher, MAX_REPORT_BYTES, 1)
+    found = json.loads(message)
+    isolation = Isolation(found["network"], found["processes"], tuple(found["missing"]))
+    if not descriptors:
+        return isolation, None
+    listener = socket.socket(fileno=descriptors[0])
+    listener.setblocking(False)
+    return isolation, listener
+
+
+def _end_what_started(launcher: Launcher) -> None:
+    with suppress(FileNotFoundError, ValueError):  # it did not come so far
+        end_processes(process_handles(int(launcher.process_id.read_text())))
+
+
+async def _start(
+    playwright: Playwright, launcher: Launcher, settings: CrawlSettings, guards: Guards
+) -> PlaywrightBrowser:
+    proxy = PROXY_ADDRESS if settings.browser_network == "shared" else WAY_OUT_ADDRESSES
     return await playwright.chromium.launch(
-        executable_path=launcher,
+        executable_path=launcher.script,
         chromium_sandbox=True,
         headless=True,
-        args=list(CHROMIUM_FLAGS),
+        args=list(guards.switches(proxy=proxy, script_memory_bytes=settings.browser_memory_bytes)),
         ignore_default_args=list(WEAKENING_DEFAULTS),
         proxy={"server": NO_PROXY_LISTENS},
         env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
@@ -121,10 +241,21 @@ async def _start(playwright: Playwright, launcher: Path) -> PlaywrightBrowser:
     )
 
 
+def _judge_isolation(isolation: Isolation, settings: CrawlSettings) -> None:
+    if settings.browser_network == "isolated" and not isolation.network:
+        reasons = "; ".join(isolation.missing)
+        raise PolicyRefused("network", f"the browser has no network of its own: {reasons}", NETWORK_REMEDY)
+
+
 async def _prove_sandbox(warm: WarmBrowser) -> None:
     page = await warm.engine.new_page()
-    require_sandbox(warm.pid)
-    await page.close()
+    try:
+        await page.goto(REPORT_URL, timeout=LAUNCH_SECONDS * 1_000)
+        if not adequate(await page.inner_text("body")):
+            raise not_sandboxed(f"{REPORT_URL} does not call it adequate")
+        await asyncio.to_thread(require_sandbox, warm.pid)
+    finally:
+        await page.close()
 
 
 def _launch_failure(error: PlaywrightError, binary: Path) -> PolicyRefused | Unavailable:

@@ -93,7 +93,7 @@ SEARCH_CALLS = _counter("sluice_search_calls_total", "Calls of search providers,
 SEARCH_COST_USD = _counter("sluice_search_cost_usd_total", "US dollars spent on search calls.", "provider")
 CRAWL_PAGES = _counter(
     "sluice_crawl_pages_total",
-    "Pages fetched, by outcome and by whether the browser rendered them.",
+    "Pages asked for, by outcome (ok, unchanged, missed) and by whether the browser rendered them.",
     "outcome",
     "rendered",
 )
@@ -101,6 +101,12 @@ BREAKERS_OPENED = _counter(
     "sluice_breakers_opened_total",
     "Times that a search provider, a host or the reranker was left alone for failing.",
     "what",
+)
+EGRESS_REFUSALS = _counter(
+    "sluice_egress_refusals_total",
+    "What pages wanted to reach and the egress proxy refused, by what it was for and by rule.",
+    "purpose",
+    "rule",
 )
 CRAWL_REFUSALS = _counter(
     "sluice_crawl_refusals_total",

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from ingest import namespace
+
 PROFILE = Path(__file__).resolve().parents[1] / "chromium-seccomp.json"
 
 _ALLOW, _ERRNO, _EQUAL, _NO_NEW_PRIVILEGES = 0x7FFF0000, 0x00050000, 4, 38
@@ -94,6 +96,27 @@ def test_chromium_runs_with_its_own_sandbox_under_the_seccomp_profile(profile_di
     if not _user_namespaces():
         pytest.skip("this kernel gives ordinary users no namespaces")
     assert "42" in _chromium_under(profile_dir)
+
+
+def test_under_the_profile_the_browser_can_have_a_network_and_processes_of_its_own() -> None:
+    if not _user_namespaces():
+        pytest.skip("this kernel gives ordinary users no namespaces")
+    interpreter = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")
+    if interpreter is None:
+        pytest.skip("no interpreter that an ordinary user may run")
+    script = f"""
+import json, sys
+sys.path.insert(0, {str(Path(namespace.__file__).parent)!r})
+import namespace
+found = namespace._tried(namespace.Plan(way_out="", process_id="", network=True))
+print(json.dumps([found.network, found.processes]))
+"""
+    user = pwd.getpwnam("nobody") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
+    done = subprocess.run(
+        [interpreter, "-I", "-S", "-c", script], capture_output=True, text=True, check=True, cwd="/",
+        preexec_fn=_become_confined(json.loads(PROFILE.read_text()), user, frozenset()),
+    )  # fmt: skip
+    assert json.loads(done.stdout) == [True, True]
 
 
 def test_without_what_the_profile_grants_for_the_sandbox_chromium_refuses_to_run(profile_dir: Path) -> None:

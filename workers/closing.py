@@ -21,6 +21,7 @@ from sqlalchemy import bindparam, select, update
 from contracts.budget import Spend
 from contracts.event import Body, Event, Gap, GapFound, decode
 from contracts.index import AnswerDirected, AnswerReady, RunFinished
+from contracts.ingest import PageUnchanged
 from workers.outbox import Entry, own_event, write
 from workers.reservations import Balance, spend_in
 from workers.runs import take
@@ -138,5 +139,11 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
     if run.kind == "gate":  # an answer would have finished the run before this
         return "failed"
     current = connection.execute(_RUN, {"of_run": run.run_id}).one()
-    indexed_nothing = current.journal_offset is None
-    return "failed" if indexed_nothing and gaps_of(connection, run.run_id) else "finished"
+    has_something = current.journal_offset is not None or _found_unchanged(connection, run)
+    return "finished" if has_something or not gaps_of(connection, run.run_id) else "failed"
+
+
+def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
+    """Whether a page of the run was as it was when it was read last: then the index holds it."""
+    kept = connection.execute(_OF_KIND.limit(1), {"of_run": run.run_id, "of_kind": PageUnchanged.kind}).first()
+    return kept is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from contracts.budget import Spend
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
@@ -27,6 +29,7 @@ def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> tuple[C
     terms = term_coverage(
         words, probe.document_frequency, probe.chunk_count, [_text(hit) for hit in probe.hits[:READ_HITS]]
     )
+    seen_at = parts.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
     similarity: tuple[float, ...] = ()
     session_coverage = 0.0
     if request.session:
@@ -38,7 +41,7 @@ def probe_coverage(request: GateRequested, corpus: str, parts: Parts) -> tuple[C
         journal_offset=probe.journal_offset,
         chunk_count=probe.chunk_count,
         model_fingerprint=question.fingerprint,
-        hits=tuple(_hit(hit) for hit in probe.hits),
+        hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
         terms=terms,
         intent_similarity=intent_similarity(vector, parts.prototypes(request.profile, question.fingerprint)),
         session_similarity=similarity,
@@ -52,13 +55,14 @@ def _text(hit: RawHit) -> str:
     return "\n".join(part for part in (hit.title, *hit.section_path, hit.text) if part)
 
 
-def _hit(hit: RawHit) -> ProbeHit:
+def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:
+    """As the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
     return ProbeHit(
         chunk_id=hit.chunk_id,
         document_id=hit.document_id,
         url=hit.url,
         dense_similarity=hit.dense_similarity,
         lexical_score=hit.lexical_score,
-        fetched_at=hit.fetched_at,
+        fetched_at=max(hit.fetched_at, seen_at or hit.fetched_at),
         published_at=hit.published_at,
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 
+from contracts.base import BlobRef
 from contracts.document import Document, Provenance, document_id_for
 from contracts.ingest import PageCrawled, SearchCompleted
+from ingest.crawl import CrawledPage
+from ingest.page_memory import RememberedPage
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
@@ -26,6 +29,22 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
             last_modified=page.last_modified,
             run_id=run_id,
         ),
+    )
+
+
+def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:
+    """What is kept of a page, by which to know it again."""
+    return RememberedPage(
+        url=page.url,
+        final_url=page.final_url,
+        document_id=document_id_for(page.final_url),
+        body_sha256=body.sha256,
+        fetched_at=page.fetched_at,
+        rendered=page.rendered,
+        etag=page.etag,
+        last_modified=page.last_modified,
+        canonical_url=page.canonical_url,
+        links=page.page_links,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contracts.budget import Spend
 from contracts.document import ChunkBatch, Document, DocumentBatch, sha256_text
 from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
-from contracts.event import Event, Gap
+from contracts.event import Body, Event, Gap
 from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, SnapshotPublished
 from contracts.ingest import (
@@ -23,6 +23,7 @@ from contracts.ingest import (
     DocumentChunked,
     DocumentsRemoved,
     DocumentsSubmitted,
+    EgressRefused,
     PageCrawled,
     SearchCompleted,
     SearchDirected,
@@ -33,7 +34,7 @@ from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
 from ingest.breaker import HostUnavailable
 from ingest.chunk import Tokenized, chunk_and_tokenize
-from ingest.crawl import directions_from
+from ingest.crawl import CrawledPage, UnchangedPage, directions_from
 from ingest.meter import Meter
 from ingest.search import SearchFailed, search
 from ingest.token_ids import chunk_batch, embedding_texts, tokenized_texts
@@ -41,7 +42,7 @@ from ingest.tokens import tokenizer_sha256
 from otel import metrics
 from workers.answering import answer_question
 from workers.coverage import probe_coverage
-from workers.documents import document_of_page, documents_of_snippets
+from workers.documents import document_of_page, documents_of_snippets, remembered
 from workers.heartbeat import check_wanted
 from workers.parts import Parts, utc_now
 from workers.vectors import vectors_from_bytes, vectors_to_bytes
@@ -83,15 +84,21 @@ def on_search_directed(event: Event, parts: Parts) -> Outcome:
             settings=parts.settings.search,
             clock=utc_now,
             wanted=check_wanted,
+            empty=parts.empty_searches,
         )
-    except (PolicyRefused, BudgetExhausted) as refusal:
+    except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     except SearchFailed as failure:
         if failure.asked:
             raise
         return Done(gaps=(gap_of(failure, "search", directed.query),))
     completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
-    gaps = () if completed.results else (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
+    gaps = tuple(
+        Gap(stage="search", subject=directed.query, reason="search_incomplete", detail=shortfall)
+        for shortfall in completed.shortfalls
+    )
+    if not completed.results:
+        gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
     spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
     return Done((Next(completed), *crawls_of_results(directed, completed, parts.reach.render)), gaps, spend)
 
@@ -108,14 +115,25 @@ def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
     directed = event.body_as(CrawlDirected)
     meter = Meter(directed.allowance)
     try:
-        page = parts.crawler.crawl(directed, meter)
+        page = parts.crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        crawled = _recorded(page, event, parts)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
-        return Done(gaps=(gap_of(refusal, "crawl", directed.url),), spend=meter.spend)
+        return Done(refused_egress(meter), (gap_of(refusal, "crawl", directed.url),), meter.spend)
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
-    crawled = page.as_event(parts.blobs.put(page.body))
     children = map(crawl_of, directions_from(page.links, directed, meter.spend))
-    return Done((Next(crawled), *children), spend=meter.spend)
+    return Done((Next(crawled), *children, *refused_egress(meter)), spend=meter.spend)
+
+
+def _recorded(page: CrawledPage | UnchangedPage, event: Event, parts: Parts) -> Body:
+    """The event of a page, which is remembered, so that the next crawl need not read it again."""
+    if isinstance(page, UnchangedPage):
+        parts.page_memory.seen_again(event.corpus, page.url, page.fetched_at)
+        return page.as_event()
+    picture = parts.blobs.put(page.screenshot) if page.screenshot else None
+    crawled = page.as_event(parts.blobs.put(page.body), picture)
+    parts.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
+    return crawled
 
 
 def on_page_crawled(event: Event, parts: Parts) -> Outcome:
@@ -173,6 +191,7 @@ def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
             raise
         raise CostlyFailure(spend) from error
     ids = tuple(document.document_id for document in batch.documents)
+    parts.page_memory.confirm(event.corpus, ids, run_id=event.run_id)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)
     return Done((Next(indexed),), spend=spend)
 
@@ -182,6 +201,7 @@ def on_documents_removed(event: Event, parts: Parts) -> Outcome:
     ids = event.body_as(DocumentsRemoved).document_ids
     with parts.writing(event.corpus) as writer:
         offset = writer.remove(ids)
+    parts.page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
     return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
 
 
@@ -217,6 +237,25 @@ def on_feedback_given(event: Event, parts: Parts) -> Outcome:
         used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
         metrics.ANSWER_PRECISION.observe(len(used) / len(answer.chunks))
     return Done()
+
+
+def refused_egress(meter: Meter) -> tuple[Next, ...]:
+    """What the proxy refused the crawl that `meter` counted: an event for each target and rule."""
+    if meter.egress is None:
+        return ()
+    return tuple(
+        Next(
+            EgressRefused(
+                purpose="crawl",
+                host=refusal.host,
+                port=refusal.port,
+                rule=refusal.rule,
+                detail=refusal.detail,
+                count=count,
+            )
+        )
+        for refusal, count in meter.egress.refusals
+    )
 
 
 def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:

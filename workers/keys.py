@@ -15,8 +15,12 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:reads` | list | direct queries for the query pool | `REPLY_TTL_SECONDS` after the latest |
 | `{i}:reply:{id}` | list | the answer to one direct query | `REPLY_TTL_SECONDS` |
 | `{i}:worker:{stage}:{name}` | string | that this worker lives and listens | `PRESENCE_TTL_SECONDS` |
-| `{i}:rate:…` | counters | requests per host | two windows of the limit |
+| `{i}:turns:host:{host}`, `…domain:{domain}` | hash | when who may ask next | see `ingest.timetable` |
+| `{i}:robots:{origin}` | string | what a robots.txt said | a day, five minutes where nobody can say |
+| `{i}:host:{host}` | hash | whether its latest pages needed a browser | 7 days |
+| `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | what the crawl did to each host | 8 days |
 | `{i}:quota:…` | counters | search calls per provider and day | two days |
+| `{i}:empty:{hash}` | string | that a provider found nothing for a search | `search.empty_seconds` |
 | `{i}:announced` | pub/sub channel | run id and kind of each recorded event | not kept: only a hint |
 | `{i}:cancelled` | pub/sub channel | ids of cancelled runs | not kept: only a hint |
 """

@@ -47,6 +47,7 @@ from workers.history import QueueDepth, RunSummary
 from workers.keys_table import KeysTable
 from workers.outbox import Entry, Permit, permits_of, write
 from workers.overdue import Backlog
+from workers.page_memory import LedgerPageMemory
 from workers.pauses import Pause
 from workers.replays import Replays
 from workers.runs import CreatedRun, NewRun
@@ -79,6 +80,10 @@ class Ledger:
         self.keys = KeysTable(self._database, clock)
         with self._database.installing() as connection:
             install(connection)
+
+    def page_memory(self, *, read_as: str, is_there: Callable[[str], bool]) -> LedgerPageMemory:
+        """What was read of each page; see `LedgerPageMemory`."""
+        return LedgerPageMemory(self._database, read_as=read_as, is_there=is_there)
 
     def __enter__(self) -> Ledger:
         return self

@@ -8,7 +8,7 @@ from contracts.event import Event, GapFound
 from contracts.gate import GateDecided
 from contracts.ids import made_at
 from contracts.index import RunFinished, SnapshotPublished
-from contracts.ingest import ChunksEmbedded, PageCrawled, SearchCompleted
+from contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
 from otel import metrics
 
 
@@ -19,12 +19,17 @@ def count_events(events: Iterable[Event]) -> None:
             case GateDecided() as decided:
                 _count_decision(decided)
             case SearchCompleted() as search:
-                metrics.SEARCH_CALLS.labels(search.provider, "ok").inc()
+                for provider in search.provider.split("+"):  # several whose answers were put together
+                    metrics.SEARCH_CALLS.labels(provider, "ok").inc()
                 metrics.SEARCH_COST_USD.labels(search.provider).inc(search.cost_usd)
                 for provider in search.failed_over_from:
                     metrics.SEARCH_CALLS.labels(provider, "failed").inc()
             case PageCrawled() as page:
                 metrics.CRAWL_PAGES.labels("ok", str(page.rendered).lower()).inc()
+            case PageUnchanged():
+                metrics.CRAWL_PAGES.labels("unchanged", "false").inc()
+            case EgressRefused() as refused:
+                metrics.EGRESS_REFUSALS.labels(refused.purpose, refused.rule).inc(refused.count)
             case GapFound(gap=gap) if gap.stage == "crawl":
                 metrics.CRAWL_PAGES.labels("missed", "false").inc()
                 metrics.CRAWL_REFUSALS.labels(gap.reason).inc()

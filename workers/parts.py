@@ -5,11 +5,13 @@ A `Parts` is made per process, after any fork. Nothing here decides anything.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
@@ -50,7 +52,11 @@ if TYPE_CHECKING:
     from ingest.egress import EgressProxy
     from ingest.egress_rules import Refusal
     from ingest.embedder import Embedded, Embedder, Vectors
+    from ingest.empty_searches import EmptySearches
     from ingest.fetch import Fetcher
+    from ingest.host_figures import HostFigures
+    from ingest.host_memory import HostMemory
+    from ingest.page_memory import PageMemory
     from ingest.providers.provider import SearchProvider
     from ingest.quota import Quota
     from ingest.settings import Purpose
@@ -214,9 +220,15 @@ class Parts:
 
     @part
     def egress(self) -> EgressProxy:
-        """The one way out of this process, started."""
-        from ingest.egress import EgressProxy
+        """The one way out of this process, started.
 
+        Raises:
+            PolicyRefused: rule `egress`: nothing may leave at all.
+        """
+        from ingest.egress import EgressProxy
+        from ingest.egress_rules import require_open
+
+        require_open(self.settings.egress)
         proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
         proxy.start()
         self._closing.callback(proxy.stop)
@@ -228,7 +240,7 @@ class Parts:
 
         with self.lock:
             if purpose not in self._fetchers:
-                proxy_url, user_agent = self.egress.url_for(purpose), self.settings.crawl.user_agent
+                proxy_url, user_agent = self.egress.url_for(purpose), self.settings.crawl.agent
                 self._fetchers[purpose] = Fetcher(proxy_url, user_agent=user_agent, wanted=check_wanted)
             return self._fetchers[purpose]
 
@@ -255,6 +267,16 @@ class Parts:
         return quota
 
     @part
+    def empty_searches(self) -> EmptySearches:
+        """What providers found nothing for, remembered by all workers together."""
+        from ingest.empty_searches import BrokerEmptySearches
+
+        broker_url, seconds = self.settings.broker_location, self.settings.search.empty_seconds
+        empty = BrokerEmptySearches(broker_url, seconds=seconds, key_prefix=self.settings.instance)
+        self._closing.callback(empty.close)
+        return empty
+
+    @part
     def search_at_most(self) -> Spend:
         """What one search may take, with every fail-over."""
         from ingest.providers.build import search_at_most
@@ -262,46 +284,93 @@ class Parts:
         return search_at_most(self.settings.search)
 
     @part
+    def page_memory(self) -> PageMemory:
+        """What was read of each page, by which to know it again."""
+        return self.ledger.page_memory(read_as=self._way_of_reading, is_there=self._has_journal)
+
+    def _has_journal(self, corpus: str) -> bool:
+        from index.layout import CorpusLayout
+
+        return CorpusLayout(self.index_root, corpus).journal.is_dir()
+
+    @property
+    def _way_of_reading(self) -> str:
+        """What stands for all that decides what becomes of a page: one that was read otherwise is read again."""
+        told = f"{version('sluice')} {self.settings.chunk.model_dump_json()}"
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    @part
+    def host_figures(self) -> HostFigures:
+        """What the crawl did to each host, counted in the broker."""
+        from ingest.host_figures import HostFigures
+
+        figures = HostFigures(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
+        self._closing.callback(figures.close)
+        return figures
+
+    @part
+    def host_memory(self) -> HostMemory:
+        """Which hosts build their pages by scripts, learned in the broker."""
+        from ingest.host_memory import HostMemory
+
+        memory = HostMemory(self.settings.broker_location, key_prefix=self.settings.instance)
+        self._closing.callback(memory.close)
+        return memory
+
+    @part
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
         from ingest.breaker import HostBreakers, host_rule
         from ingest.browser import Browser
-        from ingest.crawl import Crawler, robots_fetch
-        from ingest.rate import HostRate
+        from ingest.crawl import Crawler, CrawlParts, robots_fetch
         from ingest.robots import RobotsCache
+        from ingest.robots_store import BrokerRobotsStore
+        from ingest.site_maps import SiteMaps
+        from ingest.turns import HostTurns
 
-        crawl = self.settings.crawl
-        rate = HostRate(
+        crawl, fetcher = self.settings.crawl, self.fetcher("crawl")
+        broker_url, instance = self.settings.broker_location, self.settings.instance
+        turns = HostTurns(
             crawl.requests_per_second_per_host,
             max_wait_seconds=crawl.max_rate_wait_seconds,
-            broker_url=self.settings.broker_location,
-            key_prefix=self.settings.instance,
+            broker_url=broker_url,
+            key_prefix=instance,
             wanted=check_wanted,
         )
+        self._closing.callback(turns.close)
+        store = BrokerRobotsStore(broker_url, key_prefix=instance)
+        self._closing.callback(store.close)
         robots = RobotsCache(
-            robots_fetch(self.fetcher("crawl"), rate),
-            user_agent=crawl.user_agent,
+            robots_fetch(fetcher, turns),
+            user_agent=crawl.agent,
             clock=time.time,
             max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
+            store=store,
         )
         browser = Browser(crawl, wanted=check_wanted) if crawl.render != "never" else None
         if browser:
             self._closing.callback(browser.close)
-        return Crawler(
-            crawl,
-            proxy_url=self.egress.url_for("crawl"),
-            fetcher=self.fetcher("crawl"),
+        breakers = HostBreakers(
+            host_rule(crawl.breaker_reset_seconds),
+            clock=time.monotonic,
+            on_open=lambda: _count_left_alone("host"),
+        )
+        parts = CrawlParts(
+            settings=crawl,
+            egress=self.egress,
+            fetcher=fetcher,
             robots=robots,
-            rate=rate,
-            breakers=HostBreakers(
-                host_rule(crawl.breaker_reset_seconds),
-                clock=time.monotonic,
-                on_open=lambda: _count_left_alone("host"),
-            ),
+            turns=turns,
+            breakers=breakers,
             browser=browser,
+            site_maps=SiteMaps(fetcher, robots, most_urls=crawl.max_sitemap_urls),
             clock=utc_now,
             wanted=check_wanted,
+            memory=self.page_memory,
+            hosts=self.host_memory,
+            figures=self.host_figures,
         )
+        return Crawler(parts)
 
     # -- text and vectors -----------------------------------------------------------------------
 
@@ -413,9 +482,7 @@ class Parts:
         Raises:
             NotFound: it never was.
         """
-        from index.layout import CorpusLayout
-
-        if not CorpusLayout(self.index_root, corpus).journal.is_dir():
+        if not self._has_journal(corpus):
             raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(self.corpora()) or 'none yet'}")
         return self.reader(corpus)
 
@@ -513,4 +580,12 @@ def _count_left_alone(what: str) -> None:
 
 
 def _log_refusal(refusal: Refusal) -> None:
-    log.warning("egress_refused", host=refusal.host, port=refusal.port, rule=refusal.rule, detail=refusal.detail)
+    log.warning(
+        "egress_refused",
+        host=refusal.host,
+        port=refusal.port,
+        rule=refusal.rule,
+        detail=refusal.detail,
+        purpose=refusal.purpose,
+        refused_run=refusal.run_id,
+    )

@@ -4,6 +4,8 @@ Promises: a run that is not ended, has an open event (feedback that waits, say) 
 stays, however old; a run goes as a whole, its row last, so that one whose pruning was interrupted is found again by
 the next; no transaction removes more than `MOST_ROWS` rows. Who pruned, up to when, and what went is recorded.
 
+Pages that nobody asked for since then are forgotten as well: they are read anew, once somebody does.
+
 With a run goes its idempotency key: the same request under the same key is a new run then. Blobs stay: bodies are
 shared by their content among runs, journal and caches, and nothing counts who still refers to one. The file of an
 SQLite ledger keeps its size and is filled anew.
@@ -17,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_, select
+from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_, select, tuple_
 
 from contracts.api import ENDED
 from contracts.errors import NotFound
@@ -25,7 +27,7 @@ from workers.actions import record
 from workers.database import Database
 from workers.reservations import today
 from workers.runs import take
-from workers.schema import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, runs
+from workers.schema import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
 from workers.schema import days as days_table
 from workers.transaction import Transaction
 
@@ -44,6 +46,7 @@ class Pruned:
     events: int = 0
     dead_letters: int = 0
     days: int = 0
+    pages: int = 0
 
     def add(self, other: Pruned) -> None:
         """Count what one transaction removed."""
@@ -73,6 +76,11 @@ _DROP_LETTER = delete(dead_letters).where(dead_letters.c.id == bindparam("of_let
 _DROP_PAYLOADS = delete(dead_letter_payloads).where(dead_letter_payloads.c.letter_id == bindparam("of_letter"))
 _IS_PAST = and_(days_table.c.day < bindparam("of_day"), *(days_table.c[f"reserved_{unit}"] == 0 for unit in UNITS))
 
+_PAGE = tuple_(pages.c.corpus, pages.c.url_sha256)
+_IS_FORGOTTEN = pages.c.fetched_at < _BEFORE
+_SOME_PAGES = select(pages.c.corpus, pages.c.url_sha256).where(_IS_FORGOTTEN).limit(bindparam("most"))
+_DROP_PAGES = delete(pages).where(_PAGE.in_(_SOME_PAGES))
+
 
 class Pruning:
     """Removes what is old from one ledger."""
@@ -92,6 +100,7 @@ class Pruning:
             .select_from(dead_letters)
             .where(or_(dead_letters.c.run_id.in_(of_run), _IS_DONE_WITH)),
             "days": select(func.count()).select_from(days_table).where(_IS_PAST),
+            "pages": select(func.count()).select_from(pages).where(_IS_FORGOTTEN),
         }
         facts = {"before": moment, "of_day": today(moment)}
         with self._database.reading() as connection:
@@ -115,6 +124,7 @@ class Pruning:
                     removed, some = _drop_runs(connection, some, moment)
                 yield removed
         yield from self._lone_letters(moment)
+        yield from self._old_pages(moment)
         with self._database.writing() as connection:
             past = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)})
             yield Pruned(days=past.rowcount)
@@ -130,6 +140,13 @@ class Pruning:
                 letters = connection.execute(_LONE_LETTERS, {"before": moment}).scalars()
                 removed = _drop_letters(connection, letters)
             yield Pruned(dead_letters=removed)
+
+    def _old_pages(self, moment: float) -> Iterator[Pruned]:
+        removed = 1
+        while removed:
+            with self._database.writing() as connection:
+                removed = connection.execute(_DROP_PAGES, {"before": moment, "most": MOST_ROWS}).rowcount
+            yield Pruned(pages=removed)
 
     def _record(self, operator: str, action: str, note: str) -> None:
         with self._database.writing() as connection:

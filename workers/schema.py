@@ -44,7 +44,7 @@ from contracts.errors import Conflict
 AnyRow = Any
 """A row whose columns are read by name."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
 """What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
 _INSTALL_LOCK = 0x5_1D1CE
@@ -316,6 +316,28 @@ api_keys = Table(
     Column("corpora", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+    implicit_returning=False,
+)
+
+pages = Table(
+    "pages",
+    metadata,
+    Column("corpus", Text, primary_key=True),
+    Column("url_sha256", LargeBinary, primary_key=True),  # of the address that was directed
+    Column("document_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),  # that read it last
+    Column("is_held", Integer, nullable=False, server_default="0"),  # whether the index holds what that run has read
+    Column("read_as", Text, nullable=False, server_default=""),  # how pages were read then: another way reads them anew
+    Column("rendered", Integer, nullable=False, server_default="0"),
+    Column("fetched_at", Float, nullable=False),
+    Column("body_sha256", Text, nullable=False),
+    Column("etag", FreeText),
+    Column("last_modified", FreeText),
+    Column("final_url", FreeText, nullable=False),
+    Column("canonical_url", FreeText),
+    Column("links", LargeBinary, nullable=False),  # JSON, compressed by zstd
+    Index("pages_of_document", "corpus", "document_id"),
+    Index("pages_fetched", "fetched_at"),
     implicit_returning=False,
 )
 

@@ -19,10 +19,10 @@ from contracts.errors import BudgetExhausted, InvalidInput, InvalidSetting, NotF
 from contracts.event import Event, Gap, GapFound, Queue
 from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
-from contracts.ingest import DocumentsRemoved, DocumentsSubmitted
+from contracts.ingest import DocumentsRemoved, DocumentsSubmitted, Render
 from contracts.outcome import Next
 from gate.budget import ceilings_of_run, lifted_by
-from gate.directives import allowance_of, crawl_directives, lowered
+from gate.directives import allowance_of, crawl_directives, lowered, shown_as
 from otel.context import current_traceparent
 from workers.ledger import NewRun
 from workers.outbox import run_baggage
@@ -68,6 +68,8 @@ class Service:
             max_per_domain=request.max_per_domain,
             duplicate_threshold=request.duplicate_threshold,
             rerank=request.rerank,
+            render=request.render,
+            screenshot=request.screenshot,
         )
         run = self._new_run(
             "gate",
@@ -115,7 +117,7 @@ class Service:
             limits=request.limits,
             named_pages=len(urls),
         )
-        crawls = self._crawls(urls, run.ceilings, request.limits)
+        crawls = self._crawls(urls, run.ceilings, request.limits, request.render, screenshot=request.screenshot)
         self._parts.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
         return self._accept(run, [*map(self._submission, batches), *crawls])
 
@@ -138,7 +140,14 @@ class Service:
         return map(self._submission, batches_of(documents))
 
     def crawl(
-        self, corpus: str, urls: Sequence[str], limits: Limits | None = None, *, owner: str = NO_KEY
+        self,
+        corpus: str,
+        urls: Sequence[str],
+        limits: Limits | None = None,
+        *,
+        render: Render | None = None,
+        screenshot: bool = False,
+        owner: str = NO_KEY,
     ) -> RunAccepted:
         """Record URLs for crawling (`sluice crawl`).
 
@@ -147,7 +156,7 @@ class Service:
         """
         usable, limits = [usable_url("url", url) for url in urls], limits or Limits()
         run = self._new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
-        crawls = self._crawls(usable, run.ceilings, limits)
+        crawls = self._crawls(usable, run.ceilings, limits, render, screenshot=screenshot)
         self._parts.admission.admit(run, _entering(crawls))
         return self._accept(run, crawls)
 
@@ -252,14 +261,17 @@ class Service:
             baggage=run_baggage(run.traceparent),
         )
 
-    def _crawls(self, urls: Sequence[str], ceilings: Ceilings, limits: Limits) -> list[Next]:
+    def _crawls(
+        self, urls: Sequence[str], ceilings: Ceilings, limits: Limits, render: Render | None, *, screenshot: bool
+    ) -> list[Next]:
         """A directive for each URL that there is room for, and a gap for each other one."""
         if not urls:
             return []
         if not self._parts.settings.crawl.enabled:
             raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
         pages, size = ceilings.run.pages or 0, ceilings.run.bytes or 0
-        reach = lowered(self._parts.reach, limits).model_copy(update={"max_pages": pages, "max_bytes": size})
+        reach = shown_as(lowered(self._parts.reach, limits), render, screenshot=screenshot)
+        reach = reach.model_copy(update={"max_pages": pages, "max_bytes": size})
         directed = crawl_directives(urls, allowance_of(pages, reach, ceilings), reach)
         left_out = [Next(GapFound(gap=_no_room_for(url, len(urls), ceilings))) for url in urls[len(directed) :]]
         if not directed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.errors import Unavailable
+from contracts.errors import PolicyRefused, Unavailable
 from ingest.breaker import Breaker, LeftAlone
 from ingest.providers.provider import SearchAnswer, SearchProvider, SearchQuery
 
@@ -24,10 +24,21 @@ class Breaking:
         """The provider's price."""
         return self._provider.cost_usd_per_call
 
+    @property
+    def page_results(self) -> int:
+        """How many results a page of the provider has."""
+        return self._provider.page_results
+
+    @property
+    def max_pages(self) -> int:
+        """The most pages that the provider is asked for."""
+        return self._provider.max_pages
+
     def search(self, query: SearchQuery) -> SearchAnswer:
         """See `SearchProvider`. Raises LeftAlone without asking while the provider is left alone.
 
-        A refusal of our own, egress say, speaks neither for the provider nor against it.
+        A refusal of egress speaks neither for the provider nor against it; an answer that is too large or in no
+        known encoding speaks against it.
         """
         if not self._breaker.admit():
             raise LeftAlone(f"{self.name} failed most of the last times and is left alone for a while")
@@ -35,6 +46,10 @@ class Breaking:
             answer = self._provider.search(query)
         except Unavailable:
             self._breaker.record(failed=True)
+            raise
+        except PolicyRefused as refusal:
+            if refusal.rule != "egress":
+                self._breaker.record(failed=True)
             raise
         self._breaker.record(failed=False)
         return answer

@@ -12,14 +12,18 @@ from contracts.budget import Spend
 from contracts.errors import InvalidSetting
 from ingest.breaker import Breaker, provider_rule
 from ingest.fetch import Fetcher, FetchLimits
+from ingest.providers.brave import Brave
 from ingest.providers.breaker import Breaking
-from ingest.providers.http import MAX_ANSWER_BYTES, Brave, Searxng, SerpApi, Tavily
-from ingest.providers.keyless import Ddgs
-from ingest.providers.provider import SearchProvider
+from ingest.providers.keyless import Ddgs, open_engines
+from ingest.providers.provider import SearchProvider, pages_at_most
+from ingest.providers.searxng import Searxng
+from ingest.providers.serpapi import SerpApi
+from ingest.providers.tavily import Tavily
+from ingest.providers.wire import MAX_ANSWER_BYTES
 from ingest.settings import SearchSettings
 
-REQUESTS_PER_SEARCH = {"searxng": Searxng.max_pages, "ddgs": 2}
-"""Requests one after the other that a provider may need for one search, each with its own time limit; others one."""
+PROVIDERS = {provider.name: provider for provider in (Searxng, Brave, SerpApi, Tavily, Ddgs)}
+"""Every provider by its name in `search.providers`."""
 
 
 def build_providers(
@@ -49,14 +53,19 @@ def build_providers(
 
 
 def search_at_most(settings: SearchSettings) -> Spend:
-    """What one search may take: every provider's price and time, as a fail-over may have to pay them all."""
+    """What one search may take: the price and time of every provider's pages, as a fail-over may have to pay all."""
     if not settings.enabled:
         return Spend()
-    requests = sum(REQUESTS_PER_SEARCH.get(name, 1) for name in settings.providers)
+    calls = {name: _calls_at_most(name, settings.top_k) for name in settings.providers}
     return Spend(
-        usd=sum(float(getattr(settings, f"{name}_usd_per_call")) for name in settings.providers),
-        milliseconds=requests * settings.timeout_seconds * 1_000,
+        usd=sum(count * float(getattr(settings, f"{name}_usd_per_call")) for name, count in calls.items()),
+        milliseconds=sum(calls.values()) * settings.timeout_seconds * 1_000,
     )
+
+
+def _calls_at_most(name: str, top_k: int) -> int:
+    provider = PROVIDERS[name]
+    return pages_at_most(top_k, provider.page_results, provider.max_pages)
 
 
 def _build(
@@ -80,8 +89,8 @@ def _build(
             key, usd = _key(settings.tavily_api_key, name), settings.tavily_usd_per_call
             return Tavily(fetcher, key=key, limits=limits, clock=clock, usd=usd)
         case _:
-            usd = settings.ddgs_usd_per_call
-            return Ddgs(proxy_url=proxy_url, timeout_seconds=settings.timeout_seconds, usd=usd)
+            usd, engines = settings.ddgs_usd_per_call, open_engines(proxy_url)
+            return Ddgs(fetcher, limits=limits, clock=clock, usd=usd, engines=engines)
 
 
 def _key(key: SecretStr | None, provider: str) -> SecretStr:

@@ -162,7 +162,7 @@ def test_a_spent_budget_falls_back_to_retrieval() -> None:
 
 def test_no_more_is_searched_for_than_can_be_paid() -> None:
     code = PROFILES["code"]
-    assert len(decided(probe=probed(), profile=code).search_seeds) == 2
+    assert len(decided(probe=probed(), profile=code).search_seeds) == 3
     one_call = RICH.model_copy(update={"run_usd_left": 0.007})
     assert decided(probe=probed(), profile=code, budget=one_call).search_seeds == (asked().query,)
 

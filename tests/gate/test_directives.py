@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowance, Ceiling, Ceilings, Spend
-from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, Plan, PolicyState
+from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, Plan, PolicyState, SearchAim
 from contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
-from gate.decide import decide
+from gate.decide import decide, explain
 from gate.directives import Reach, crawl_directives, crawls_of_results, directives
 from gate.profile import load_profiles
-from tests.gate.samples import NOW, OPEN, asked, probed
+from tests.gate.samples import NOW, OPEN, RICH, asked, probed
 
 REACH = Reach(
     max_pages=8,
@@ -27,6 +28,9 @@ REACH = Reach(
     search_milliseconds=10_000,
     locale="en-US",
 )
+
+
+PROFILES = load_profiles()
 
 
 def decided(plan: Plan, *, searches: tuple[str, ...] = (), seeds: tuple[str, ...] = ()) -> GateDecided:
@@ -157,7 +161,7 @@ def test_what_the_gate_orders_fits_what_was_left_in_every_unit(
     reach = REACH.model_copy(update={"search_usd": price})
     budget = BudgetState.of(left, search_usd=price, search_milliseconds=reach.search_milliseconds)
     request = asked(plan=Plan.FULL_LOOP, seeds=tuple(f"http://example.com/{number}" for number in range(seeds)))
-    found = decide(request, probed(), load_profiles()["default"], OPEN, budget, NOW)
+    found = decide(request, probed(), PROFILES["default"], OPEN, budget, NOW)
     ordered = directives(request, found, reach)
     reserved = sum((one.reserve for one in ordered if one.reserve), Spend())
     assert left.missing_for(reserved) == ()
@@ -179,6 +183,72 @@ def test_results_share_what_their_search_was_given() -> None:
     assert first.dedupe_key == "crawl:http://example.com/0"
     assert isinstance(second.body, CrawlDirected)
     assert second.body.allowance.reserve == second.reserve
+
+
+def searches(found: GateDecided, reach: Reach = REACH, **request: Any) -> list[SearchDirected]:
+    ordered = directives(GateRequested(query="q", **request), found, reach)
+    return [one.body for one in ordered if isinstance(one.body, SearchDirected)]
+
+
+def test_each_query_is_searched_for_in_its_part_of_the_web() -> None:
+    aims = (
+        SearchAim(vertical="news", filters={"freshness": "month"}),
+        SearchAim(vertical="code", filters={"site": "docs.python.org"}),
+        SearchAim(),
+    )
+    plan = decided(Plan.SEARCH, searches=("q", "q", "q")).model_copy(update={"search_aims": aims})
+    reach = REACH.model_copy(update={"search_filters": {"before": "2026-01-01"}})
+    found = directives(GateRequested(query="q"), plan, reach)
+    assert [(body.vertical, body.filters) for body in searches(plan, reach)] == [
+        ("news", {"before": "2026-01-01", "freshness": "month"}),
+        ("code", {"before": "2026-01-01", "site": "docs.python.org"}),
+        ("web", {"before": "2026-01-01"}),
+    ]
+    assert [one.dedupe_key for one in found] == [
+        "search:news freshness=month:q",
+        "search:code site=docs.python.org:q",
+        "search:q",
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_what_a_profile_aims_at_is_what_is_directed(name: str) -> None:
+    found = decide(asked("is CVE-2024-3094 news", plan=Plan.SEARCH), probed(), PROFILES[name], OPEN, RICH, NOW)
+    directed = searches(found)
+    assert [body.query for body in directed] == list(found.search_seeds)
+    assert ({body.vertical for body in directed} == {"web"}) is (name == "default")
+    again = explain(asked("is CVE-2024-3094 news", plan=Plan.SEARCH), probed(), found, PROFILES[name])
+    assert again.model_dump_json() == found.model_dump_json()
+    assert ("search_aims" in found.model_dump(mode="json")) is (name != "default")
+
+
+@pytest.mark.parametrize(
+    ("configured", "asked_for", "shown"),
+    [
+        ("auto", None, "auto"),
+        ("auto", "always", "always"),
+        ("auto", "never", "never"),
+        ("always", "never", "never"),
+        ("never", "always", "never"),
+        ("never", None, "never"),
+    ],
+)
+def test_pages_are_shown_as_the_request_says_where_there_is_a_browser(
+    configured: Any, asked_for: Any, shown: str
+) -> None:
+    plan = decided(Plan.FULL_LOOP, searches=("q",), seeds=("http://example.com/",))
+    reach = REACH.model_copy(update={"render": configured})
+    request = GateRequested(query="q", render=asked_for, screenshot=True)
+    crawl, search = (one.body for one in directives(request, plan, reach))
+    assert isinstance(crawl, CrawlDirected)
+    assert isinstance(search, SearchDirected)
+    assert (crawl.render, crawl.screenshot) == (shown, True)
+    assert (search.render, search.screenshot) == (shown if asked_for else None, True)
+    result = SearchResult(url="http://example.com/1", title="t", rank=1)
+    completed = SearchCompleted(query="q", provider="p", results=(result,), cost_usd=0, elapsed_ms=1, searched_at=NOW)
+    (page,) = crawls_of_results(search, completed, configured)
+    assert isinstance(page.body, CrawlDirected)
+    assert (page.body.render, page.body.screenshot) == (shown, True)
 
 
 def test_seeds_beyond_the_pages_are_left_out() -> None:

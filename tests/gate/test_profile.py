@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from contracts.errors import InvalidSetting
-from gate.profile import PROFILES_DIR, Profile, load_profiles
+from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
+from ingest.providers.filters import SearchFilters
 
 
 def test_the_package_brings_three_profiles() -> None:
@@ -21,6 +23,54 @@ def test_a_profile_is_its_canonical_bytes(name: str) -> None:
     assert again == profile
     assert again.canonical_bytes() == profile.canonical_bytes()
     assert again.config_hash == profile.config_hash
+
+
+@pytest.mark.parametrize(
+    ("stem", "config_hash"),
+    [
+        ("default.v1", "24fb2ccc3e28c7a9992f5eb0aece09a9bed5f3cd7e8192c797fdba7b6840f21b"),
+        ("code.v1", "3fe9c9b244679ac75cd65e68de63c219be20317a078dd9811a10cd3aff2fc335"),
+        ("marketing.v1", "02dd8c4bb4347b4ed608db50fb36f87d2d1b0c3a4d8270e66e71dfbcb4e4c7e5"),
+    ],
+)
+def test_a_published_version_is_never_changed(stem: str, config_hash: str) -> None:
+    """Decisions are recorded with these hashes."""
+    files = {path.stem: path for path in PROFILES_DIR.glob("*.toml")}
+    profile = load_profile(files[stem], files)
+    assert profile.config_hash == config_hash
+    assert b"verticals" not in profile.canonical_bytes()
+
+
+def test_the_highest_version_decides() -> None:
+    assert {name: load_profiles()[name].version for name in ("default", "code", "marketing")} == {
+        "default": 1,
+        "code": 2,
+        "marketing": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ('template = "{colour}"', r"no slot \{colour\}; there are query, year, cve"),
+        ('template = "{query}"\nsites = ["https://docs.python.org/"]', "sites"),
+        ('template = "{query}"\nsites = ["a.example, b.example"]', "sites"),
+        ('template = ""', "template"),
+        ('template = "{query}"\nvertical = "images"', "vertical"),
+    ],
+)
+def test_a_vertical_query_that_cannot_be_asked_is_refused_by_field(tmp_path: Path, lines: str, problem: str) -> None:
+    text = f'extends = "default.v1"\nname = "x"\nversion = 1\n[[search.verticals]]\n{lines}\n'
+    (tmp_path / "x.v1.toml").write_text(text)
+    with pytest.raises(InvalidSetting, match=problem):
+        load_profiles(tmp_path)
+
+
+def test_every_site_of_a_profile_is_one_that_a_search_can_be_held_to() -> None:
+    for profile in load_profiles().values():
+        for asked in profile.search.verticals:
+            read = SearchFilters.read({"site": ",".join(asked.sites)}, date(2026, 1, 1))
+            assert read.sites == asked.sites
 
 
 def test_every_profile_has_its_own_hash() -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,28 +19,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from contracts.errors import BudgetExhausted, Fenced, InvalidInput, InvalidSetting, PolicyRefused, TimedOut, Unavailable
-from ingest.browser import Browser
-from ingest.chromium import CHROMIUM_FLAGS, WEAKENING_DEFAULTS, family, find_chromium, require_sandbox
+from ingest.browser import Browser, RenderLimits
+from ingest.chromium import find_chromium
 from ingest.egress import EgressProxy
-from ingest.rendering import Rendered, proxy_settings
+from ingest.guards import ALL_ON, WEAKENING_DEFAULTS
+from ingest.processes import family
+from ingest.sandbox import require_sandbox
 from ingest.settings import CrawlSettings, EgressSettings
-
-PAGES = {
-    "/plain": "<title>Plain</title><p>nothing special",
-    "/late": (
-        "<main>empty</main><script>"
-        "fetch('/facts').then(r => r.text()).then(t => { document.querySelector('main').textContent = t })</script>"
-    ),
-    "/alert": "<p>before</p><script>alert('stop'); document.body.append('after the alert')</script>",
-    "/popup": "<p>opener</p><script>open('/plain'); open('/plain')</script>",
-    "/windows": "<p>opener</p><script>setInterval(() => { for (let i = 0; i < 20; i++) open('/plain') }, 5)</script>",
-    "/loop": "<p>spinning</p><script>while (true) {}</script>",
-    "/ticking": "<p id=t>0</p><script>setInterval(() => { t.textContent = +t.textContent + 1 }, 20)</script>",
-    "/large": "<script>document.documentElement.append('x'.repeat(200000))</script>",
-    "/moving": "<script>location.replace('/plain')</script>",
-    "/liar": "<p>honest text</p><script>MutationObserver = null; setTimeout = null; Promise = null</script>",
-}
-
+from ingest.warm_browser import proxy_settings
+from tests.ingest.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 
 WEBRTC = """<p>calling</p><script>
 const call = new RTCPeerConnection({ iceServers: [{ urls: "STUN" }] });
@@ -52,126 +36,20 @@ call.onicegatheringstatechange = () => {
   if (call.iceGatheringState === "complete") document.body.append("gathering " + "ended");
 };
 call.createOffer().then(offer => call.setLocalDescription(offer));
-const ticking = setInterval(() => document.body.append("."), 50);
-setTimeout(() => clearInterval(ticking), 1500);
+try { new WebTransport("https://TRANSPORT/") } catch (refused) {}
+const ticking = setInterval(() => {
+  document.body.append(".");
+  if (call.iceGatheringState === "complete") clearInterval(ticking);
+}, 50);
 </script>"""
-"""Asks a STUN server for its own address; ticks so that it is given the time."""
-
-
-class Site(BaseHTTPRequestHandler):
-    """A small site; `/facts` is slow, `/file` is a download."""
-
-    def do_GET(self) -> None:
-        if self.path == "/facts":
-            time.sleep(0.5)
-            self._send(b"forty-two facts", "text/plain")
-        elif self.path == "/file":
-            self._send(b"\0\1\2", "application/octet-stream")
-        elif self.path == "/old":
-            self.send_response(302)
-            self.send_header("Location", "/plain")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-        elif self.path == "/locked":
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", 'Basic realm="members"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-        elif self.path in PAGES:
-            self._send(PAGES[self.path].encode(), "text/html; charset=utf-8")
-        else:
-            self._send(b"<p>no such page", "text/html", status=404)
-
-    def _send(self, body: bytes, media_type: str, status: int = 200) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", media_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Proxy(BaseHTTPRequestHandler):
-    """A forward proxy that wants a password and remembers what it was asked for."""
-
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        expected = "Basic " + base64.b64encode(b"agent:pass:word").decode()
-        if self.headers.get("Proxy-Authorization") != expected:
-            self.send_response(407)
-            self.send_header("Proxy-Authenticate", 'Basic realm="egress"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        self.asked.append(self.path)
-        target = urlsplit(self.path)
-        connection = http.client.HTTPConnection(target.netloc, timeout=10)
-        connection.request("GET", target.path or "/")
-        response = connection.getresponse()
-        body = response.read()
-        self.send_response(response.status)
-        for name, value in response.getheaders():
-            if name.lower() in {"content-type", "content-length", "location", "www-authenticate"}:
-                self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-        connection.close()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def _serving(handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
-
-
-class World:
-    """A site, the proxy before it, and a browser that knows both."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self._site = _serving(Site)
-        self._proxy = _serving(type("RecordingProxy", (Proxy,), {"asked": self.asked}))
-        self.origin = f"http://127.0.0.1:{self._site.server_port}"
-        self.proxy_url = f"http://agent:pass%3Aword@127.0.0.1:{self._proxy.server_port}"
-        self.browser = Browser(CrawlSettings())
-
-    def render(self, path: str, *, browser: Browser | None = None, seconds: float = 9, size: int = 100_000) -> Rendered:
-        return (browser or self.browser).render(
-            self.origin + path,
-            proxy_url=self.proxy_url,
-            user_agent="TestBot/1",
-            timeout_seconds=seconds,
-            max_bytes=size,
-        )
-
-    def close(self) -> None:
-        self.browser.close()
-        for server in (self._site, self._proxy):
-            server.shutdown()
-            server.server_close()
+"""Asks a STUN server for its own address, and for a QUIC connection; ticks so that it is given the time."""
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    made = World()
-    try:
-        made.browser.assert_sandboxed()
-    except InvalidSetting as error:
-        made.close()
-        pytest.skip(f"no Chromium here: {error}")
+    made = world_with_a_browser()
     yield made
     made.close()
-
-
-def _chromium_under_test(browser: Browser) -> int:
-    assert browser._warm is not None
-    return browser._warm.pid
 
 
 def test_a_page_that_scripts_fill_yields_its_content(world: World) -> None:
@@ -193,20 +71,27 @@ def test_the_browser_asks_for_nothing_but_the_page(world: World) -> None:
     assert {urlsplit(url).netloc for url in world.asked} == {urlsplit(world.origin).netloc}
 
 
-def test_webrtc_sends_nothing_past_the_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
-        listener.bind(("127.0.0.1", 0))
-        stun = f"stun:127.0.0.1:{listener.getsockname()[1]}"
-        monkeypatch.setitem(PAGES, "/stun", WEBRTC.replace("STUN", stun))
-        assert "gathering ended" in world.render("/stun").html
-        listener.settimeout(0.5)
-        with pytest.raises(TimeoutError):
-            listener.recv(1_000)
+def test_webrtc_and_web_transport_send_nothing_past_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the browser shares our network, and only its switches hold it back."""
+    world = world_with_a_browser(CrawlSettings(browser_network="shared"))
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+            listener.bind(("127.0.0.1", 0))
+            stun = f"stun:127.0.0.1:{listener.getsockname()[1]}"
+            page = WEBRTC.replace("STUN", stun).replace("TRANSPORT", stun.removeprefix("stun:"))
+            monkeypatch.setitem(PAGES, "/stun", page)
+            assert "gathering ended" in world.render("/stun").html
+            assert world.origin + "/stun" in world.asked
+            listener.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                listener.recv(1_000)
+    finally:
+        world.close()
 
 
 def test_renderers_are_confined_and_nothing_of_the_browser_runs_as_root(world: World) -> None:
     world.browser.assert_sandboxed()
-    members = family(_chromium_under_test(world.browser))
+    members = family(chromium_under_test(world.browser))
     owners = {Path(f"/proc/{pid}").stat().st_uid for pid in members if Path(f"/proc/{pid}").exists()}
     assert 0 not in owners
 
@@ -266,8 +151,8 @@ def _switches(pid: int) -> list[str]:
 
 def test_no_switch_weakens_the_browser_and_none_is_there_unjudged(world: World) -> None:
     world.browser.assert_sandboxed()
-    switches = _switches(_chromium_under_test(world.browser))
-    ours = {flag[2:].partition("=")[0] for flag in CHROMIUM_FLAGS}
+    switches = _switches(chromium_under_test(world.browser))
+    ours = {flag[2:].partition("=")[0] for flag in ALL_ON.switches(proxy="", script_memory_bytes=0)}
     weakening = {flag[2:] for flag in WEAKENING_DEFAULTS}
     assert not {*weakening, "no-sandbox", "disable-web-security"}.intersection(switches)
     first = switches.index("disable-field-trial-config")  # before it stands what the distribution's launcher adds
@@ -316,7 +201,7 @@ def test_a_page_that_is_not_wanted_any_more_is_given_up_and_the_next_page_is_nor
 
 
 def test_a_page_that_never_rests_is_taken_as_it_stands(world: World) -> None:
-    assert 'id="t"' in world.render("/ticking", seconds=3).html
+    assert 'id="t"' in world.render("/ticking", seconds=30).html
 
 
 def test_a_page_that_moves_on_is_followed(world: World) -> None:
@@ -343,15 +228,13 @@ def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
         capture_output=True,
     ).stdout
     trusted = f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"
-    monkeypatch.setattr("ingest.warm_browser.CHROMIUM_FLAGS", (*CHROMIUM_FLAGS, trusted))
+    monkeypatch.setattr("ingest.guards._NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
     forged = b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 4\r\n\r\n<p>x"
     tls_site.call("/", lambda handler: handler.wfile.write(forged))
     browser = Browser(CrawlSettings())
     try:
         with EgressProxy(EgressSettings(allow=(tls_site.address,))) as proxy:
-            page = browser.render(
-                tls_site.url(), proxy_url=proxy.url, user_agent="T/1", timeout_seconds=9, max_bytes=1_000
-            )
+            page = browser.render(tls_site.url(), proxy_url=proxy.url, user_agent="T/1", limits=RenderLimits(40, 1_000))
     finally:
         browser.close()
     assert (page.status, "<p>x" in page.html) == (403, True)
@@ -380,7 +263,7 @@ def test_a_download_is_named_as_one(world: World) -> None:
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "chrome://version", "javascript:1", "data:text/html,x"])
 def test_only_web_addresses_are_opened(world: World, url: str) -> None:
     with pytest.raises(InvalidInput, match="http"):
-        world.browser.render(url, proxy_url=world.proxy_url, user_agent="TestBot/1", timeout_seconds=5, max_bytes=1_000)
+        world.browser.render(url, proxy_url=world.proxy_url, user_agent="TestBot/1", limits=RenderLimits(5, 1_000))
 
 
 def test_many_threads_share_the_browser(world: World) -> None:
@@ -391,10 +274,10 @@ def test_many_threads_share_the_browser(world: World) -> None:
 
 def test_a_browser_that_died_is_replaced(world: World) -> None:
     world.render("/plain")
-    before = _chromium_under_test(world.browser)
+    before = chromium_under_test(world.browser)
     os.kill(before, signal.SIGKILL)
     assert "nothing special" in world.render("/plain").html
-    assert _chromium_under_test(world.browser) != before
+    assert chromium_under_test(world.browser) != before
 
 
 def test_a_driver_that_died_is_replaced_by_the_next_try(world: World) -> None:
@@ -411,23 +294,15 @@ def test_a_driver_that_died_is_replaced_by_the_next_try(world: World) -> None:
 def test_a_browser_makes_way_after_its_pages_and_close_leaves_no_process(world: World) -> None:
     browser = Browser(CrawlSettings(browser_recycle_pages=1))
     world.render("/plain", browser=browser)
-    first = _chromium_under_test(browser)
+    first = chromium_under_test(browser)
     world.render("/plain", browser=browser)
-    second = _chromium_under_test(browser)
+    second = chromium_under_test(browser)
     members = [*family(first), *family(second)]
     browser.close()
     assert first != second
-    assert not [pid for pid in members if _runs(pid)]
+    assert not [pid for pid in members if runs(pid)]
     with pytest.raises(Unavailable, match="closed"):
         world.render("/plain", browser=browser)
-
-
-def _runs(pid: int) -> bool:
-    """Whether `pid` is alive; one that ended but was not yet collected is not."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_closing_a_browser_that_never_started_is_nothing() -> None:

@@ -32,13 +32,16 @@ from contracts.errors import (
 from contracts.ingest import CrawlDirected
 from ingest.breaker import HostBreakers, HostUnavailable, host_rule
 from ingest.browser import Browser
-from ingest.crawl import Crawler, directions_from, robots_fetch
+from ingest.crawl import Crawler, CrawlParts, directions_from, robots_fetch
 from ingest.egress import EgressProxy, Refusal
 from ingest.fetch import Fetcher, FetchLimits
 from ingest.meter import Meter
-from ingest.rate import HostRate
+from ingest.page_memory import PageMemory
+from ingest.rendered import RenderLimits
 from ingest.robots import RobotsCache
 from ingest.settings import CrawlSettings, EgressSettings
+from ingest.site_maps import SiteMaps
+from ingest.turns import HostTurns
 from ingest.verdict import retry_after_seconds
 from ingest.wanted import Wanted, always
 
@@ -54,6 +57,8 @@ class Shown:
     final_url: str
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    requests: int = 1
+    screenshot: bytes | None = None
 
 
 class ShowingBrowser:
@@ -70,7 +75,7 @@ class ShowingBrowser:
             raise InvalidInput("url", "leads to a download")
         if "hangs" in self.answer:
             raise TimedOut("not rendered in time")
-        answer = {name: value for name, value in self.answer.items() if name in {"status", "headers"}}
+        answer = {name: value for name, value in self.answer.items() if name in {"status", "headers", "screenshot"}}
         return Shown(self.html, self.answer.get("final_url", url), **answer)
 
 
@@ -91,23 +96,27 @@ def crawler_through(
     browser: ShowingBrowser | None = None,
     wanted: Wanted = always,
     stopwatch: Callable[[], float] = time.monotonic,
+    memory: PageMemory | None = None,
     **changes: Any,
 ) -> Crawler:
     settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
     fetcher = Fetcher(proxy.url, user_agent=USER_AGENT, tls=authorities)
-    rate = HostRate(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
-    robots = RobotsCache(robots_fetch(fetcher, rate), user_agent=settings.user_agent, clock=time.monotonic)
-    return Crawler(
-        settings,
-        proxy_url=proxy.url,
+    turns = HostTurns(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
+    robots = RobotsCache(robots_fetch(fetcher, turns), user_agent=settings.agent, clock=time.monotonic)
+    parts = CrawlParts(
+        settings=settings,
+        egress=proxy,
         fetcher=fetcher,
         robots=robots,
-        rate=rate,
+        turns=turns,
         breakers=HostBreakers(host_rule(settings.breaker_reset_seconds), clock=stopwatch),
         browser=browser,
+        site_maps=SiteMaps(fetcher, robots, most_urls=settings.max_sitemap_urls),
         clock=lambda: datetime.now(UTC),
         wanted=wanted,
+        memory=memory,
     )
+    return Crawler(parts)
 
 
 def test_a_static_page_is_fetched_once_with_its_facts_and_links(site: Any, make_crawler: MakeCrawler) -> None:
@@ -117,7 +126,7 @@ def test_a_static_page_is_fetched_once_with_its_facts_and_links(site: Any, make_
     page = make_crawler(browser).crawl(directed)
     assert site.paths() == ["/robots.txt", "/page"]
     assert not browser.asked
-    assert page.links == (site.url("/next"),)
+    assert [link.url for link in page.page_links] == [site.url("/next")]
     event = page.as_event(BlobRef(sha256="0" * 64, size_bytes=len(page.body)))
     assert (event.url, event.final_url, event.status) == (site.url("/page"), site.url("/page"), 200)
     assert (event.media_type, event.charset, event.etag, event.rendered) == ("text/html", "utf-8", '"v1"', False)
@@ -130,8 +139,9 @@ def test_a_shell_is_rendered_and_the_reason_is_kept(site: Any, make_crawler: Mak
     page = make_crawler(browser).crawl(CrawlDirected(url=site.url("/app")))
     assert page.rendered
     assert "root element" in str(page.render_reason)
-    assert (page.body.decode(), page.charset, page.links) == (browser.html, "utf-8", (site.url("/more"),))
-    assert browser.asked[0]["proxy_url"] == proxy.url
+    assert (page.body.decode(), page.charset) == (browser.html, "utf-8")
+    assert [link.url for link in page.page_links] == [site.url("/more")]
+    assert browser.asked[0]["proxy_url"] != proxy.url, "the crawl has a way out of its own"
     assert browser.asked[0]["user_agent"].startswith("SluiceBot/")
 
 
@@ -183,14 +193,17 @@ def test_robots_are_asked_first_and_for_every_redirect(site: Any, make_crawler: 
 
 
 def test_a_host_is_not_asked_faster_than_its_rate_or_its_crawl_delay(site: Any, make_crawler: MakeCrawler) -> None:
-    site.put("/robots.txt", "User-agent: *\nCrawl-delay: 1")
+    site.put("/robots.txt", "User-agent: *\nCrawl-delay: 0.5")
     site.html("/a", PROSE)
-    crawler = make_crawler(max_rate_wait_seconds=0.2)
-    crawler.crawl(CrawlDirected(url=site.url("/a")))
+    crawler, asked = make_crawler(), CrawlDirected(url=site.url("/a"))
+    started = time.monotonic()
+    crawler.crawl(asked)
+    crawler.crawl(asked)
+    assert time.monotonic() - started >= 1.0
     with pytest.raises(Overloaded) as caught:
-        crawler.crawl(CrawlDirected(url=site.url("/a")))
+        make_crawler(max_rate_wait_seconds=0.2).crawl(asked)
     assert caught.value.retry_after_seconds > 0.2
-    assert site.paths() == ["/robots.txt", "/a"]
+    assert site.paths() == ["/robots.txt", "/a", "/a", "/robots.txt"]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +268,8 @@ def test_a_page_that_asks_not_to_be_indexed_is_not_kept(site: Any, make_crawler:
         with pytest.raises(PolicyRefused) as caught:
             make_crawler().crawl(CrawlDirected(url=site.url(path)))
         assert caught.value.rule == "noindex"
-    assert make_crawler().crawl(CrawlDirected(url=site.url("/nofollow"))).links == ()
+    page = make_crawler().crawl(CrawlDirected(url=site.url("/nofollow"), page_allowance=3))
+    assert (page.page_links, page.links) == ((), ())
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -351,8 +365,8 @@ def test_a_shell_is_kept_as_it_is_when_nothing_is_left_to_render_it(site: Any, m
     assert (page.rendered, browser.asked) == (False, [])
     assert page.render_reason
     make_crawler(browser).crawl(CrawlDirected(url=site.url("/app"), byte_allowance=5_000, millisecond_allowance=9e3))
-    assert browser.asked[0]["max_bytes"] == 5_000 - len(SHELL)
-    assert 0 < browser.asked[0]["timeout_seconds"] < 9
+    assert browser.asked[0]["limits"].max_bytes == 5_000 - len(SHELL)
+    assert 0 < browser.asked[0]["limits"].timeout_seconds < 9
 
 
 def test_a_page_too_slow_to_render_is_a_matter_of_budget_only_where_time_is_short(
@@ -382,7 +396,8 @@ def test_a_page_in_an_encoding_that_is_none_is_read_in_a_moment(site: Any, make_
     for name in ("punycode", "idna", "unicode_escape"):
         site.put("/page", body, Content_Type=f"text/html; charset={name}")
         started = time.process_time()
-        assert make_crawler().crawl(CrawlDirected(url=site.url("/page"))).links == (site.url("/x"),)
+        page = make_crawler().crawl(CrawlDirected(url=site.url("/page")))
+        assert [link.url for link in page.page_links] == [site.url("/x")]
         assert time.process_time() - started < 5
 
 
@@ -561,7 +576,7 @@ def test_a_real_browser_reaches_no_service_that_was_opened_to_search(site: Any, 
         browser = Browser(CrawlSettings())
         try:
             page = browser.render(
-                site.url("/app"), proxy_url=proxy.url_for("crawl"), user_agent="T", timeout_seconds=9, max_bytes=10_000
+                site.url("/app"), proxy_url=proxy.url_for("crawl"), user_agent="T", limits=RenderLimits(9.0, 10_000)
             )
         except InvalidSetting as error:
             pytest.skip(f"no Chromium on this machine: {error}")

@@ -24,9 +24,10 @@ from pydantic import ValidationError
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
 from ingest.egress import EgressProxy, EgressRules, Refusal, check_address
 from ingest.egress_rules import canonical_host
-from ingest.fetch import Fetcher, FetchLimits
+from ingest.fetch import Fetched, Fetcher, FetchLimits
 from ingest.providers.provider import SearchFilters, SearchQuery
 from ingest.settings import EgressSettings
+from ingest.tunnel import Side
 from ingest.url import normalise_url
 from workers.parts import Parts
 from workers.settings import Settings
@@ -194,7 +195,7 @@ class TestForwarding:
         fetcher = Fetcher(proxy.url, user_agent="test")
         with ThreadPoolExecutor(16) as pool:
             pages = list(pool.map(lambda _: fetcher.fetch(site.url(), limits=FetchLimits()), range(64)))
-        assert {page.body for page in pages if not isinstance(page, type(None))} == {b"<p>hello"}
+        assert {page.body for page in pages if isinstance(page, Fetched)} == {b"<p>hello"}
 
     def test_without_the_secret_nobody_is_served(self, site: Any, proxy: EgressProxy) -> None:
         request = f"GET {site.url()} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
@@ -274,9 +275,10 @@ class TestRefusals:
 
         async def dial(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Any:
             dialled.append(addresses)
-            return await asyncio.open_connection("127.0.0.1", site.port)
+            _, side = await asyncio.get_running_loop().create_connection(Side, "127.0.0.1", site.port)
+            return side
 
-        monkeypatch.setattr("ingest.egress.connect", dial)
+        monkeypatch.setattr("ingest.egress.dial", dial)
         site.put("/", b"outside")
         with EgressProxy(EgressSettings(ports=(80, canary.port)), resolver=alternating) as proxy:
             answers = [ask(proxy, "GET http://rebind.example/ HTTP/1.1\r\n{auth}\r\n") for _ in range(40)]

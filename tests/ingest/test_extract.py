@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
+from ingest import nodes
 from ingest.extract import MAX_BODY_BYTES, extract, extract_text
 
 
@@ -275,3 +277,124 @@ class TestOtherMedia:
     @pytest.mark.parametrize("kind", ["text/html", "text/plain", "text/markdown", "application/xml"])
     def test_nothing_gives_no_text(self, kind: str) -> None:
         assert extract(b" \n", kind).text.strip() == ""
+
+
+class TestStructure:
+    def test_links_are_written_out_where_they_are_shown_and_nowhere_else(self) -> None:
+        page = html("<p>See <a href='/b(1)'>the <b>guide</b></a> and <a href='#x'>below</a>.</p>")
+        found = extract(page, "text/html", url="https://a.example/")
+        assert found.text == "See the **guide** and below."
+        assert found.markdown() == "See [the **guide**](https://a.example/b%281%29) and below."
+
+    def test_links_of_a_table_and_of_several_lines_stand_where_their_words_are(self) -> None:
+        page = html(
+            "<table><tr><th>k<th>v</tr><tr><td>a|b<td><a href=/x>one</a></tr><tr><td>c<td>d</table>"
+            "<a href=/y><p>first</p><p>second</p></a>"
+        )
+        found = extract(page, "text/html", url="https://a.example/")
+        assert [found.text[link.start : link.end] for link in found.linked_words] == ["one", "first", "second"]
+        assert "| a\\|b | [one](https://a.example/x) |" in found.markdown()
+
+    @pytest.mark.parametrize(
+        ("block", "language"),
+        [
+            ("<pre><code class='language-rust'>x</code></pre>", "rust"),
+            ("<pre class='lang-c++'><code>x</code></pre>", "c++"),
+            ("<div class='highlight highlight-source-shell'><pre>x</pre></div>", "shell"),
+            ("<div class='highlight-python3 notranslate'><div class='highlight'><pre>x</pre></div></div>", "python3"),
+            ("<pre class='brush: js; gutter: false'>x</pre>", "js"),
+            ("<pre><code class='hljs go'>x</code></pre>", "go"),
+            ("<pre data-lang=toml>x</pre>", "toml"),
+            ("<pre class='highlight'>x</pre>", ""),
+            ("<pre class='language-none'>x</pre>", ""),
+        ],
+    )
+    def test_code_keeps_its_language(self, block: str, language: str) -> None:
+        assert extract(html(block), "text/html").text == f"```{language}\nx\n```"
+
+    def test_code_keeps_every_space_and_no_line_numbers(self) -> None:
+        page = html(
+            "<table><tr><td class=linenos><pre>1\n2</pre></td><td class=code><pre><span>def</span> f():\n"
+            "    <span>return</span> '```'</pre></td></tr></table>"
+        )
+        assert extract(page, "text/html").text == "````\ndef f():\n    return '```'\n````"
+
+    def test_lists_quotes_and_tables_nest(self) -> None:
+        page = html(
+            "<ol start=3><li>one<ul><li>deep<ul><li>deeper</ul></ul><li>two</ol>"
+            "<table><tr><th>a<th rowspan=2>b<tr><td>c<tr><td colspan=2>d</table><blockquote><p>x</p><p>y</p></blockquote>"
+        )
+        assert extract(page, "text/html").text == (
+            "3. one\n   - deep\n     - deeper\n4. two\n\n| a | b |\n| --- | --- |\n| c |  |\n| d |  |\n\n> x\n>\n> y"
+        )
+
+    def test_an_emphasis_ends_with_its_line_and_keeps_no_space(self) -> None:
+        assert extract(html("<p><b> a<br> c </b>d</p>"), "text/html").text == "**a**\n**c** d"
+
+    def test_licence_site_and_linked_data_are_kept(self) -> None:
+        data = '{"@type":"Article","license":{"name":"Free"},"publisher":{"name":"The\\u200b Site"},"x":"a\\u202eb"}'
+        found = extract(html("<p>text</p>", f"<script type='application/ld+json'>{data}</script>"), "text/html")
+        assert (found.licence, found.site_name) == ("Free", "The Site")
+        assert found.json_ld is not None
+        assert json.loads(found.json_ld)[0]["x"] == "ab"
+        anchor = "<p>text <a href='https://creativecommons.org/licenses/by/4.0/'>CC</a></p>"
+        assert extract(html(anchor), "text/html").licence == "https://creativecommons.org/licenses/by/4.0/"
+        assert extract(html("<a rel=license href=/l>l</a>"), "text/html", url="https://a.example/").licence == (
+            "https://a.example/l"
+        )
+
+    def test_linked_data_beyond_its_room_is_left_out(self) -> None:
+        large = '[{"a":"' + "x" * 70_000 + '"},{"b":1}]'
+        page = html("<p>t</p>", f"<script type='application/ld+json'>{large}</script>")
+        assert extract(page, "text/html").json_ld == '[{"b":1}]'
+
+
+class TestContent:
+    STORY = "".join(
+        f"<p>The story goes on with sentence {number}, and it says quite a lot in it.</p>" for number in range(9)
+    )
+
+    def test_content_without_marks_is_found_among_lists_of_links(self) -> None:
+        links = "".join(f"<a href=/{number}>Other page {number}</a> " for number in range(30))
+        page = f"<div>{links}</div><div><div>{self.STORY}</div><div>{links}</div></div><div>{links}</div>"
+        text = extract(html(page), "text/html").text
+        assert text.count("The story") == 9
+        assert "Other page" not in text
+
+    def test_remarks_of_readers_go_on_a_story_and_stay_on_a_forum(self) -> None:
+        remarks = (
+            "<div class=comments>" + "<p>A remark that is as long as what it is about, and says so.</p>" * 12 + "</div>"
+        )
+        story = self.STORY * 3
+        assert "A remark" not in extract(html(f"<div>{story}</div>{remarks}"), "text/html").text
+        forum = "<meta name=generator content='phpBB'>"
+        assert extract(html(f"<div>{story}</div>{remarks}", forum), "text/html").text.count("A remark") == 12
+        assert extract(html(f"<p>A link.</p>{remarks}"), "text/html").text.count("A remark") == 12
+
+    def test_a_page_of_links_keeps_them(self) -> None:
+        page = "<ul>" + "".join(f"<li><a href=/{number}>Chapter {number}</a>" for number in range(20)) + "</ul>"
+        assert extract(html(page), "text/html").text.count("Chapter") == 20
+
+    def test_the_title_before_the_content_stands_above_its_headings(self) -> None:
+        page = f"<div><h1>Title</h1></div><main><h2>Part</h2>{self.STORY}</main>"
+        assert extract(html(page), "text/html").text.startswith("# Title\n\n## Part\n\nThe story")
+
+    def test_a_page_of_more_entries_than_are_read_says_so_by_its_confidence(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        whole = extract(html(self.STORY * 9), "text/html")
+        monkeypatch.setattr(nodes, "MOST_NODES", 50)
+        part = extract(html(self.STORY * 9), "text/html")
+        assert 0 < len(part.text) < len(whole.text)
+        assert part.confidence < 0.6 < whole.confidence
+
+    def test_code_shows_nothing_that_cannot_be_seen(self) -> None:
+        found = extract("x = 1  # \u202e\U000e0041ok\u200b\n".encode(), "text/x-python")
+        assert found.text == "x = 1  # ok\u200b\n"
+
+
+def test_a_page_without_a_body_element_is_read_all_the_same() -> None:
+    page = "<title>Locks</title><main><h1>Locks</h1><p>A lock raises boats between stretches of water.</p></main>"
+    found = extract(page.encode(), "text/html")
+    assert found.text == "# Locks\n\nA lock raises boats between stretches of water."
+    assert found.title == "Locks"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import logging
 import ssl
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, 
 from ingest.egress import EgressProxy, Refusal
 from ingest.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from ingest.settings import EgressSettings
+from tests.ingest.conftest import Site
 
 LIMITS = FetchLimits(timeout_seconds=5.0, max_bytes=100_000)
 
@@ -38,7 +42,7 @@ def test_we_say_who_we_are_and_ask_for_what_we_can_unpack(site: Any, fetcher: Fe
     fetch(fetcher, site.url())
     headers = site.asked[0].headers
     assert headers["user-agent"].startswith("SluiceBot/")
-    assert headers["accept-encoding"] == "gzip, deflate"
+    assert headers["accept-encoding"] == "gzip, deflate, br, zstd"
     assert not headers.keys() & {"cookie", "referer", "if-none-match", "proxy-authorization"}
 
 
@@ -95,8 +99,16 @@ def test_a_body_is_unpacked_and_held_against_its_ceiling(site: Any, fetcher: Fet
     site.put("/bomb", gzip.compress(b"x" * 50_000_000), Content_Encoding="gzip")
     site.put("/large", b"x" * 100_001)
     site.put("/brotli", b"anything", Content_Encoding="br")
+    site.put("/compress", b"anything", Content_Encoding="compress")
+    site.put("/cut", gzip.compress(b"x" * 90_000)[:-9], Content_Encoding="gzip")
     assert len(fetch(fetcher, site.url("/small")).body) == 90_000
-    for path, rule in (("/bomb", "bytes"), ("/large", "bytes"), ("/brotli", "encoding")):
+    for path, rule in (
+        ("/bomb", "bytes"),
+        ("/large", "bytes"),
+        ("/brotli", "encoding"),
+        ("/compress", "encoding"),
+        ("/cut", "encoding"),
+    ):
         with pytest.raises(PolicyRefused) as caught:
             fetcher.fetch(site.url(path), limits=LIMITS)
         assert caught.value.rule == rule
@@ -131,6 +143,166 @@ def test_an_unchanged_page_is_not_sent_again(site: Any, fetcher: Fetcher) -> Non
     assert isinstance(answer, NotModified)
     assert site.asked[0].headers["if-none-match"] == '"one"'
     assert site.asked[0].headers["if-modified-since"] == "Mon, 01 Jan 2024 00:00:00 GMT"
+
+
+def test_a_validator_goes_to_the_address_that_it_came_from_and_to_no_other(site: Any, fetcher: Fetcher) -> None:
+    """To another resource it means nothing, and a stranger would learn what we hold (RFC 9110, 8.8)."""
+    site.put("/old", status=301, Location="/new")
+    site.put("/new", b"here", ETag='"one"')
+    held = {"etag": '"one"', "last_modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+    conditions = {"if-none-match", "if-modified-since"}
+
+    fetch(fetcher, site.url("/old"), **held)
+    assert [bool(asked.headers.keys() & conditions) for asked in site.asked] == [True, False]
+
+    site.asked.clear()
+    site.put("/new", status=304, ETag='"one"')
+    answer = fetcher.fetch(site.url("/old"), limits=LIMITS, conditions_for=site.url("/new"), **held)
+    assert isinstance(answer, NotModified)
+    assert answer.final_url == site.url("/new")
+    assert [bool(asked.headers.keys() & conditions) for asked in site.asked] == [False, True]
+
+
+def test_unchanged_is_no_answer_where_nothing_was_to_be_compared(site: Any, fetcher: Fetcher) -> None:
+    site.put("/", status=304)
+    assert fetch(fetcher, site.url()).status == 304
+    assert fetch(fetcher, site.url(), etag='"one"', conditions_for=site.url("/other")).status == 304
+
+
+@pytest.mark.parametrize("etag", ['"a"\r\nX-Admin: yes', '"a\n"', '"\0"', '"\u2019"'])
+def test_a_validator_that_no_header_can_carry_is_not_sent(site: Any, fetcher: Fetcher, etag: str) -> None:
+    site.put("/", b"here")
+    assert fetch(fetcher, site.url(), etag=etag).body == b"here"
+    assert not site.asked[0].headers.keys() & {"if-none-match", "x-admin"}
+
+
+def test_a_header_cannot_begin_another_and_its_value_stands_in_no_error(site: Any, fetcher: Fetcher) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        fetcher.exchange(site.url(), limits=LIMITS, headers={"X-Key": "hunter2\r\nX-Admin: yes"})
+    assert caught.value.field == "X-Key"
+    assert "hunter2" not in str(caught.value)
+    assert site.asked == []
+
+
+def test_what_was_received_is_counted_as_it_was_sent(site: Any, fetcher: Fetcher) -> None:
+    packed = gzip.compress(b"x" * 90_000)
+    site.put("/old", b"moved" * 100, status=302, Location="/new")
+    site.put("/new", packed, Content_Encoding="gzip")
+    site.put("/same", status=302, Location="/still")
+    site.put("/still", status=304)
+    assert fetch(fetcher, site.url("/new")).received_bytes == len(packed)
+    assert fetch(fetcher, site.url("/old")).received_bytes == len(packed) + 500
+    same = fetcher.fetch(site.url("/same"), limits=LIMITS, etag='"one"', conditions_for=site.url("/still"))
+    assert isinstance(same, NotModified)
+    assert same.received_bytes == 0
+
+
+def test_of_a_redirect_that_is_followed_little_is_read(site: Any, fetcher: Fetcher) -> None:
+    def endless(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: /new\r\nContent-Encoding: what\r\n\r\n")
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(b"x" * 10_000)
+
+    site.call("/old", endless)
+    site.put("/new", b"here")
+    page = fetch(fetcher, site.url("/old"), FetchLimits(timeout_seconds=5, max_bytes=1_000_000))
+    assert page.body == b"here"
+    assert page.received_bytes < 200_000
+
+
+def test_a_call_may_go_out_by_another_way(site: Any, fetcher: Fetcher) -> None:
+    site.put("/", b"here")
+    with EgressProxy(EgressSettings()) as closed:
+        with pytest.raises(PolicyRefused, match="egress"):
+            fetcher.fetch(site.url(), limits=LIMITS, proxy_url=closed.url)
+        with pytest.raises(PolicyRefused, match="egress"):
+            fetcher.exchange(site.url(), limits=LIMITS, proxy_url=closed.url)
+    assert fetch(fetcher, site.url()).body == b"here"
+    with pytest.raises(Unavailable):
+        fetcher.fetch(site.url(), limits=LIMITS, proxy_url="http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_secret_that_the_proxy_does_not_know_is_no_answer_of_the_site(
+    site: Any, proxy: EgressProxy, fetcher: Fetcher, scheme: str
+) -> None:
+    nobody = proxy.url.replace("crawl:", "crawl:x")
+    with pytest.raises(Unavailable, match="407") as caught:
+        fetcher.fetch(f"{scheme}://{site.address}/", limits=LIMITS, proxy_url=nobody)
+    assert nobody.split(":")[2].split("@")[0] not in str(caught.value)
+
+
+@pytest.mark.parametrize("proxy_url", ["socks5://127.0.0.1:1", "http://127.0.0.1", "http://:1", "http://x:hunter2@a:b"])
+def test_a_proxy_has_an_address(proxy_url: str, authorities: ssl.SSLContext) -> None:
+    with pytest.raises(InvalidInput, match="proxy_url") as caught:
+        Fetcher(proxy_url, user_agent="test", tls=authorities)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["plain", "tls"])
+def test_content_is_posted_with_its_length(make_site: Any, tls_site: Any, trust: ssl.SSLContext, kind: str) -> None:
+    one = tls_site if kind == "tls" else make_site()
+    one.put("/", b"thanks")
+    content = bytes(range(256)) * 2_000
+    with EgressProxy(EgressSettings(allow=(one.address,))) as proxy:
+        fetcher = Fetcher(proxy.url, user_agent="test", tls=trust)
+        answer = fetcher.exchange(one.url(), limits=LIMITS, method="POST", content=content)
+        assert (answer.body, one.asked[0].method, one.asked[0].body) == (b"thanks", "POST", content)
+        assert fetcher.exchange(one.url(), limits=LIMITS, method="POST", content=b"").body == b"thanks"
+    assert one.asked[1].headers["content-length"] == "0"
+
+
+def test_a_head_has_no_body_whatever_length_it_names(site: Any, fetcher: Fetcher) -> None:
+    answer = fetcher.exchange(site.url(), limits=LIMITS, method="HEAD")
+    assert (answer.status, answer.body) == (501, b"")  # the site knows no HEAD, and says so at length
+    assert int(answer.headers["content-length"]) > 0
+
+
+def test_a_site_is_told_which_of_its_names_is_meant_and_which_protocol(
+    certificate: tuple[Path, Path], trust: ssl.SSLContext
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    named: list[str] = []
+    context.sni_callback = lambda connection, name, _: named.append(name)
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.load_verify_locations(certificate[0])
+    trusting.check_hostname = False
+    served = Site(context)
+
+    async def ours(name: str, port: int) -> tuple[str, ...]:
+        return ("127.0.0.1",)
+
+    def protocol(handler: Any) -> None:
+        chosen = handler.connection.selected_alpn_protocol()
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n" + str(chosen).encode())
+
+    served.call("/", protocol)
+    try:
+        settings = EgressSettings(allow=(f"site.example:{served.port}",))
+        with EgressProxy(settings, resolver=ours) as proxy:
+            fetcher = Fetcher(proxy.url, user_agent="test", tls=trusting)
+            assert fetch(fetcher, f"https://site.example:{served.port}/").body == b"http/1.1"
+            with pytest.raises(Unavailable, match="certificate"):  # it is another's: of 127.0.0.1
+                Fetcher(proxy.url, user_agent="test", tls=trust).fetch(
+                    f"https://site.example:{served.port}/", limits=LIMITS
+                )
+    finally:
+        served.close()
+    assert named[0] == "site.example"
+
+
+def test_many_threads_fetch_at_once_and_none_is_left_behind(site: Any, fetcher: Fetcher) -> None:
+    for number in range(8):
+        site.put(f"/{number}", str(number) * 50_000)
+    before = threading.active_count()
+    with ThreadPoolExecutor(8) as pool:
+        urls = [site.url(f"/{number % 8}") for number in range(64)]
+        pages = list(pool.map(lambda url: fetch(fetcher, url), urls))
+    assert all(page.body.decode() == page.url[-1] * 50_000 for page in pages)
+    assert threading.active_count() <= before + 1
 
 
 def test_a_site_that_is_down_is_unavailable_and_one_outside_the_rules_is_refused(make_site: Any) -> None:

@@ -75,7 +75,7 @@ INNOCENT = [
         "color:rgb(0,0,0)",
         "color:rgb(0 0 0)",
         "color:rgba(0,0,0,.87)",
-        "color:white",
+        "color:gray",
     ),
     *("color:#fff;background:#222", "background:white url(x.png)", "color:#000f", "background:url(a;display:none)")[:3],
     *("dis/**/play:none", "d isplay:none", "border:1px solid", "--display:none", "line-height:0", "flex:0 0 1px"),

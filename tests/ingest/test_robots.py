@@ -12,7 +12,15 @@ import pytest
 from contracts.errors import Overloaded, PolicyRefused
 from ingest.deadline import Deadline
 from ingest.fetch import Fetched, Fetcher, FetchLimits
-from ingest.robots import CACHE_SECONDS, UNREACHABLE_CACHE_SECONDS, RobotsCache, product_token
+from ingest.robots import (
+    CACHE_SECONDS,
+    UNREACHABLE_CACHE_SECONDS,
+    RobotsCache,
+    RobotsFetch,
+    RobotsVerdict,
+    product_token,
+)
+from ingest.robots_store import RobotsAnswer
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
 
@@ -197,6 +205,131 @@ def test_what_says_nothing_about_the_site_is_passed_on_and_not_remembered(error:
         with pytest.raises(type(error)):
             attempt()
     assert asked == ["https://example.com/robots.txt"] * 2
+
+
+def test_a_verdict_names_the_line_that_decided_or_how_the_file_answered(
+    site: Any, robots: RobotsCache, clock: Clock
+) -> None:
+    site.put("/robots.txt", "User-agent: *\nDisallow: /private\nAllow: /private/this")
+    assert robots.verdict(site.url("/x")) == RobotsVerdict(True, "robots", None, "answers 200")
+    assert robots.verdict(site.url("/private/this")) == RobotsVerdict(
+        True, "robots", "Allow: /private/this", "answers 200"
+    )
+    assert robots.verdict(site.url("/private")) == RobotsVerdict(False, "robots", "Disallow: /private", "answers 200")
+    with pytest.raises(PolicyRefused, match="SluiceBot by 'Disallow: /private'"):
+        robots.check(site.url("/private"))
+    clock.now += CACHE_SECONDS
+    site.put("/robots.txt", status=404)
+    assert robots.verdict(site.url("/private")) == RobotsVerdict(True, "robots", None, "answers 404")
+    clock.now += CACHE_SECONDS
+    site.put("/robots.txt", status=503)
+    assert robots.verdict(site.url("/")) == RobotsVerdict(False, "robots_unreachable", None, "answers 503")
+
+
+def test_a_file_that_is_too_old_does_not_stand_in_for_one_that_fails(
+    site: Any, robots: RobotsCache, clock: Clock
+) -> None:
+    """2.3.1.4 must be obeyed; 2.4 is a permission."""
+    site.put("/robots.txt", "User-agent: *\nAllow: /")
+    assert allowed(robots, site.url("/"))
+    site.put("/robots.txt", status=500)
+    clock.now += CACHE_SECONDS - 1
+    assert allowed(robots, site.url("/"))
+    clock.now += 2
+    assert not allowed(robots, site.url("/"))
+
+
+def test_sitemaps_are_told_normalised_and_of_no_other_kind(site: Any, robots: RobotsCache) -> None:
+    site.put(
+        "/robots.txt",
+        "Sitemap: HTTPS://Example.com:443/a.xml#top\nSitemap: /b.xml\nSitemap: https://u:p@example.com/c.xml\n"
+        "Sitemap: http://[::1/\nUser-agent: *\nDisallow: /",
+    )
+    assert robots.sitemaps(site.url("/page")) == ("https://example.com/a.xml",)
+
+
+def served(body: bytes = b"", status: int = 200) -> tuple[RobotsFetch, list[str]]:
+    """A fetch that answers so, and the addresses that it was asked for."""
+    asked: list[str] = []
+
+    def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
+        asked.append(url)
+        return Fetched(url, url, status, {}, body, "text/plain", None, 1.0)
+
+    return fetch, asked
+
+
+def test_files_of_many_rules_are_not_all_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A farm of hosts with half a megabyte of rules each takes no worker's memory."""
+    monkeypatch.setattr("ingest.robots.MAX_RULES", 250)
+    fetch, asked = served(b"User-agent: *\n" + b"".join(b"Disallow: /%d\n" % line for line in range(100)))
+    robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock)
+    for name in ("a", "b", "a", "c", "a", "b"):
+        assert not allowed(robots, f"https://{name}.example/7")
+    assert [url.partition(".")[0][-1] for url in asked] == ["a", "b", "c", "b"]
+
+
+def test_one_file_of_more_rules_than_are_remembered_is_used(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingest.robots.MAX_RULES", 2)
+    fetch, asked = served(b"User-agent: *\nDisallow: /1\nDisallow: /2\nDisallow: /3")
+    robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock)
+    assert not allowed(robots, "https://a.example/3")
+    assert not allowed(robots, "https://a.example/3")
+    assert len(asked) == 1
+
+
+# -- shared by workers ------------------------------------------------------------------------------
+
+
+class Shared:
+    """A store in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[RobotsAnswer, float]] = {}
+
+    def recall(self, origin: str) -> tuple[RobotsAnswer, float] | None:
+        return self.kept.get(origin)
+
+    def keep(self, origin: str, answer: RobotsAnswer, seconds: float) -> None:
+        self.kept[origin] = answer, seconds
+
+
+def test_what_one_worker_has_learned_the_next_one_asks_no_site_for(clock: Clock) -> None:
+    store = Shared()
+    fetch, asked = served(b"User-agent: *\nDisallow: /x\nCrawl-delay: 3\nSitemap: https://a.example/s.xml")
+    for _ in range(3):
+        robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock, store=store)
+        assert not allowed(robots, "https://a.example/x")
+        assert robots.crawl_delay_seconds("https://a.example/") == 3
+        assert robots.sitemaps("https://a.example/") == ("https://a.example/s.xml",)
+    assert asked == ["https://a.example/robots.txt"]
+    assert not allowed(robots, "http://a.example/x")
+    assert len(asked) == 2
+    assert {origin: seconds for origin, (_, seconds) in store.kept.items()} == {
+        "https://a.example": CACHE_SECONDS,
+        "http://a.example": CACHE_SECONDS,
+    }
+
+
+def test_what_is_recalled_holds_for_no_longer_than_it_would_have(clock: Clock) -> None:
+    store = Shared()
+    store.keep("https://a.example", RobotsAnswer("rules", "answers 200", b"User-agent: *\nDisallow: /x"), 10.0)
+    fetch, asked = served(status=404)
+    robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock, store=store)
+    assert not allowed(robots, "https://a.example/x")
+    store.kept.clear()
+    clock.now += 11
+    assert allowed(robots, "https://a.example/x")
+    assert len(asked) == 1
+
+
+def test_a_site_that_fails_is_asked_by_one_worker_every_few_minutes(clock: Clock) -> None:
+    store = Shared()
+    fetch, asked = served(status=503)
+    for _ in range(3):
+        assert not allowed(RobotsCache(fetch, user_agent=USER_AGENT, clock=clock, store=store), "https://a.example/")
+    assert len(asked) == 1
+    assert store.kept["https://a.example"][1] == UNREACHABLE_CACHE_SECONDS
 
 
 def test_the_product_token_is_what_robots_files_call_us() -> None:

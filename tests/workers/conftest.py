@@ -11,12 +11,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from tests.ingest.conftest import Site
+from tests.workers.instance import Instance, MakeInstance
 from tests.workers.ledger_story import Clock, Story
 from workers.broker import broker_command, prepare_broker
 from workers.ledger import Ledger
@@ -156,3 +160,22 @@ def _await_server(url: str, server: subprocess.Popen[bytes]) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+@pytest.fixture
+def make_instance(valkey: Valkey) -> Iterator[MakeInstance]:
+    with ExitStack() as opened:
+
+        def make(**sections: Any) -> Instance:
+            instance = Instance(valkey, sections)
+            opened.callback(instance.close)
+            return instance
+
+        yield make
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    served = Site()
+    yield served
+    served.close()

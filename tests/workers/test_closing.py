@@ -10,6 +10,7 @@ from contracts.errors import Fenced, NotFound
 from contracts.event import Event, Gap
 from contracts.gate import GateRequested
 from contracts.index import AnswerDirected, DocumentIndexed, RunFinished
+from contracts.ingest import PageUnchanged
 from contracts.outcome import DeadLetter, Done, Next
 from tests.workers.ledger_story import NOON, Story, answer, page
 
@@ -67,6 +68,14 @@ def test_a_crawl_that_indexed_nothing_and_has_gaps_is_failed(story: Story) -> No
     [event] = story.begins(page())
     assert story.handles(event, Done(gaps=(GAP,))).finished
     assert story.ledger.run(event.run_id).status == "failed"
+
+
+def test_a_crawl_of_pages_that_are_as_they_were_is_finished(story: Story) -> None:
+    [event] = story.begins(page())
+    url = "https://example.org/1"
+    unchanged = PageUnchanged(url=url, final_url=url, depth=0, by="not_modified", fetched_at=datetime.now(UTC))
+    assert story.handles(event, Done(emits=(Next(unchanged),), gaps=(GAP,))).finished
+    assert story.ledger.run(event.run_id).status == "finished"
 
 
 def test_at_its_deadline_a_run_is_answered_once_although_events_are_open(story: Story) -> None:

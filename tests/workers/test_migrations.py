@@ -107,7 +107,7 @@ def test_looking_makes_no_database(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_an_older_version_is_not_opened_and_the_command_that_helps_is_named(old: Database) -> None:
-    with pytest.raises(Conflict, match=r"version 1 .* needs 2: run `sluice migrate`"):
+    with pytest.raises(Conflict, match=r"version 1 .* needs 3: run `sluice migrate`"):
         Ledger(_url(old))
 
 
@@ -156,12 +156,12 @@ def test_the_copy_is_the_ledger_as_it_was(old: Database) -> None:
     assert done == replace(Migration(1), copy=done.copy)
     assert done.copy is not None
     if old.url.get_backend_name() == "sqlite":
-        assert done.copy.endswith("ledger.sqlite.before-2-20310506T120000Z")
+        assert done.copy.endswith("ledger.sqlite.before-3-20310506T120000Z")
         copy = Database(f"sqlite:///{done.copy}")
         assert _contents(copy) == before
         copy.close()
     else:
-        assert done.copy == "sluice_before_2_20310506t120000z"
+        assert done.copy == "sluice_before_3_20310506t120000z"
         assert _contents(old, done.copy) == before
 
 
@@ -175,7 +175,7 @@ def test_without_room_for_a_copy_nothing_is_changed(tmp_path: Path) -> None:
 
 def test_a_copy_that_cannot_be_finished_is_removed_and_nothing_is_changed(tmp_path: Path) -> None:
     database = old_ledger_in(tmp_path)
-    (tmp_path / "ledger.sqlite.before-2-20310506T120000Z").mkdir()  # it cannot take its name
+    (tmp_path / "ledger.sqlite.before-3-20310506T120000Z").mkdir()  # it cannot take its name
     with pytest.raises(OSError, match="directory"):
         migrate(database, NOW)
     assert look(database).is_due
@@ -200,7 +200,7 @@ def test_killed_at_any_statement_it_leaves_the_old_schema_or_the_new_and_can_be_
     new = make()
     with new.installing() as connection:
         install(connection)
-    shapes, ended, statement = {2: _shape(new)}, False, 0
+    shapes, ended, statement = {SCHEMA_VERSION: _shape(new)}, False, 0
     while not ended:
         database = make()
         with database.installing() as connection:
@@ -211,11 +211,11 @@ def test_killed_at_any_statement_it_leaves_the_old_schema_or_the_new_and_can_be_
         database.close()
         ended = _migrates_until(url, statement)
         found = look(database).found
-        assert found in (1, 2)
-        assert ended == (found == 2)
+        assert found in (1, SCHEMA_VERSION)
+        assert ended == (found == SCHEMA_VERSION)
         assert _shape(database) == shapes[found]
         migrate(database, NOW)
-        assert _shape(database) == shapes[2]
+        assert _shape(database) == shapes[SCHEMA_VERSION]
         assert _rows(database, "SELECT id, payload FROM events ORDER BY id") == kept
         _drop_copies(database)
         statement += 3
@@ -230,7 +230,7 @@ def test_of_two_that_migrate_at_once_one_does(old: Database) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(one.found for one in done if one.found) == [1, 2, 2]
+    assert sorted(one.found for one in done if one.found) == [1, SCHEMA_VERSION, SCHEMA_VERSION]
 
 
 def test_a_new_ledger_is_opened_without_alembic(tmp_path: Path) -> None:

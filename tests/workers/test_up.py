@@ -386,7 +386,7 @@ def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> N
         port = free.getsockname()[1]
     supervisor = Supervisor(Settings(data_dir=tmp_path, http_port=port))
     supervisor._prepare()
-    [copy] = tmp_path.glob("ledger.sqlite.before-2-*")
+    [copy] = tmp_path.glob("ledger.sqlite.before-3-*")
     assert f"{datetime.now(UTC):%Y}" in copy.name
     Ledger(supervisor.settings.ledger_location).close()
 

@@ -57,6 +57,7 @@ def checks_of(settings: Settings) -> Iterator[Check]:
         ("index", _index),
         ("http_port", _http_port),
         ("search", _search),
+        ("crawl", _crawl),
         ("otlp", _otlp),
         ("user_namespaces", _user_namespaces),
         ("embedding", _embedding),
@@ -167,9 +168,23 @@ def _search(settings: Settings) -> Check:
     if not search.providers:
         return Check("search", "fail", "on, without a provider", "name some in search.providers")
     nowhere = "http://127.0.0.1:1"  # building opens no connection, so no proxy is needed
-    fetcher = Fetcher(nowhere, user_agent=settings.crawl.user_agent)
+    fetcher = Fetcher(nowhere, user_agent=settings.crawl.agent)
     build_providers(search, fetcher=fetcher, proxy_url=nowhere, clock=utc_now)
     return Check("search", "ok", ", then ".join(search.providers))
+
+
+def _crawl(settings: Settings) -> Check:
+    crawl, egress = settings.crawl, settings.egress
+    if not crawl.enabled:
+        return Check("crawl", "warn", "off: the gate cannot fetch pages", "crawl.enabled = true and crawl.contact")
+    if egress.policy == "deny":
+        return Check("crawl", "fail", "on, while egress.policy denies all", 'egress.policy = "open" or "listed"')
+    if egress.policy == "listed" and not egress.allow_domains and not egress.allow:
+        return Check("crawl", "fail", "on, while nothing is listed", "name domains in egress.allow_domains")
+    if not crawl.contact:
+        remedy = "set crawl.contact to a web or mail address: sites block what nobody answers for"
+        return Check("crawl", "warn", f"as {crawl.agent}, without a contact", remedy)
+    return Check("crawl", "ok", f"as {crawl.agent}")
 
 
 def _otlp(settings: Settings) -> Check:

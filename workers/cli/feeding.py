@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from contracts.api import RunView
 from contracts.document import Document
+from contracts.errors import InvalidInput
 from contracts.event import Event
+from contracts.gate import Limits
 from contracts.index import DocumentIndexed
-from contracts.ingest import CrawlDirected, DocumentsSubmitted
+from contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
 from otel.context import span
 from workers.cli.answers import leave_unless_finished, print_run
 from workers.cli.output import AsJson, Corpus, checked_corpus, error_console, marked
@@ -28,6 +31,14 @@ SKIPS_NAMED = 10
 """Skipped paths that are named one by one; a source tree has thousands."""
 
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the run's end; it goes on in any case.")]
+
+
+class RenderChoice(StrEnum):
+    """As `contracts.ingest.Render`."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
 
 
 def ingest(
@@ -49,14 +60,35 @@ def ingest(
 def crawl(
     urls: Annotated[list[str], typer.Argument(help="Pages to crawl.")],
     corpus: Corpus = "default",
+    pages: Annotated[int | None, typer.Option(min=1, help="Pages in all; the settings' ceiling holds.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, max=5, help="Links deep; the settings' ceiling holds.")] = None,
+    render: Annotated[RenderChoice | None, typer.Option(help="Whether a browser shows the pages.")] = None,
+    screenshot: Annotated[bool, typer.Option(help="Keep a picture of each page as a blob.")] = False,
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Ask for one page, print each decision about it, and record nothing.")
+    ] = False,
     timeout: Timeout = 600.0,
     as_json: AsJson = False,
 ) -> None:
     """Crawl pages into the corpus, and wait until they can be found."""
+    asked: Render | None = render.value if render else None
+    if explained:
+        _explain(checked_corpus(corpus), urls, asked, screenshot=screenshot, as_json=as_json)
+        return
     with session(as_json=as_json, needs_workers=True) as parts, _progress(quiet=as_json) as progress:
+        limits = Limits(max_pages=pages, max_depth=depth)
         with span("sluice crawl", kind="client"):
-            accepted = Service(parts).crawl(checked_corpus(corpus), urls)
+            accepted = Service(parts).crawl(checked_corpus(corpus), urls, limits, render=asked, screenshot=screenshot)
         _finish(parts, accepted.run_id, timeout, progress, as_json=as_json)
+
+
+def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
+    from workers.cli.explaining import explain
+
+    with session(as_json=as_json) as parts:
+        if len(urls) != 1:
+            raise InvalidInput("urls", f"{len(urls)} pages", "one page with --explain")
+        explain(parts, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
 
 
 class _Skipped:
@@ -118,5 +150,7 @@ def _expected(event: Event) -> int:
 
 
 def _indexed(event: Event) -> int:
-    """Documents that the event says are in the journal."""
+    """Documents that the event says are in the journal, or were there already."""
+    if isinstance(event.body, PageUnchanged):
+        return 1
     return len(event.body.document_ids) if isinstance(event.body, DocumentIndexed) else 0

@@ -49,6 +49,7 @@ COMMANDS = {
     "trace": Entry("following:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
     "stages": Entry("stages:stages", "Stages: what waits in each, and which rest.", _OPERATOR),
+    "hosts": Entry("hosts:hosts", "Hosts: whom the crawl visits, how often, and how that goes.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
     "rebuild": Entry(
         "rebuilding:rebuild",

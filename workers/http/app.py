@@ -15,7 +15,7 @@ from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.api_keys import ApiKeys, check_exposure
-from workers.http import dead_letters, documents, operations, problems, retrieval, runs, stages
+from workers.http import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
 from workers.http.waiting import Announcements
 from workers.ledger import Ledger
 from workers.life import die_with_parent, give_signs_of_life
@@ -63,7 +63,7 @@ def make_api(settings: Settings) -> FastAPI:
     )
     problems.install(app)
     app.add_middleware(Measured)
-    for module in (runs, retrieval, documents, dead_letters, stages, operations):
+    for module in (runs, retrieval, documents, dead_letters, stages, hosts, operations):
         app.include_router(module.router)
     return app
 

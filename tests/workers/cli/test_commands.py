@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from typer.testing import CliRunner, Result
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from index.settings import IndexSettings
 from index.writer import IndexWriter
+from workers.cli.checks import checks_of
 from workers.cli.config_file import config_text, setting_count
 from workers.cli.main import COMMANDS, app
 from workers.ledger import Ledger
@@ -246,11 +248,29 @@ def test_doctor_reports_every_subject_and_leaves_no_secret(sluice: Sluice, monke
     report = value(result)
     states = {check["name"]: check["state"] for check in report["checks"]}
     assert (result.exit_code, report["ok"]) == (1, False)
-    assert (states["broker"], states["otlp"], states["search"]) == ("fail", "fail", "warn")
+    assert (states["broker"], states["otlp"], states["search"], states["crawl"]) == ("fail", "fail", "warn", "warn")
     assert [states[name] for name in ("python", "settings", "ledger", "embedding", "chromium")] == ["ok"] * 5
     assert all(check["remedy"] for check in report["checks"] if check["state"] != "ok")
     assert "hunter2" not in result.output
     assert "sk-do-not-print" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("changed", "state", "told"),
+    [
+        ({}, "warn", "without a contact"),
+        ({"SLUICE_CRAWL__CONTACT": "https://example.org/bot"}, "ok", "(+https://example.org/bot)"),
+        ({"SLUICE_EGRESS__POLICY": "deny"}, "fail", "denies all"),
+        ({"SLUICE_EGRESS__POLICY": "listed"}, "fail", "nothing is listed"),
+    ],
+)
+def test_doctor_says_how_a_crawl_would_show_itself(
+    changed: dict[str, str], state: str, told: str, monkeypatch: pytest.MonkeyPatch, data_dir: Path
+) -> None:
+    for name, setting in {"SLUICE_CRAWL__ENABLED": "true", **changed}.items():
+        monkeypatch.setenv(name, setting)
+    [crawl] = [check for check in islice(checks_of(load_settings()), 8) if check.name == "crawl"]
+    assert (crawl.state, told in crawl.detail) == (state, True)
 
 
 @pytest.mark.usefixtures("without_browser")

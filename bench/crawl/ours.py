@@ -1,0 +1,53 @@
+"""Sluice as a contestant: its crawler behind its egress proxy, robots.txt and rates included, then its extraction.
+
+python -m bench.crawl.ours http|browser BROKER_URL FOLDER URL…
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import structlog
+
+from bench.crawl.protocol import serve
+from contracts.ingest import CrawlDirected
+from ingest.crawled import CrawledPage
+from ingest.extract import extract
+from workers.parts import Parts
+from workers.settings import load_settings
+
+RATE = 100_000.0
+"""Requests per second: the rate is asked for at each page, and never waited for."""
+
+
+def main() -> None:
+    """Build the parts, warm up on the first page, serve rounds."""
+    way, broker_url, folder, *urls = sys.argv[1:]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    settings = load_settings(
+        data_dir=Path(folder),
+        broker_url=broker_url,
+        crawl={"enabled": True, "requests_per_second_per_host": RATE, "revisit": False, "sitemaps": False},
+        egress={"allow": [f"crawl={urlsplit(urls[0]).netloc}"]},
+    )
+    parts = Parts(settings)
+
+    def read(url: str) -> tuple[str, str | None]:
+        directed = CrawlDirected(url=url, render="never" if way == "http" else "always")
+        page = parts.crawler.crawl(directed)
+        assert isinstance(page, CrawledPage)
+        found = extract(page.body, page.media_type, charset=page.charset, url=page.final_url)
+        return found.text, found.title
+
+    try:
+        read(urls[0])
+        serve(read, urls)
+    finally:
+        parts.close()
+
+
+if __name__ == "__main__":
+    main()

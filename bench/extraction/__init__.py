@@ -1,0 +1,1 @@
+"""Main text of web pages against gold text: how right, how fast and how much structure, beside trafilatura."""

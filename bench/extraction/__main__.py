@@ -1,0 +1,127 @@
+"""Extraction beside trafilatura, in one run: right words, pages per processor second, structure that is kept.
+
+    python -m bench.extraction [FOLDER] [--rounds N] [--only sluice trafilatura]
+
+FOLDER (or the environment variable EXTRACT_DIR) holds `NAME.html` with `NAME.txt`, the gold text; without one the
+bench's own pages are taken (bench/extraction/pages.py). Contestants take turns; times are medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.extraction.environment import peers_python
+from bench.extraction.pages import Page, own_pages, pages_in
+from bench.extraction.score import Score, Structure, score, structure
+from bench.instance import REPOSITORY
+
+CONTESTANTS = ("sluice", "trafilatura", "trafilatura_fast", "trafilatura_markdown", "resiliparse")
+CONTESTANT = Path(__file__).with_name("contestant.py")
+RUN_SECONDS = 900
+
+
+@dataclass
+class Result:
+    """Of one contestant: its texts, and the seconds of every round."""
+
+    texts: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def pages_per_second(self) -> float:
+        return len(self.texts) / statistics.median(self.seconds)
+
+
+def measure_extraction(pages: Sequence[Page], rounds: int, names: Sequence[str] = CONTESTANTS) -> dict[str, Result]:
+    """Every contestant over all pages, in turns."""
+    results = {name: Result() for name in names}
+    with tempfile.TemporaryDirectory(prefix="sluice-extraction-") as folder:
+        source = Path(folder) / "pages.jsonl"
+        source.write_text("".join(json.dumps({"html": page.html}) + "\n" for page in pages))
+        for _ in range(rounds):
+            for name in names:
+                answers = _answers(name, source, Path(folder) / "answers.jsonl")
+                results[name].texts = [answer["text"] for answer in answers]
+                results[name].seconds.append(sum(answer["seconds"] for answer in answers))
+    return results
+
+
+def _answers(name: str, source: Path, target: Path) -> list[dict[str, str | float]]:
+    python = sys.executable if name == "sluice" else str(peers_python())
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY) if name == "sluice" else ""}
+    command = [python, str(CONTESTANT), name, str(source), str(target)]
+    subprocess.run(command, check=True, env=environment, timeout=RUN_SECONDS)
+    return [json.loads(line) for line in target.read_text().splitlines()]
+
+
+def print_results(pages: Sequence[Page], results: dict[str, Result]) -> None:
+    """A table over all pages, one of F1 by kind, one of structure."""
+    print(f"{len(pages)} pages, {sum(len(page.html) for page in pages) / len(pages) / 1_000:.1f} KB on average")
+    print(f"{'':<22}{'F1':>8}{'precision':>11}{'recall':>8}{'pages/CPU s':>13}{'ms/page':>9}")
+    for name, result in results.items():
+        scores = [score(text, page.gold) for text, page in zip(result.texts, pages, strict=True)]
+        rate = result.pages_per_second()
+        print(
+            f"{name:<22}{_mean(scores, 'f1'):8.4f}{_mean(scores, 'precision'):11.4f}{_mean(scores, 'recall'):8.4f}"
+            f"{rate:13.1f}{1_000 / rate:9.2f}"
+        )
+    _print_kinds(pages, results)
+    _print_structure(pages, results)
+
+
+def _mean(scores: Sequence[Score], name: str) -> float:
+    return statistics.fmean(getattr(found, name) for found in scores)
+
+
+def _print_kinds(pages: Sequence[Page], results: dict[str, Result]) -> None:
+    print("F1 by kind: " + ", ".join(results))
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for number, page in enumerate(pages):
+        kinds[page.kind].append(number)
+    for kind, numbers in kinds.items():
+        means = (
+            statistics.fmean(score(result.texts[number], pages[number].gold).f1 for number in numbers)
+            for result in results.values()
+        )
+        print(f"  {kind:<28}" + "".join(f"{mean:8.3f}" for mean in means))
+
+
+def _print_structure(pages: Sequence[Page], results: dict[str, Result]) -> None:
+    known = [(number, page.structure) for number, page in enumerate(pages) if page.structure is not None]
+    if not known:
+        return
+    wanted = sum((expected for _, expected in known), Structure())
+    print(f"kept of {wanted}")
+    for name in ("sluice", "trafilatura_markdown"):
+        if name in results:
+            texts = results[name].texts
+            print(
+                f"  {name:<22}",
+                sum((structure(texts[number]).kept_of(expected) for number, expected in known), Structure()),
+            )
+
+
+def main() -> None:
+    """Measure and print."""
+    arguments = argparse.ArgumentParser(prog="bench.extraction")
+    arguments.add_argument("folder", nargs="?", default=os.environ.get("EXTRACT_DIR") or None, type=Path)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--only", nargs="+", choices=CONTESTANTS, default=CONTESTANTS)
+    given = arguments.parse_args()
+    pages = pages_in(Path(given.folder)) if given.folder else own_pages()
+    if not pages:
+        sys.exit(f"no NAME.html with NAME.txt in {given.folder}")
+    print_results(pages, measure_extraction(pages, given.rounds, given.only))
+
+
+if __name__ == "__main__":
+    main()

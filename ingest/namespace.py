@@ -1,0 +1,304 @@
+"""A browser's own small world: a network that leads to one listener, processes that end together.
+
+Run as a program, before the browser and in place of it; the standard library is all it needs. It enters new namespaces
+(namespaces(7)), hands the listener through which alone the browser reaches anything out to the worker, gives up every
+privilege and becomes the browser. Promises:
+
+1. In a network of its own the browser finds the loopback device with our listener, and a cable that ends in the same
+   room, so that pages take the machine for connected. No packet leaves but by the listener.
+2. Processes of their own have an init that ends with the program, and the program ends with whoever started it: a
+   worker that is killed leaves no browser behind.
+3. What cannot be had is told the worker by name, with the reason; whether the browser may run then is its decision.
+4. The browser, its init and this program run as the unprivileged user that was named, and cannot become another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+LISTENER_PORT = 8080
+"""Where the browser finds the way out, at any address of 127.0.0.0/8 in its network. Nobody else listens there."""
+
+NETWORK, PROCESSES, MOUNTS, MESSAGES, USERS = 0x40000000, 0x20000000, 0x00020000, 0x08000000, 0x10000000
+"""CLONE_NEWNET, _NEWPID, _NEWNS, _NEWIPC and _NEWUSER of <linux/sched.h>."""
+
+_SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38
+_MOUNT_NOSUID_NODEV_NOEXEC, _MOUNT_PRIVATE_RECURSIVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x40000
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
+_DEBUGGING_PIPE = (3, 4)
+"""The descriptors over which the browser is driven; who keeps them open keeps the browser from seeing their end."""
+_MERGED_SWITCHES = ("--disable-features", "--enable-features", "--disable-blink-features")
+"""Of several the browser heeds the last; here they are put together."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the worker asks for."""
+
+    way_out: str
+    """The path of the Unix socket on which the worker waits for the listener."""
+    process_id: str
+    """The file that takes the process id of this program, which lives as long as the browser."""
+    network: bool
+    uid: int | None = None
+    """Whom to become; None stays who it is."""
+    gid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What of it was to be had. Each of `missing` is `name: reason`."""
+
+    network: bool
+    processes: bool
+    missing: tuple[str, ...] = ()
+
+
+def main(arguments: list[str]) -> int:
+    """Enter the namespaces and run the browser: `PLAN BINARY SWITCH…`. Returns the browser's exit status."""
+    plan = Plan(**json.loads(arguments[0]))
+    with open(plan.process_id, "w") as file:
+        file.write(str(os.getpid()))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    command = [arguments[1], *_merged(arguments[2:])]
+    _give_profile_away(plan, command)
+    isolation = _tried(plan)
+    if not isolation.network and not isolation.processes:
+        _report(plan, isolation, None)
+        _become(plan)
+        _run(command)
+    _enter(plan, isolation)
+    return _as_parent(plan, lambda: _as_init(plan, isolation, command))
+
+
+def _tried(plan: Plan) -> Isolation:
+    """What works here, found out in a child: a half-entered namespace cannot be left again."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with open(writing, "w") as pipe:
+            json.dump(asdict(_try(plan)), pipe)
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as pipe:
+        found = json.load(pipe)
+    os.waitpid(child, 0)
+    return Isolation(found["network"], found["processes"], tuple(found["missing"]))
+
+
+def _try(plan: Plan) -> Isolation:
+    missing: list[str] = []
+
+    def works(name: str, step: Callable[[], None]) -> bool:
+        try:
+            step()
+        except OSError as error:
+            missing.append(f"{name}: {error.strerror or error}")
+            return False
+        return True
+
+    if not _is_root() and not works("user namespace", _own_users):
+        return Isolation(network=False, processes=False, missing=tuple(missing))
+    network = plan.network and works("network namespace", _own_network)
+    if network:
+        works("network cable", _connect_cable)
+    processes = works("process namespace", lambda: _unshare(PROCESSES))
+    works("mount namespace", lambda: _unshare(MOUNTS))
+    works("message namespace", lambda: _unshare(MESSAGES))
+    return Isolation(network, processes, tuple(missing))
+
+
+def _enter(plan: Plan, isolation: Isolation) -> None:
+    if not _is_root():
+        _own_users()
+    if isolation.network:
+        _own_network()
+        with suppress(OSError):  # without a cable pages believe the machine is not connected, and no more
+            _connect_cable()
+    for space in (MOUNTS, MESSAGES):
+        with suppress(OSError):
+            _unshare(space)
+    if isolation.processes:
+        _unshare(PROCESSES)
+
+
+def _own_network() -> None:
+    _unshare(NETWORK)
+    _raise_device("lo")
+
+
+def _own_users() -> None:
+    """A user namespace in which we are whom we are, and may make the other namespaces."""
+    uid, gid = os.getuid(), os.getgid()
+    _unshare(USERS)
+    for name, line in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(line)
+
+
+def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
+    """Fork, do `child_work` in the child, and end as the child ends."""
+    child = os.fork()
+    if child == 0:
+        os._exit(child_work())
+    _let_go_of_the_pipe()
+    _become(plan)
+    _die_with_the_parent()
+    return _exit_code(os.waitpid(child, 0)[1])
+
+
+def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
+    """The first process of its namespace: start the browser, collect whoever dies, end all when the browser ends."""
+    _die_with_the_parent()
+    with suppress(OSError):  # where it cannot be had, the outer one shows through, which other users may read as well
+        _own_process_folder()
+    _report(plan, isolation, _listen() if isolation.network else None)
+    browser = os.fork()
+    _become(plan)
+    if browser == 0:
+        _run(command)
+    _die_with_the_parent()  # becoming somebody else forgets it: prctl(2)
+    _let_go_of_the_pipe()
+    while True:
+        ended, status = os.wait()
+        if ended == browser:
+            return _exit_code(status)
+
+
+def _own_process_folder() -> None:
+    """A /proc that shows this namespace alone. In a container whose /proc is masked the kernel refuses one."""
+    _check(_libc.mount(b"none", b"/", None, _MOUNT_PRIVATE_RECURSIVE, None), "mount")
+    _check(_libc.mount(b"proc", b"/proc", b"proc", _MOUNT_NOSUID_NODEV_NOEXEC, None), "mount")
+
+
+def _listen() -> socket.socket:
+    listener = socket.socket()
+    listener.bind(("0.0.0.0", LISTENER_PORT))  # noqa: S104 - of a network in which there is nobody else
+    listener.listen(128)
+    return listener
+
+
+def _report(plan: Plan, isolation: Isolation, listener: socket.socket | None) -> None:
+    """Tell the worker what there is, and hand it the listener."""
+    with socket.socket(socket.AF_UNIX) as worker:
+        worker.connect(plan.way_out)
+        descriptors = [listener.fileno()] if listener is not None else []
+        socket.send_fds(worker, [json.dumps(asdict(isolation)).encode()], descriptors)
+    if listener is not None:
+        listener.close()
+
+
+def _become(plan: Plan) -> None:
+    """The user of the plan, for good."""
+    if plan.uid is not None and plan.gid is not None:
+        os.setgroups([])
+        os.setresgid(plan.gid, plan.gid, plan.gid)
+        os.setresuid(plan.uid, plan.uid, plan.uid)
+        _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+
+
+def _give_profile_away(plan: Plan, command: list[str]) -> None:
+    profile = _profile(command)
+    if profile is not None and plan.uid is not None and plan.gid is not None:
+        for folder, _, names in os.walk(profile):
+            for path in (folder, *(os.path.join(folder, name) for name in names)):
+                os.chown(path, plan.uid, plan.gid, follow_symlinks=False)
+
+
+def _profile(command: list[str]) -> str | None:
+    return next((switch.partition("=")[2] for switch in command if switch.startswith("--user-data-dir=")), None)
+
+
+def _run(command: list[str]) -> None:
+    profile, environment = _profile(command), dict(os.environ)
+    if profile is not None:  # caches and crash reports go into the profile, which goes away with the browser
+        environment.update(HOME=profile, XDG_CONFIG_HOME=profile, XDG_CACHE_HOME=profile)
+    os.execve(command[0], command, environment)  # noqa: S606 - the browser, found and named by the worker
+
+
+def _merged(switches: list[str]) -> list[str]:
+    """The switches, those with lists put together."""
+    kept: list[str] = []
+    lists: dict[str, list[str]] = {}
+    for switch in switches:
+        name, _, value = switch.partition("=")
+        if name in _MERGED_SWITCHES:
+            lists.setdefault(name, []).append(value)
+        else:
+            kept.append(switch)
+    return [*(f"{name}={','.join(values)}" for name, values in lists.items()), *kept]
+
+
+def _unshare(space: int) -> None:
+    _check(_libc.unshare(space), "unshare")
+
+
+def _die_with_the_parent() -> None:
+    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def _let_go_of_the_pipe() -> None:
+    for descriptor in _DEBUGGING_PIPE:
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _exit_code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _check(result: int, call: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{call}: {os.strerror(code)}")
+
+
+def _raise_device(name: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = struct.pack("16sh14x", name.encode(), 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(control, _SIOCGIFFLAGS, request))[1]
+        fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("16sh14x", name.encode(), flags | _IFF_UP))
+
+
+def _connect_cable() -> None:
+    """Two Ethernet devices, joined, both in this network (rtnetlink(7), veth(4)): the browser counts as connected."""
+    peer = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, b"eth1\0")
+    kind = _attribute(1, b"veth\0") + _attribute(2, _attribute(1, peer))
+    body = struct.pack("=BxHiII", 0, 0, 0, 0, 0) + _attribute(3, b"eth0\0") + _attribute(18, kind)
+    new_link, request_create_exclusive_acknowledge = 16, 0x1 | 0x4 | 0x200 | 0x400
+    head = struct.pack("=IHHII", 16 + len(body), new_link, request_create_exclusive_acknowledge, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as kernel:
+        kernel.send(head + body)
+        code = -struct.unpack_from("=i", kernel.recv(4_096), 16)[0]
+    if code not in (0, errno.EEXIST):
+        raise OSError(code, f"a veth pair: {os.strerror(code)}")
+    for device in ("eth0", "eth1"):
+        _raise_device(device)
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    length = 4 + len(value)
+    return struct.pack("=HH", length, kind) + value + bytes(-length % 4)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

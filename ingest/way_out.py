@@ -1,0 +1,203 @@
+"""From the browser's own network to the egress proxy: a listener in there, and a relay out here.
+
+Each page gets an address of its own to send to (127.0.0.2, 127.0.0.3 …, all of them the listener's). By it the relay
+knows whose traffic a connection carries, and presents that page's credentials to the proxy: the browser learns none,
+and need not be asked for a password on every connection. An address that belongs to no page is closed at once.
+
+The egress proxy carries one plain request or one tunnel per connection, so that the first head is the only one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from contracts.errors import InvalidInput, Overloaded
+
+DIAL_SECONDS = 10.0
+"""How long the proxy may take to accept; it listens on this machine."""
+MAX_FIRST_LINE_BYTES = 65_536
+LAST_ADDRESS = 254
+"""Of 127.0.0.0/24: pages that one browser can tell apart at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyAddress:
+    """An egress proxy and what it wants to see."""
+
+    scheme: str
+    host: str
+    port: int
+    username: str
+    password: str
+
+    @classmethod
+    def of(cls, proxy_url: str) -> ProxyAddress:
+        """The parts of `http://user:password@host:port`.
+
+        Raises:
+            InvalidInput: there is no host or port in it.
+        """
+        parts = urlsplit(proxy_url)
+        if not parts.hostname or not parts.port:
+            raise InvalidInput("proxy_url", "has no host and port", "for instance http://user:password@127.0.0.1:8888")
+        username, password = unquote(parts.username or ""), unquote(parts.password or "")
+        return cls(parts.scheme, parts.hostname, parts.port, username, password)
+
+    @property
+    def authorization(self) -> bytes:
+        """The header line that presents the credentials (RFC 9110, 11.7.2); empty where there are none."""
+        if not self.username:
+            return b""
+        credentials = base64.b64encode(f"{self.username}:{self.password}".encode())
+        return b"Proxy-Authorization: Basic " + credentials + b"\r\n"
+
+
+class WayOut:
+    """The relay behind a listener. Start it on the loop that is to carry the bytes."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._port = listener.getsockname()[1]
+        self._pages: dict[str, ProxyAddress] = {}
+        self._server: asyncio.Server | None = None
+        self._last = 1
+        self._tunnels: set[_FromBrowser] = set()
+
+    async def start(self) -> None:
+        """Take connections."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _FromBrowser(self._pages, self._tunnels), sock=self._listener)
+
+    @contextmanager
+    def open(self, proxy_url: str) -> Iterator[str]:
+        """An address, `http://host:port` in the browser's network, that leads to the proxy until the block ends.
+
+        Raises:
+            InvalidInput: there is no host or port in `proxy_url`.
+            Overloaded: every address is in use.
+        """
+        proxy = ProxyAddress.of(proxy_url)
+        address = self._free_address()
+        self._pages[address] = proxy
+        try:
+            yield f"http://{address}:{self._port}"
+        finally:
+            del self._pages[address]
+            for tunnel in [tunnel for tunnel in self._tunnels if tunnel.address == address]:
+                tunnel.break_off()
+
+    async def stop(self) -> None:
+        """Close the listener and every connection."""
+        if self._server is not None:
+            self._server.close()
+        for tunnel in list(self._tunnels):
+            tunnel.break_off()
+        self._listener.close()
+
+    def _free_address(self) -> str:
+        for _ in range(LAST_ADDRESS):
+            self._last = self._last % LAST_ADDRESS + 1
+            address = f"127.0.0.{self._last}"
+            if self._last > 1 and address not in self._pages:
+                return address
+        raise Overloaded("every address of the browser's way out is in use")
+
+
+class _End(asyncio.Protocol):
+    """One end of a connection; what arrives goes to the other end, no faster than that takes it."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self.other: _End | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None:
+            self.other.transport.write(data)
+
+    def eof_received(self) -> bool:
+        if self.other is not None:
+            with suppress(OSError, RuntimeError):  # it closed meanwhile
+                self.other.transport.write_eof()
+        return True  # the other direction goes on
+
+    def pause_writing(self) -> None:
+        if self.other is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self.other is not None:
+            self.other.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.other is not None:
+            self.other.transport.close()
+
+
+class _FromBrowser(_End):
+    """The browser's end: knows by its address whose it is, and presents that page's credentials."""
+
+    def __init__(self, pages: dict[str, ProxyAddress], tunnels: set[_FromBrowser]) -> None:
+        super().__init__()
+        self.address = ""
+        self._pages = pages
+        self._tunnels = tunnels
+        self._first = b""
+        self._dialling: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.address = transport.get_extra_info("sockname")[0]
+        self._tunnels.add(self)
+        if self.address not in self._pages:
+            self.break_off()
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None:
+            super().data_received(data)
+            return
+        self._first += data
+        if self._dialling is None and b"\r\n" in self._first:
+            self.transport.pause_reading()
+            self._dialling = asyncio.ensure_future(self._dial())
+        elif len(self._first) > MAX_FIRST_LINE_BYTES:
+            self.break_off()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._tunnels.discard(self)
+        if self._dialling is not None:
+            self._dialling.cancel()
+        super().connection_lost(exc)
+
+    def break_off(self) -> None:
+        """Close both ends, whatever is under way."""
+        self.transport.abort()
+        if self.other is not None:
+            self.other.transport.abort()
+
+    async def _dial(self) -> None:
+        proxy = self._pages.get(self.address)
+        if proxy is None:  # the page has ended
+            self.break_off()
+            return
+        try:
+            async with asyncio.timeout(DIAL_SECONDS):
+                _, other = await asyncio.get_running_loop().create_connection(_End, proxy.host, proxy.port)
+        except OSError:  # a time limit is one as well
+            self.break_off()
+            return
+        other.other, self.other = self, other
+        line, _, rest = self._first.partition(b"\r\n")
+        other.transport.write(line + b"\r\n" + proxy.authorization + rest)
+        self._first = b""
+        self.transport.resume_reading()

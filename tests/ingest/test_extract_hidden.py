@@ -1,0 +1,148 @@
+"""What a page hides from its readers' eyes is not read either; what only looks hidden is."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import InvalidInput
+from ingest import cascade
+from ingest.cascade import Cascade
+from ingest.extract import extract
+from ingest.nodes import read_nodes
+
+WORDS = "Words of the page that a reader can see. " * 8
+
+
+def text_of(style: str, body: str, head: str = "") -> str:
+    page = f"<html><head><title>T</title>{head}<style>{style}</style></head><body><p>{WORDS}</p>{body}</body></html>"
+    return extract(page.encode(), "text/html", url="https://a.example/").text
+
+
+@pytest.mark.parametrize(
+    ("style", "body"),
+    [
+        (".h{display:none}", "<div class=h>SECRET</div>"),
+        (".h{display:none}", "<div class='a h b'><p><b>SECRET</b></p></div>"),
+        ("#h{visibility:hidden}", "<p id=h>SECRET</p>"),
+        (
+            "aside.x>p.y{display:none}",
+            "<section><aside class=x></aside></section><div><p class=y hidden>SECRET</p></div>",
+        ),
+        ("div.x > p{opacity:.01}", "<div class=x><p>SECRET</p></div>"),
+        ("h2 + p{display:none}", "<h2>Head</h2><p>SECRET</p>"),
+        ("h2 ~ p{display:none}", "<h2>Head</h2><div>and</div><p>SECRET</p>"),
+        ("[data-x]{display:none}", "<p data-x>SECRET</p>"),
+        ("p[data-x^='ab']{display:none}", "<p data-x=abc>SECRET</p>"),
+        ("*.h{font-size:0}", "<p class=h>SECRET</p>"),
+        (".h{font-size:1px}", "<div class=h><p>SECRET</p></div>"),
+        (".h{position:absolute;left:-9999px}", "<p class=h>SECRET</p>"),
+        (".h{text-indent:-9999px}", "<p class=h>SECRET</p>"),
+        (".h{clip-path:circle(0)}", "<p class=h>SECRET</p>"),
+        (".h{-webkit-text-fill-color:transparent}", "<p class=h>SECRET</p>"),
+        (".h{color:#fff}", "<p class=h>SECRET</p>"),
+        (".h{color:white;background:#fefefe}", "<p class=h>SECRET</p>"),
+        ("body{background:#222;color:#eee}.h{color:rgb(34 34 34)}", "<p class=h>SECRET</p>"),
+        ("body{background:navy}.h{color:navy}", "<div><p class=h>SECRET</p></div>"),
+        (".a{background:#eee}.h{color:hsl(0 0% 93%)}", "<div class=a><div><p class=h>SECRET</p></div></div>"),
+        (".\\68{display:none}.h{d\\69splay:none}", "<p class=h>SECRET</p>"),
+        ("/* } */ .h/**/{display:/**/none}", "<p class=h>SECRET</p>"),
+        (".a:before{content:'/*'} .h{display:none} .b:after{content:'*/'}", "<p class=h>SECRET</p>"),
+        (".a{content:'}'} .h{display:none}", "<p class=h>SECRET</p>"),
+        ("@charset 'utf-8'; .h{display:none}", "<p class=h>SECRET</p>"),
+        ("@media screen{.h{display:none}}", "<p class=h>SECRET</p>"),
+        ("@media (min-width:600px){.h{display:none}}", "<p class=h>SECRET</p>"),
+        ("@media screen and (max-width:1400px){.h{display:none}}", "<p class=h>SECRET</p>"),
+        ("@supports (display:grid){.h{display:none}}", "<p class=h>SECRET</p>"),
+        (".o{.h{display:none}}", "<div class=o><p class=h>SECRET</p></div>"),
+        (".x,.h,.y{display:none}", "<p class=h>SECRET</p>"),
+        (".x:hover,.h{display:none}", "<p class=h>SECRET</p>"),
+        (".h{display:block}.h{display:none}", "<p class=h>SECRET</p>"),
+        ("#i{display:none}p{display:block}", "<p id=i>SECRET</p>"),
+        (".h{display:none!important}", "<p class=h style='display:block'>SECRET</p>"),
+        (".h{display:none", "<p class=h>SECRET</p>"),
+        ("", "<p style='color:white'>SECRET</p>"),
+        ("", "<div style='background:#000'><p style='color:#010101'>SECRET</p></div>"),
+        ("", "<div style='color:transparent'><p>SECRET</p></div>"),
+        ("", "<p style='display:block;display:none'>SECRET</p>"),
+        ("", "<math><mi>x</mi><annotation>SECRET</annotation></math>"),
+        ("", "<p>x<!-- SECRET --></p>"),
+        ("", "<img src=a alt=SECRET title=SECRET><abbr title=SECRET>a</abbr>"),
+    ],
+)
+def test_what_the_styles_of_a_page_hide_is_not_read(style: str, body: str) -> None:
+    found = text_of(style, body)
+    assert "SECRET" not in found
+    assert found.startswith("Words of the page")
+
+
+@pytest.mark.parametrize(
+    ("style", "body"),
+    [
+        (".h{display:block}", "<p class=h>SHOWN</p>"),
+        (".h{display:none}", "<p class=hh>SHOWN</p>"),
+        (".h.i{display:none}", "<p class=h>SHOWN</p>"),
+        (".a .h{display:none}", "<div class=b><p class=h>SHOWN</p></div>"),
+        (".a>.h{display:none}", "<div class=a><div><p class=h>SHOWN</p></div></div>"),
+        ("h2+p{display:none}", "<h2>x</h2><div>y</div><p>SHOWN</p>"),
+        (".h{display:none}.h{display:block}", "<p class=h>SHOWN</p>"),
+        (".m{display:none}.m.open{display:block}", "<div class='m open'>SHOWN</div>"),
+        ("p{display:none}.h{display:block}", "<p class=h>SHOWN</p>"),
+        (".h{display:none}", "<p class=h style='display:block'>SHOWN</p>"),
+        ("@media print{.h{display:none}}", "<p class=h>SHOWN</p>"),
+        ("@media (max-width:600px){.h{display:none}}", "<p class=h>SHOWN</p>"),
+        ("@keyframes k{from{opacity:0}to{opacity:1}}", "<p class=h>SHOWN</p>"),
+        (".h:hover{display:none}", "<p class=h>SHOWN</p>"),
+        (".h::before{display:none}", "<p class=h>SHOWN</p>"),
+        ("html{visibility:hidden;opacity:0}", "<p>SHOWN</p>"),
+        (".z{font-size:0}.z p{font-size:16px}", "<div class=z><p>SHOWN</p></div>"),
+        (".z{visibility:hidden}.z p{visibility:visible}", "<div class=z><p>SHOWN</p></div>"),
+        (".h{color:#fff;background:#06c}", "<p class=h>SHOWN</p>"),
+        (".h{background:#06c}.h p{color:#fff}", "<div class=h><p>SHOWN</p></div>"),
+        (".h{background:url(a.png);color:#fff}", "<p class=h>SHOWN</p>"),
+        (".h{background:linear-gradient(red,blue);color:#fff}", "<p class=h>SHOWN</p>"),
+        (".h{color:var(--ink);background:#fff}", "<p class=h>SHOWN</p>"),
+        ("body{background:#111;color:#eee}", "<p>SHOWN</p>"),
+        (".h{color:#777}", "<p class=h>SHOWN</p>"),
+        ("", "<details><summary>More</summary>SHOWN</details>"),
+        ("", "<div style='font-size:0'><span style='font-size:14px'>SHOWN</span></div>"),
+        ("", "<p style='color:#333;background:#fff'>SHOWN</p>"),
+    ],
+)
+def test_what_only_looks_hidden_is_read(style: str, body: str) -> None:
+    assert "SHOWN" in text_of(style, body)
+
+
+def test_white_text_is_read_where_the_ground_may_be_set_elsewhere() -> None:
+    sheet = "<link rel=stylesheet href=/s.css>"
+    assert "SHOWN" in text_of(".h{color:#fff}", "<p class=h>SHOWN</p>", head=sheet)
+    assert "SHOWN" not in text_of(".h{color:#fff}", "<p class=h>SHOWN</p>")
+
+
+def test_hidden_words_are_in_no_link_and_no_title() -> None:
+    page = (
+        "<style>.h{display:none}</style><h1>Seen<span class=h> SECRET</span></h1>"
+        f"<p>{WORDS}<a href=/x>go<span hidden>SECRET</span></a></p>"
+    )
+    found = extract(page.encode(), "text/html", url="https://a.example/")
+    assert (found.title, found.links[0].text) == ("Seen", "go")
+
+
+def test_hidden_blocks_of_markdown_are_not_read() -> None:
+    source = "# Guide\n\ntext <!-- SECRET --> more\n\n<div hidden>\nSECRET\n</div>\n\n```html\n<!-- kept -->\n```\n"
+    found = extract(source.encode(), "text/markdown").text
+    assert "SECRET" not in found
+    assert "<!-- kept -->" in found
+    assert found.startswith("# Guide\n\ntext ")
+
+
+def test_a_page_whose_styles_would_take_hours_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = "<style>a p p p p .c{display:none}</style>" + "<p>" * 4 + "<div class=c>" * 500 + "text"
+    assert "text" in extract(page.encode(), "text/html").text
+    monkeypatch.setattr(cascade, "MOST_STEPS", 1_000)
+    with pytest.raises(InvalidInput, match="style sheets"):
+        extract(page.encode(), "text/html")
+
+
+def test_a_page_without_styles_pays_nothing_for_them() -> None:
+    assert not Cascade(read_nodes("<p class=x>text</p><style>.x{border:1px solid}</style>")).is_needed
+    assert not Cascade(read_nodes("<p class=x>text</p><style>.y{line-height:2}</style>")).is_needed

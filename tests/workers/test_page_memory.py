@@ -1,0 +1,177 @@
+"""A page is remembered exactly as long as the index holds what was read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from contracts.document import document_id_for
+from ingest.links import MAX_LINKS, MAX_TEXT_CHARACTERS, PageLink
+from ingest.page_memory import PageMemory, RememberedPage
+from ingest.url import MAX_URL_CHARACTERS
+from workers.database import Database
+from workers.page_memory import LedgerPageMemory
+from workers.pruning import Pruning
+from workers.schema import install
+
+URL = "https://docs.example.com/guide"
+NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)
+PAGE = RememberedPage(
+    url=URL,
+    final_url=URL + "/",
+    document_id=document_id_for(URL + "/"),
+    body_sha256="ab" * 32,
+    fetched_at=NOON,
+    rendered=True,
+    etag='W/"1"',
+    last_modified="Tue, 06 May 2031 11:00:00 GMT",
+    canonical_url=URL + "/canonical",
+    links=(PageLink(URL + "/é", "Straße"), PageLink(URL + "/b", "")),
+)
+
+
+@pytest.fixture
+def database(ledger_url: str) -> Iterator[Database]:
+    database = Database(ledger_url)
+    with database.installing() as connection:
+        install(connection)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def memory(database: Database) -> PageMemory:
+    return LedgerPageMemory(database, read_as="1")
+
+
+def held(memory: PageMemory, page: RememberedPage = PAGE, run_id: str = "run_1") -> None:
+    memory.remember("docs", page, run_id=run_id)
+    memory.confirm("docs", [page.document_id], run_id=run_id)
+
+
+def test_a_page_that_the_index_holds_is_recalled_as_it_was(memory: PageMemory) -> None:
+    held(memory)
+    assert memory.recall("docs", URL) == PAGE
+
+
+def test_a_page_never_read_and_one_of_another_corpus_are_not_known(memory: PageMemory) -> None:
+    held(memory)
+    assert memory.recall("docs", URL + "/other") is None
+    assert memory.recall("other", URL) is None
+
+
+def test_a_page_whose_indexing_never_finished_is_not_recalled(memory: PageMemory) -> None:
+    memory.remember("docs", PAGE, run_id="run_1")
+    assert memory.recall("docs", URL) is None
+    held(memory)
+    memory.remember("docs", replace(PAGE, body_sha256="cd" * 32), run_id="run_2")
+    assert memory.recall("docs", URL) is None
+
+
+def test_what_one_run_read_is_not_confirmed_by_what_another_indexed(memory: PageMemory) -> None:
+    memory.remember("docs", PAGE, run_id="run_late")
+    memory.confirm("docs", [PAGE.document_id], run_id="run_early")  # its older version now stands in the index
+    memory.confirm("docs", [PAGE.document_id], run_id="run_late")
+    assert memory.recall("docs", URL) is None
+
+
+def test_a_document_submitted_in_a_page_s_place_takes_its_memory_away(memory: PageMemory) -> None:
+    held(memory)
+    memory.confirm("docs", ["doc_of_somebody_else", PAGE.document_id], run_id="run_submission")
+    assert memory.recall("docs", URL) is None
+
+
+def test_two_addresses_of_one_document_are_both_known(memory: PageMemory) -> None:
+    alias = replace(PAGE, url=URL + "?old")
+    for page in (PAGE, alias):
+        memory.remember("docs", page, run_id="run_1")
+    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    assert (memory.recall("docs", URL), memory.recall("docs", alias.url)) == (PAGE, alias)
+
+
+def test_a_removed_document_takes_all_its_pages_along_and_no_others(memory: PageMemory) -> None:
+    other = replace(PAGE, url=URL + "/other", document_id="doc_other")
+    held(memory)
+    held(memory, replace(PAGE, url=URL + "?alias"))
+    held(memory, other)
+    memory.forget("docs", [PAGE.document_id])
+    assert memory.recall("docs", URL) is None
+    assert memory.recall("docs", URL + "?alias") is None
+    assert memory.recall("docs", other.url) == other
+
+
+def test_a_document_removed_while_it_is_indexed_is_not_known_afterwards(memory: PageMemory) -> None:
+    memory.remember("docs", PAGE, run_id="run_1")
+    memory.forget("docs", [PAGE.document_id])
+    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    assert memory.recall("docs", URL) is None
+
+
+def test_everything_may_be_told_twice(memory: PageMemory) -> None:
+    held(memory)
+    held(memory)
+    assert memory.recall("docs", URL) == PAGE
+    memory.forget("docs", [PAGE.document_id])
+    memory.forget("docs", [PAGE.document_id])
+    memory.confirm("docs", [], run_id="run_1")
+    assert memory.recall("docs", URL) is None
+
+
+def test_pages_that_were_read_in_another_way_are_read_anew(database: Database, memory: PageMemory) -> None:
+    held(memory)
+    assert LedgerPageMemory(database, read_as="2").recall("docs", URL) is None
+
+
+def test_seeing_a_page_again_makes_it_younger_and_never_older(memory: PageMemory) -> None:
+    held(memory)
+    for days in (2, -2):
+        memory.seen_again("docs", URL, NOON + timedelta(days=days))
+    assert memory.recall("docs", URL) == replace(PAGE, fetched_at=NOON + timedelta(days=2))
+
+
+def test_the_longest_page_fits_and_what_a_site_sends_to_be_sent_back_is_bounded(memory: PageMemory) -> None:
+    links = tuple(
+        PageLink(f"{URL}/{number}/".ljust(MAX_URL_CHARACTERS, "x"), "\x00\ud800".ljust(MAX_TEXT_CHARACTERS, "ü"))
+        for number in range(MAX_LINKS)
+    )
+    held(memory, replace(PAGE, links=links, etag='"' + "x" * 5_000 + '"', last_modified="\x00\ud800"))
+    recalled = memory.recall("docs", URL)
+    assert recalled is not None
+    assert (len(recalled.links), recalled.links[7].url, recalled.etag) == (MAX_LINKS, links[7].url, None)
+
+
+def test_pages_that_nobody_asked_for_are_pruned_and_the_others_stay(
+    database: Database, memory: PageMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.pruning.MOST_ROWS", 2)
+    pruning, before = Pruning(database, NOON.timestamp), NOON - timedelta(days=30)
+    for number in range(5):
+        held(memory, replace(PAGE, url=f"{URL}/{number}", fetched_at=NOON - timedelta(days=40)))
+    held(memory)
+    memory.seen_again("docs", URL + "/3", NOON)
+    assert pruning.count(before).pages == pruning.prune(before, "me").pages == 4
+    assert memory.recall("docs", URL) == PAGE
+    assert memory.recall("docs", URL + "/3") is not None
+    assert memory.recall("docs", URL + "/4") is None
+
+
+def test_when_a_document_was_seen_last_is_told_by_its_latest_page(memory: PageMemory) -> None:
+    held(memory)
+    held(memory, replace(PAGE, url=URL + "?ref=1", fetched_at=NOON + timedelta(hours=1)), run_id="run_1")
+    memory.remember("docs", replace(PAGE, url=URL + "/b", document_id="doc_b"), run_id="run_2")
+    assert memory.seen_at("docs", [PAGE.document_id, PAGE.document_id, "doc_b", "doc_c"]) == {
+        PAGE.document_id: NOON + timedelta(hours=1)
+    }
+    memory.seen_again("docs", URL, NOON + timedelta(hours=2))
+    assert memory.seen_at("docs", [PAGE.document_id]) == {PAGE.document_id: NOON + timedelta(hours=2)}
+    assert memory.seen_at("other", [PAGE.document_id]) == {}
+    assert memory.seen_at("docs", []) == {}
+
+
+def test_of_a_corpus_whose_files_are_gone_nothing_is_recalled(database: Database) -> None:
+    held(LedgerPageMemory(database))
+    assert LedgerPageMemory(database, is_there=lambda corpus: corpus == "docs").recall("docs", URL)
+    assert LedgerPageMemory(database, is_there=lambda corpus: False).recall("docs", URL) is None

@@ -1,0 +1,101 @@
+"""`sluice crawl URL --explain`: one page is asked for, and each decision about it is printed. Nothing is recorded."""
+
+from __future__ import annotations
+
+import typer
+
+from contracts.errors import SluiceError
+from contracts.ingest import CrawlDirected, Render
+from ingest.crawl import UnchangedPage
+from ingest.crawled import CrawledPage
+from ingest.extract import extract
+from ingest.meter import Meter
+from ingest.settings import CrawlSettings
+from workers.cli.output import console, marked, print_json
+from workers.parts import Parts
+
+LINKS_SHOWN = 20
+"""Links and traps that are printed one by one; `--json` has all."""
+
+
+def explain(parts: Parts, corpus: str, url: str, render: Render | None, *, screenshot: bool, as_json: bool) -> None:
+    """Print how `url` would be crawled. Its links are listed and not followed.
+
+    Raises:
+        typer.Exit: with 1, where the page cannot be had.
+    """
+    decisions: list[tuple[str, str]] = []
+
+    def note(about: str, what: str) -> None:
+        decisions.append((about, what))
+
+    page, ended = _crawled(parts, corpus, _directive(parts.settings.crawl, url, render, screenshot), note_to=decisions)
+    if page is not None:
+        note("page", _described(page))
+    if as_json:
+        rows = [{"about": about, "what": what} for about, what in decisions]
+        print_json({"url": url, "ended": ended or "crawled", "decisions": rows})
+    else:
+        _print(decisions)
+    if ended:
+        raise typer.Exit(1)
+
+
+def _directive(settings: CrawlSettings, url: str, render: Render | None, screenshot: bool) -> CrawlDirected:
+    # Two pages and one level, so that its links are ranked as a run would rank them.
+    return CrawlDirected(
+        url=url,
+        max_depth=1,
+        page_allowance=2,
+        byte_allowance=settings.max_bytes,
+        render=render or settings.render,
+        screenshot=screenshot,
+    )
+
+
+def _crawled(
+    parts: Parts, corpus: str, directed: CrawlDirected, note_to: list[tuple[str, str]]
+) -> tuple[CrawledPage | UnchangedPage | None, str]:
+    """The page, or None and why there is none."""
+    meter, ended = Meter(directed.allowance), ""
+    page: CrawledPage | UnchangedPage | None = None
+    try:
+        page = parts.crawler.crawl(
+            directed, meter, corpus=corpus, run_id="explain", note=lambda about, what: note_to.append((about, what))
+        )
+    except SluiceError as error:
+        ended = error.code
+        note_to.append(("ended", f"{error.code}: {error}"))
+    if meter.egress is not None:
+        report = meter.egress
+        passed = f"{report.requests} requests to {', '.join(report.hosts) or 'nobody'}, {report.bytes_in} bytes in"
+        note_to.append(("egress", passed))
+        for refusal, count in report.refusals:
+            told = f"{refusal.host}:{refusal.port} refused by rule {refusal.rule}, {count} times: {refusal.detail}"
+            note_to.append(("egress", told))
+    return page, ended
+
+
+def _described(page: CrawledPage | UnchangedPage) -> str:
+    if isinstance(page, UnchangedPage):
+        return f"unchanged ({page.by.replace('_', ' ')}); nothing would be read again"
+    try:
+        found = extract(page.body, page.media_type, charset=page.charset, url=page.final_url)
+    except SluiceError as error:
+        return f"cannot be read: {error}"
+    title = f"“{found.title}”" if found.title else "no title"
+    picture = f", a picture of {len(page.screenshot)} bytes" if page.screenshot else ""
+    return f"{title}, {len(found.text)} characters as {found.form}, confidence {found.confidence:.2f}{picture}"
+
+
+def _print(decisions: list[tuple[str, str]]) -> None:
+    width = max((len(about) for about, _ in decisions), default=0)
+    shown: dict[str, int] = {}
+    for about, what in decisions:
+        shown[about] = shown.get(about, 0) + 1
+        if about in ("link", "trap") and shown[about] > LINKS_SHOWN:
+            continue
+        console.print(f"[bold]{about:<{width}}[/]  {marked(what)}", highlight=False, soft_wrap=True)
+    for about, count in shown.items():
+        if about in ("link", "trap") and count > LINKS_SHOWN:
+            console.print(f"[dim]and {count - LINKS_SHOWN} more: {about}[/]")

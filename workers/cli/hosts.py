@@ -1,0 +1,56 @@
+"""`sluice hosts`: whom the crawl visits, how often, and how that goes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from ingest.host_figures import MOST_DAYS, HostRow
+from workers.cli.output import AsJson, print_json, print_table
+from workers.cli.session import session
+
+COLUMNS = (
+    "host",
+    "requests",
+    "pages",
+    "success",
+    "rendered",
+    "robots refused",
+    "egress refused",
+    "bytes",
+    "waited s",
+    "interval s",
+)
+
+
+def hosts(
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS, help="Days to add up, today included.")] = 1,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Hosts to show, the most asked first.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Hosts: whom the crawl visits, how often, and how that goes."""
+    with session(as_json=as_json) as parts:
+        since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
+        found = parts.host_figures.top(limit, since)
+    if as_json:
+        print_json([asdict(row) | {"success_share": row.success_share} for row in found])
+    else:
+        print_table(f"hosts since {since}", COLUMNS, map(_row, found))
+
+
+def _row(row: HostRow) -> tuple[object, ...]:
+    return (
+        row.host,
+        row.requests,
+        row.pages,
+        f"{row.success_share:.0%}",
+        f"{row.render_share:.0%}",
+        row.robots_refusals,
+        row.egress_refusals,
+        row.received_bytes,
+        f"{row.waited_seconds:.1f}",
+        f"{row.interval_seconds:.2f}",
+    )

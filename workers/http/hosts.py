@@ -1,0 +1,31 @@
+"""Hosts, for operators: whom the crawl visits, how often, and how that goes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from contracts.api import HostView
+from ingest.host_figures import MOST_DAYS
+from workers.http.access import Operator
+from workers.http.problems import problem_responses
+from workers.parts import Parts
+
+router = APIRouter(prefix="/v1/hosts", tags=["operations"])
+
+
+@router.get("", responses=problem_responses(503), summary="What the crawl did to each host")
+def hosts(
+    request: Request,
+    _operator: Operator,
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> list[HostView]:
+    """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
+    parts: Parts = request.app.state.parts
+    since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
+    found = parts.host_figures.top(limit, since)
+    return [HostView(**asdict(row), success_share=row.success_share, render_share=row.render_share) for row in found]

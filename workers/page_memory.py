@@ -1,0 +1,156 @@
+"""Pages as the ledger remembers them: see `ingest.page_memory` for what that promises.
+
+A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
+document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
+what the index holds. Nothing here needs a sync of its own: a row that a power cut takes along is a page read once
+more, and a removal's own commit, which follows, makes the forgetting last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+
+import zstandard
+from sqlalchemy import bindparam, delete, func, select, update
+
+from ingest.links import PageLink
+from ingest.page_memory import RememberedPage
+from workers.database import Database
+from workers.schema import AnyRow, pages
+from workers.upsert import Insert, insert_into
+
+MAX_VALIDATOR_CHARACTERS = 1_000
+"""Of an ETag or a date as a site sends it; a longer one is not sent back."""
+MAX_LINKS_BYTES = 16_000_000
+"""Of a page's links once decompressed: far more than `ingest.links` finds in one."""
+
+_IS_IT = (pages.c.corpus == bindparam("of_corpus"), pages.c.url_sha256 == bindparam("of_url"))
+_OF_DOCUMENT = (pages.c.corpus == bindparam("of_corpus"), pages.c.document_id == bindparam("of_document"))
+_RECALL = select(pages).where(*_IS_IT, pages.c.is_held == 1, pages.c.read_as == bindparam("as_now"))
+_SEEN_AT = (
+    select(pages.c.document_id, func.max(pages.c.fetched_at).label("seen_at"))
+    .where(*_OF_DOCUMENT, pages.c.is_held == 1)
+    .group_by(pages.c.document_id)
+)
+_SEEN = update(pages).where(*_IS_IT, pages.c.fetched_at < bindparam("at")).values(fetched_at=bindparam("at"))
+_IS_OF_RUN = pages.c.run_id == bindparam("of_run")
+_CONFIRM = update(pages).where(*_OF_DOCUMENT, _IS_OF_RUN).values(is_held=1).returning(pages.c.is_held)
+_DROP_OTHERS = delete(pages).where(*_OF_DOCUMENT, ~_IS_OF_RUN).returning(pages.c.is_held)
+_FORGET = delete(pages).where(*_OF_DOCUMENT).returning(pages.c.is_held)
+
+
+class LedgerPageMemory:
+    """The `PageMemory` of one ledger. Safe across threads and forks, as its database is."""
+
+    def __init__(
+        self, database: Database, *, read_as: str = "", is_there: Callable[[str], bool] = lambda corpus: True
+    ) -> None:
+        """`read_as` stands for all that decides what becomes of a page: pages read in another way are not recalled.
+
+        `is_there` tells whether a corpus has a journal: of one whose files are gone nothing is recalled.
+        """
+        self._database = database
+        self._read_as = read_as
+        self._is_there = is_there
+
+    def recall(self, corpus: str, url: str) -> RememberedPage | None:
+        """See `PageMemory`."""
+        asked = {"of_corpus": corpus, "of_url": _key(url), "as_now": self._read_as}
+        with self._database.reading() as connection:
+            row = connection.execute(_RECALL, asked).first()
+        return _page(url, row) if row is not None and self._is_there(corpus) else None
+
+    def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
+        """See `PageMemory`."""
+        row = {
+            "corpus": corpus,
+            "url_sha256": _key(page.url),
+            "document_id": page.document_id,
+            "run_id": run_id,
+            "is_held": 0,
+            "read_as": self._read_as,
+            "rendered": int(page.rendered),
+            "fetched_at": page.fetched_at.timestamp(),
+            "body_sha256": page.body_sha256,
+            "etag": _validator(page.etag),
+            "last_modified": _validator(page.last_modified),
+            "final_url": page.final_url,
+            "canonical_url": page.canonical_url,
+            "links": _packed(page.links),
+        }
+        with self._database.holding() as connection:
+            connection.insert(_replace(connection.dialect), row)
+
+    def confirm(self, corpus: str, document_ids: Sequence[str], *, run_id: str) -> None:
+        """See `PageMemory`."""
+        rows = [{"of_corpus": corpus, "of_document": one, "of_run": run_id} for one in document_ids]
+        if rows:
+            with self._database.holding() as connection:
+                connection.execute_each(_DROP_OTHERS, rows)
+                connection.execute_each(_CONFIRM, rows)
+
+    def seen_again(self, corpus: str, url: str, at: datetime) -> None:
+        """See `PageMemory`."""
+        with self._database.holding() as connection:
+            connection.execute(_SEEN, {"of_corpus": corpus, "of_url": _key(url), "at": at.timestamp()})
+
+    def seen_at(self, corpus: str, document_ids: Sequence[str]) -> dict[str, datetime]:
+        """When the pages of these documents were read last or seen to be as they were; without those not remembered."""
+        asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
+        if not asked:
+            return {}
+        with self._database.reading() as connection:
+            rows = connection.execute_each(_SEEN_AT, asked)
+        return {row.document_id: datetime.fromtimestamp(row.seen_at, UTC) for row in rows}
+
+    def forget(self, corpus: str, document_ids: Sequence[str]) -> None:
+        """See `PageMemory`."""
+        rows = [{"of_corpus": corpus, "of_document": one} for one in document_ids]
+        if rows:
+            with self._database.holding() as connection:
+                connection.execute_each(_FORGET, rows)
+
+
+def _key(url: str) -> bytes:
+    return hashlib.sha256(url.encode("utf-8", "replace")).digest()
+
+
+def _page(url: str, row: AnyRow) -> RememberedPage:
+    return RememberedPage(
+        url=url,
+        final_url=row.final_url,
+        document_id=row.document_id,
+        body_sha256=row.body_sha256,
+        fetched_at=datetime.fromtimestamp(row.fetched_at, UTC),
+        rendered=bool(row.rendered),
+        etag=row.etag,
+        last_modified=row.last_modified,
+        canonical_url=row.canonical_url,
+        links=tuple(_unpacked(row.links)),
+    )
+
+
+def _validator(value: str | None) -> str | None:
+    return None if value is None or len(value) > MAX_VALIDATOR_CHARACTERS else value
+
+
+def _packed(links: Iterable[PageLink]) -> bytes:
+    content = json.dumps([[link.url, link.text] for link in links], separators=(",", ":"))
+    return zstandard.compress(content.encode("utf-8", "replace"))
+
+
+def _unpacked(content: bytes) -> Iterable[PageLink]:
+    plain = zstandard.decompress(content, max_output_size=MAX_LINKS_BYTES)
+    return (PageLink(url, text) for url, text in json.loads(plain))
+
+
+@cache
+def _replace(dialect: str) -> Insert:
+    statement = insert_into(dialect, pages)
+    keys = ("corpus", "url_sha256")
+    values = {column.name: statement.excluded[column.name] for column in pages.columns if column.name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=values)
