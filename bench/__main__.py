@@ -1,7 +1,8 @@
 """Every bench: `python -m bench [DATA_DIR]`. What the data directory lacks is skipped, and said.
 
 Takes some two hours on two cores, most of it for the index and its peers; each part can be run alone
-(`python -m bench.index`, `bench.quality`, `bench.embed --against`, `bench.ledger`, `bench.queues`).
+(`python -m bench.index`, `bench.quality`, `bench.embed --against`, `bench.ledger`, `bench.queues`, `bench.extraction`,
+`bench.crawl`). `EXTRACT_DIR` names a folder of pages with their gold text, NAME.html beside NAME.txt.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.crawl.__main__ import measure_crawl
+from bench.crawl.__main__ import report as crawl_report
 from bench.embedding.against import measure_embedding
+from bench.extraction.__main__ import EXTRACTION_ROUNDS, chosen_pages, measure_extraction, print_results
 from bench.index.__main__ import MEASURES, measure_index
 from bench.index.targets import table
 from bench.ingest import measure_ingest
@@ -33,6 +37,11 @@ def main() -> None:
     _print(measure_ledger())
     print("CPU per chunk through the queues")
     _print(measure_queues())
+    print("extraction beside trafilatura: F1, pages per CPU-second, structure kept")
+    pages = chosen_pages()
+    print_results(pages, measure_extraction(pages, EXTRACTION_ROUNDS))
+    print("the crawl beside Crawl4AI")
+    print(crawl_report(measure_crawl()))
     if not collections_in(data, None):
         print(f"index, embedding, quality, ingest: skipped, no collection in {data}")
         return

@@ -101,12 +101,11 @@ class Cascade:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        inline = {style for attributes in nodes.attributes if attributes and (style := attributes.get("style"))}
-        rules = tuple(_rules_of(nodes))
-        hiding = _hiding_names(rules, inline) if rules or inline else frozenset()
-        self._rules = _by_key(rules, hiding)
-        self.is_needed = bool(hiding)
+        styles = (attributes.get("style") for attributes in nodes.attributes if attributes)
+        inline = frozenset(style for style in styles if style)
+        self._rules, self.is_needed = _prepared(tuple(_sheets_of(nodes)), inline)
         self._steps = 0
+        self._candidates: dict[tuple[str, str, str], list[_Rule]] = {}
         self._classes: dict[str, frozenset[str]] = {}
         self._siblings: list[int] | None = None
         first = _Look() if _is_styled_elsewhere(nodes) else _Look(ink=_BLACK, ground=_WHITE)
@@ -125,11 +124,10 @@ class Cascade:
             return look[1]
         style = self._style(node)
         if style:
-            if tag not in ("html", "body") and any(takes_away(name, value) for name, value in style.items()):
+            styled = _styled(look[0], tuple(style.items()), tag in ("html", "body"))
+            if styled is None:
                 return True
-            changed = _changed(look[0], style, is_body=tag in ("html", "body"))
-            if changed != look[0]:
-                look = (changed, changed.hides_text())
+            look = styled
         self._looks[node] = look
         return False
 
@@ -149,16 +147,21 @@ class Cascade:
     def _matching(self, node: int) -> Sequence[_Rule]:
         """The rules that hold for an element, the weightiest last."""
         attributes = self._nodes.attributes[node]
-        keys = [self._nodes.tags[node], "", *(f".{name}" for name in self._class_names(node))]
-        if identity := attributes.get("id"):
-            keys.append(f"#{identity}")
-        found = [
-            rule
-            for key in keys
-            for rule in self._rules.get(key, ())
-            if self._matches(node, rule.compounds, len(rule.compounds) - 1)
-        ]
+        written, identity = attributes.get("class") or "", attributes.get("id") or ""
+        name = (self._nodes.tags[node], written, identity)
+        candidates = self._candidates.get(name)
+        if candidates is None:
+            candidates = self._candidates[name] = self._candidates_of(node, identity)
+        if not candidates:
+            return ()
+        found = [rule for rule in candidates if self._matches(node, rule.compounds, len(rule.compounds) - 1)]
         return sorted(found, key=lambda rule: rule.rank) if len(found) > 1 else found
+
+    def _candidates_of(self, node: int, identity: str) -> list[_Rule]:
+        """The rules whose last part asks for nothing but the element's name, one of its classes or its id."""
+        keys = [self._nodes.tags[node], "", *(f".{name}" for name in self._class_names(node))]
+        keys += [f"#{identity}"] if identity else []
+        return [rule for key in keys for rule in self._rules.get(key, ())]
 
     def _matches(self, node: int, compounds: tuple[_Compound, ...], last: int) -> bool:
         """From right to left, the nearest candidate first; only a descendant's ancestor may be tried again."""
@@ -220,22 +223,39 @@ def _is_styled_elsewhere(nodes: Nodes) -> bool:
     )
 
 
-def _rules_of(nodes: Nodes) -> Iterator[_Rule]:
+def _sheets_of(nodes: Nodes) -> Iterator[str]:
+    """The style sheets within the page that could hide something."""
     room = MOST_CSS_CHARS
-    place = 0
     for node, tag in enumerate(nodes.tags):
         if tag != "style" or "print" in (nodes.attributes[node].get("media") or ""):
             continue
         sheet = "".join(nodes.texts[node : nodes.ends[node]])[:room]
         room -= len(sheet)
         if _MENTIONS.search(sheet):
-            for selectors, body in _blocks(sheet):
-                style = tuple(found for found in declarations(_STRING.sub('""', body)) if found[0] in WATCHED)
-                if not style:
-                    continue
-                for compounds in filter(None, map(_compounds, selectors)):
-                    place += 1
-                    yield _Rule(compounds, style, (*_specificity(compounds), place))
+            yield sheet
+
+
+@lru_cache(maxsize=16)
+def _prepared(sheets: tuple[str, ...], inline: frozenset[str]) -> tuple[Mapping[str, Sequence[_Rule]], bool]:
+    """The rules that matter, by what their last part asks for, and whether there is anything that hides.
+
+    Kept for some pages, as those of a site are styled alike and come one after the other.
+    """
+    rules = tuple(_rules_of(sheets))
+    hiding = _hiding_names(rules, inline) if rules or inline else frozenset()
+    return _by_key(rules, hiding), bool(hiding)
+
+
+def _rules_of(sheets: Iterable[str]) -> Iterator[_Rule]:
+    place = 0
+    for sheet in sheets:
+        for selectors, body in _blocks(sheet):
+            style = tuple(found for found in declarations(_STRING.sub('""', body)) if found[0] in WATCHED)
+            if not style:
+                continue
+            for compounds in filter(None, map(_compounds, selectors)):
+                place += 1
+                yield _Rule(compounds, style, (*_specificity(compounds), place))
 
 
 def _hiding_names(rules: Sequence[_Rule], inline: Iterable[str]) -> frozenset[str]:
@@ -257,6 +277,15 @@ def _by_key(rules: Iterable[_Rule], names: frozenset[str]) -> dict[str, list[_Ru
         if style := tuple(declared for declared in rule.style if declared[0] in names):
             found.setdefault(rule.compounds[-1].key(), []).append(replace(rule, style=style))
     return found
+
+
+@lru_cache(maxsize=4_096)
+def _styled(look: _Look, style: tuple[tuple[str, str], ...], is_body: bool) -> tuple[_Look, bool] | None:
+    """An element's look and whether it hides text; None where the element is out of sight with all that is in it."""
+    if not is_body and any(takes_away(name, value) for name, value in style):
+        return None
+    changed = _changed(look, dict(style), is_body=is_body)
+    return changed, changed.hides_text()
 
 
 @lru_cache(maxsize=8_192)

@@ -28,6 +28,7 @@ from bench.instance import REPOSITORY
 CONTESTANTS = ("sluice", "trafilatura", "trafilatura_fast", "trafilatura_markdown", "resiliparse")
 CONTESTANT = Path(__file__).with_name("contestant.py")
 RUN_SECONDS = 900
+EXTRACTION_ROUNDS = 3
 
 
 @dataclass
@@ -110,16 +111,30 @@ def _print_structure(pages: Sequence[Page], results: dict[str, Result]) -> None:
             )
 
 
+def chosen_pages(folder: Path | None = None) -> Sequence[Page]:
+    """The pages of `folder`, else of the folder that `EXTRACT_DIR` names, else those that the bench makes itself.
+
+    Raises:
+        FileNotFoundError: there is no page with its gold text in that folder.
+    """
+    named = folder or (Path(os.environ["EXTRACT_DIR"]) if os.environ.get("EXTRACT_DIR") else None)
+    pages = pages_in(named) if named else own_pages()
+    if not pages:
+        raise FileNotFoundError(f"no NAME.html with NAME.txt in {named}")
+    return pages
+
+
 def main() -> None:
     """Measure and print."""
     arguments = argparse.ArgumentParser(prog="bench.extraction")
-    arguments.add_argument("folder", nargs="?", default=os.environ.get("EXTRACT_DIR") or None, type=Path)
-    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("folder", nargs="?", default=None, type=Path)
+    arguments.add_argument("--rounds", type=int, default=EXTRACTION_ROUNDS)
     arguments.add_argument("--only", nargs="+", choices=CONTESTANTS, default=CONTESTANTS)
     given = arguments.parse_args()
-    pages = pages_in(Path(given.folder)) if given.folder else own_pages()
-    if not pages:
-        sys.exit(f"no NAME.html with NAME.txt in {given.folder}")
+    try:
+        pages = chosen_pages(given.folder)
+    except FileNotFoundError as error:
+        sys.exit(str(error))
     print_results(pages, measure_extraction(pages, given.rounds, given.only))
 
 

@@ -10,7 +10,7 @@ from contracts.api import GateRequest
 from contracts.gate import CoverageProbed, Plan
 from contracts.retrieval import Query, Strategy
 from tests.workers.conftest import Valkey
-from tests.workers.test_budget_in_run import Instance
+from tests.workers.instance import Instance
 from workers.answering import retrieve
 from workers.health import check_health
 

@@ -24,7 +24,7 @@ from index.layout import CorpusLayout
 from index.writer import IndexWriter
 from ingest.minilm_files import FINGERPRINTS
 from tests.workers.conftest import Valkey
-from tests.workers.test_budget_in_run import Instance
+from tests.workers.instance import Instance
 from workers.answering import retrieve
 from workers.cli.main import app
 
