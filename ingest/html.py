@@ -34,6 +34,9 @@ _PARAGRAPH_CHARS = 200
 """Text of one paragraph: a page with less is more likely a shell than an article."""
 
 
+_NOTHING = Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
+
+
 def extract_html(page: str, url: str | None) -> Extracted:
     """The Markdown and the facts of `page`, which was fetched from `url`.
 
@@ -41,12 +44,14 @@ def extract_html(page: str, url: str | None) -> Extracted:
     """
     nodes = read_nodes(page)
     if not len(nodes):
-        return Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
+        return _NOTHING
     facts = PageFacts(nodes, url)
     shown = shown_nodes(nodes)
     _blank_hidden(nodes, shown.nodes)
     has_many_authors = is_forum(nodes, facts.kinds(), facts.generator())
     left = without_surroundings(nodes, shown, keep_remarks=has_many_authors)
+    if not left:  # all of it is hidden, or around content that is not there
+        return _NOTHING
     measures = measured(nodes, left)
     content = main_content(nodes, measures, has_many_authors=has_many_authors)
     kept = [*_title_before(nodes, shown, measures, content), *without_link_lists(nodes, measures, content)]

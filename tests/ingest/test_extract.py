@@ -398,3 +398,8 @@ def test_a_page_without_a_body_element_is_read_all_the_same() -> None:
     found = extract(page.encode(), "text/html")
     assert found.text == "# Locks\n\nA lock raises boats between stretches of water."
     assert found.title == "Locks"
+
+
+@pytest.mark.parametrize("page", ["<html aria-hidden=true><p>words", "<html hidden><main>words</main>", "<nav>a</nav>"])
+def test_a_page_of_which_nothing_is_left_is_empty_and_no_error(page: str) -> None:
+    assert (extract(page.encode(), "text/html").text, extract(page.encode(), "text/html").confidence) == ("", 0.0)
