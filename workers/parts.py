@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -254,7 +253,7 @@ class Parts:
             fetcher=self.fetcher("search"),
             proxy_url=self.egress.url_for("search"),
             clock=utc_now,
-            on_breaker_open=lambda: _count_left_alone("provider"),
+            on_breaker_open=lambda: count_left_alone("provider"),
         )
 
     @part
@@ -320,57 +319,9 @@ class Parts:
     @part
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
-        from ingest.breaker import HostBreakers, host_rule
-        from ingest.browser import Browser
-        from ingest.crawl import Crawler, CrawlParts, robots_fetch
-        from ingest.robots import RobotsCache
-        from ingest.robots_store import BrokerRobotsStore
-        from ingest.site_maps import SiteMaps
-        from ingest.turns import HostTurns
+        from workers.crawling import build_crawler
 
-        crawl, fetcher = self.settings.crawl, self.fetcher("crawl")
-        broker_url, instance = self.settings.broker_location, self.settings.instance
-        turns = HostTurns(
-            crawl.requests_per_second_per_host,
-            max_wait_seconds=crawl.max_rate_wait_seconds,
-            broker_url=broker_url,
-            key_prefix=instance,
-            wanted=check_wanted,
-        )
-        self._closing.callback(turns.close)
-        store = BrokerRobotsStore(broker_url, key_prefix=instance)
-        self._closing.callback(store.close)
-        robots = RobotsCache(
-            robots_fetch(fetcher, turns),
-            user_agent=crawl.agent,
-            clock=time.time,
-            max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
-            store=store,
-        )
-        browser = Browser(crawl, wanted=check_wanted) if crawl.render != "never" else None
-        if browser:
-            self._closing.callback(browser.close)
-        breakers = HostBreakers(
-            host_rule(crawl.breaker_reset_seconds),
-            clock=time.monotonic,
-            on_open=lambda: _count_left_alone("host"),
-        )
-        parts = CrawlParts(
-            settings=crawl,
-            egress=self.egress,
-            fetcher=fetcher,
-            robots=robots,
-            turns=turns,
-            breakers=breakers,
-            browser=browser,
-            site_maps=SiteMaps(fetcher, robots, most_urls=crawl.max_sitemap_urls),
-            clock=utc_now,
-            wanted=check_wanted,
-            memory=self.page_memory,
-            hosts=self.host_memory,
-            figures=self.host_figures,
-        )
-        return Crawler(parts)
+        return build_crawler(self, self._closing.callback)
 
     # -- text and vectors -----------------------------------------------------------------------
 
@@ -574,7 +525,8 @@ def _count_fallback(reason: str) -> None:
     log.error("snapshot_fallback", reason=reason)
 
 
-def _count_left_alone(what: str) -> None:
+def count_left_alone(what: str) -> None:
+    """Note that a provider or host, whichever `what` says, kept failing and is asked no more for a while."""
     metrics.BREAKERS_OPENED.labels(what).inc()
     log.warning("left_alone", what=what)
 

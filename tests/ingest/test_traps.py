@@ -93,7 +93,7 @@ HONEST = [
     "https://www.rfc-editor.org/rfc/rfc9110.html",
     "https://nvd.nist.gov/vuln/detail/CVE-2031-12345",
     "https://crates.io/crates/serde/versions?sort=semver",
-    "https://pypi.org/search/?q=crawler&o=&c=Framework+%3A%3A+AsyncIO",
+    "https://packages.example.org/search/?q=crawler&o=&c=Framework+%3A%3A+AsyncIO",
     "https://doi.org/10.1000/182",
     "https://bugs.debian.org/cgi-bin/bugreport.cgi?bug=1000000",
     "https://lists.debian.org/debian-devel/2031/05/msg00012.html",

@@ -1,0 +1,66 @@
+"""The crawler of a process, put together of its parts. Imported only where pages are fetched: it brings the browser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ingest.breaker import HostBreakers, host_rule
+from ingest.browser import Browser
+from ingest.crawl import Crawler, CrawlParts, robots_fetch
+from ingest.robots import RobotsCache
+from ingest.robots_store import BrokerRobotsStore
+from ingest.site_maps import SiteMaps
+from ingest.turns import HostTurns
+from workers.heartbeat import check_wanted
+from workers.parts import Parts, count_left_alone, utc_now
+
+
+def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]) -> Crawler:
+    """Fetches pages through the egress proxy, politely; with a browser where pages need one.
+
+    `at_close` is told what is to be closed with the parts.
+    """
+    crawl, fetcher = parts.settings.crawl, parts.fetcher("crawl")
+    broker_url, instance = parts.settings.broker_location, parts.settings.instance
+    turns = HostTurns(
+        crawl.requests_per_second_per_host,
+        max_wait_seconds=crawl.max_rate_wait_seconds,
+        broker_url=broker_url,
+        key_prefix=instance,
+        wanted=check_wanted,
+    )
+    at_close(turns.close)
+    store = BrokerRobotsStore(broker_url, key_prefix=instance)
+    at_close(store.close)
+    robots = RobotsCache(
+        robots_fetch(fetcher, turns),
+        user_agent=crawl.agent,
+        clock=time.time,
+        max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
+        store=store,
+    )
+    browser = Browser(crawl, wanted=check_wanted) if crawl.render != "never" else None
+    if browser:
+        at_close(browser.close)
+    breakers = HostBreakers(
+        host_rule(crawl.breaker_reset_seconds),
+        clock=time.monotonic,
+        on_open=lambda: count_left_alone("host"),
+    )
+    crawl_parts = CrawlParts(
+        settings=crawl,
+        egress=parts.egress,
+        fetcher=fetcher,
+        robots=robots,
+        turns=turns,
+        breakers=breakers,
+        browser=browser,
+        site_maps=SiteMaps(fetcher, robots, most_urls=crawl.max_sitemap_urls),
+        clock=utc_now,
+        wanted=check_wanted,
+        memory=parts.page_memory,
+        hosts=parts.host_memory,
+        figures=parts.host_figures,
+    )
+    return Crawler(crawl_parts)
