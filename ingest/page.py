@@ -73,12 +73,6 @@ def browser_helped(before: PageFacts, after: PageFacts) -> bool:
     return after.text_characters >= max(SHELL_TEXT_CHARACTERS, MUCH_LONGER * before.text_characters)
 
 
-def needs_browser(html: str) -> str | None:
-    """The evidence that `html` shows its content only in a browser, or None where it does not need one."""
-    tree = _parse(html)
-    return None if tree is None else _browser_reason(tree, _visible_characters(tree))
-
-
 def _parse(html: str) -> Element | None:
     """The tree, or None where there is no element in it."""
     # As bytes, since a text with an XML encoding declaration is refused.

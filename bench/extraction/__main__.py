@@ -20,12 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.extraction.environment import peers_python
+from bench.environments import python_with
 from bench.extraction.pages import Page, own_pages, pages_in
 from bench.extraction.score import Score, Structure, score, structure
 from bench.instance import REPOSITORY
 
 CONTESTANTS = ("sluice", "trafilatura", "trafilatura_fast", "trafilatura_markdown", "resiliparse")
+ENVIRONMENT = REPOSITORY / ".cache" / "peers-extraction"
+PEER_PACKAGES = ("trafilatura==2.3.1", "lxml_html_clean==0.4.6", "resiliparse==2.0.1")
+INSTALL_SECONDS = 600
 CONTESTANT = Path(__file__).with_name("contestant.py")
 RUN_SECONDS = 900
 EXTRACTION_ROUNDS = 3
@@ -57,7 +60,9 @@ def measure_extraction(pages: Sequence[Page], rounds: int, names: Sequence[str] 
 
 
 def _answers(name: str, source: Path, target: Path) -> list[dict[str, str | float]]:
-    python = sys.executable if name == "sluice" else str(peers_python())
+    python = (
+        sys.executable if name == "sluice" else str(python_with(ENVIRONMENT, PEER_PACKAGES, seconds=INSTALL_SECONDS))
+    )
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY) if name == "sluice" else ""}
     command = [python, str(CONTESTANT), name, str(source), str(target)]
     subprocess.run(command, check=True, env=environment, timeout=RUN_SECONDS)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
+from bench.environments import python_with
 from bench.instance import REPOSITORY
 
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-index"
@@ -36,16 +35,4 @@ ONE_THREAD = {
 
 def peers_python() -> Path:
     """The interpreter that has the peers, installed at first use (minutes)."""
-    python = ENVIRONMENT / "bin" / "python"
-    stamp = ENVIRONMENT / "installed"
-    if not stamp.exists() or stamp.read_text() != " ".join(PACKAGES):
-        stamp.unlink(missing_ok=True)
-        _run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)])
-        for packages in (PACKAGES[:1], PACKAGES[1:]):
-            _run([str(python), "-m", "pip", "install", "--quiet", *packages])
-        stamp.write_text(" ".join(PACKAGES))
-    return python
-
-
-def _run(command: list[str]) -> None:
-    subprocess.run(command, check=True, timeout=INSTALL_SECONDS)
+    return python_with(ENVIRONMENT, PACKAGES[:1], PACKAGES[1:], seconds=INSTALL_SECONDS)
