@@ -208,9 +208,11 @@ class _Brotli:
         self._engine = brotli.Decompressor()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        yield self._process(data)
-        while not self._engine.can_accept_more_data():
-            yield self._process(b"")
+        piece = self._process(data)
+        yield piece
+        while piece or not self._engine.can_accept_more_data():  # it may hold output back though all input is taken
+            piece = self._process(b"")
+            yield piece
 
     def finish(self) -> None:
         if not self._engine.is_finished():

@@ -85,6 +85,14 @@ def test_whatever_was_packed_is_unpacked(parts: list[tuple[bytes, int]], encodin
     assert unpack(", ".join(encodings), sent, step=step).body == data
 
 
+@pytest.mark.parametrize("encoding", sorted(PACK))
+@pytest.mark.parametrize("excess_bytes", range(-2, 3))
+@pytest.mark.parametrize("step", [1, 2, 1_000_000])
+def test_what_a_decoder_holds_back_at_a_full_piece_comes_out(encoding: str, excess_bytes: int, step: int) -> None:
+    data = bytes(65_536 + 32_736 + excess_bytes)
+    assert unpack(encoding, PACK[encoding](data), step=step).body == data
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(PACK)), st.binary(max_size=200), st.integers(0, 300), st.binary(max_size=300))
 def test_whatever_is_sent_is_a_body_or_an_error(encoding: str, text: bytes, kept: int, noise: bytes) -> None:
