@@ -336,22 +336,25 @@ class _Names:
     """What the classes and ids of elements say; each is looked at once."""
 
     def __init__(self) -> None:
-        self._around: dict[str, bool] = {}
-        self._remarks: dict[str, bool] = {}
+        self._around: dict[str | None, bool] = {None: False, "": False}
+        self._remarks: dict[str | None, bool] = {None: False, "": False}
 
     def are_around(self, attributes: Mapping[str, str]) -> bool:
         """Whether they name what stands around content."""
-        return any(self._is(name, self._around, _names_surroundings) for name in _written(attributes))
+        return _is_either(attributes, self._around, _names_surroundings)
 
     def are_remarks(self, attributes: Mapping[str, str]) -> bool:
         """Whether they name what readers added."""
-        return any(self._is(name, self._remarks, _names_remarks) for name in _written(attributes))
+        return _is_either(attributes, self._remarks, _names_remarks)
 
-    @staticmethod
-    def _is(name: str, known: dict[str, bool], judge: Callable[[str], bool]) -> bool:
+
+def _is_either(attributes: Mapping[str, str], known: dict[str | None, bool], judge: Callable[[str], bool]) -> bool:
+    for name in (attributes.get("class"), attributes.get("id")):
         if name not in known:
-            known[name] = judge(name)
-        return known[name]
+            known[name] = judge(name or "")
+        if known[name]:
+            return True
+    return False
 
 
 def _written(attributes: Mapping[str, str]) -> Iterator[str]:

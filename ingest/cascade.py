@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tinycss2 import color4
 
 from contracts.errors import InvalidInput
 from ingest.inline_style import WATCHED, declarations, is_unreadable, takes_away
+from ingest.kept import kept_if_short
 from ingest.nodes import Nodes
 
 SCREEN_PIXELS = 1_280
@@ -46,11 +47,16 @@ _FEATURE = re.compile(r"\(\s*(min|max)-width\s*:\s*([\d.]+)(px|em|rem)\s*\)")
 _AT_TAKEN = ("@supports", "@layer", "@container", "@scope", "@starting-style")
 _RELATIVE_SIZE = re.compile(r"(?:[\d.]+(?:em|%|ex|ch)|smaller|larger|inherit|unset)$")
 _MOST_PAIRS = 10_000
+_MOST_KEPT_CHARS = 100_000
+"""Of styles whose rules are kept, which take some twenty times as many bytes."""
 _ANYWHERE = [""]
 _COLOURS = ("color", "background", "background-color")
 _WHITE, _BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
 _Colour = tuple[float, float, float]
 _Style = Mapping[str, str]
+_Name = tuple[str, str | None, str | None]
+"""Tag, class as it is written, and id where a rule asks for it."""
+_Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,10 @@ class _Rule:
     style: tuple[tuple[str, str, bool], ...]
     rank: tuple[int, int, int, int]
 
+    def goes_by_names(self) -> bool:
+        """Whether it holds for an element by its name and by the names of those around it, and nothing else."""
+        return all(not compound.attributes and compound.relation in (" ", ">") for compound in self.compounds)
+
 
 @dataclass(frozen=True, slots=True)
 class _Look:
@@ -96,6 +106,25 @@ class _Look:
         return self.ink is not None and self.ground is not None and _contrast(self.ink, self.ground) < LEAST_CONTRAST
 
 
+@dataclass(slots=True)
+class _Place:
+    """Elements that are named alike, below elements that are named alike: a page of a thousand has some fifty."""
+
+    look: _Look
+    hides_text: bool
+    is_hidden: bool = False
+    below: dict[_Key, _Place] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """The rules of a page that matter, by what their last part asks for, and the ids that any part of them names."""
+
+    rules: Mapping[str, Sequence[_Rule]]
+    ids: frozenset[str]
+    is_needed: bool
+
+
 class Cascade:
     """The styles of one page. `hides` is to be asked in the order of the page, and of nothing within what is hidden."""
 
@@ -103,14 +132,15 @@ class Cascade:
         self._nodes = nodes
         styles = (attributes.get("style") for attributes in nodes.attributes if attributes)
         inline = frozenset(style for style in styles if style)
-        self._rules, self.is_needed = _prepared(tuple(_sheets_of(nodes)), inline)
+        sheet = _prepared(tuple(_sheets_of(nodes)), inline)
+        self._rules, self._ids, self.is_needed = sheet.rules, sheet.ids, sheet.is_needed
         self._steps = 0
-        self._candidates: dict[tuple[str, str, str], list[_Rule]] = {}
+        self._candidates: dict[_Name, tuple[list[_Rule], bool]] = {}
         self._classes: dict[str, frozenset[str]] = {}
         self._siblings: list[int] | None = None
         first = _Look() if _is_styled_elsewhere(nodes) else _Look(ink=_BLACK, ground=_WHITE)
-        self._first = (first, False)
-        self._looks: list[tuple[_Look, bool]] = [self._first] * (len(nodes) if self.is_needed else 0)
+        self._first = _Place(first, hides_text=False)
+        self._places: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
 
     def hides(self, node: int) -> bool:
         """Whether an element takes what is in it out of sight, or a text cannot be read.
@@ -118,50 +148,44 @@ class Cascade:
         Raises InvalidInput after more than `MOST_STEPS` comparisons.
         """
         parent = self._nodes.parents[node]
-        look = self._looks[parent] if parent >= 0 else self._first
+        around = self._places[parent] if parent >= 0 else self._first
         tag = self._nodes.tags[node]
         if not tag:
-            return look[1]
-        style = self._style(node)
-        if style:
-            styled = _styled(look[0], tuple(style.items()), tag in ("html", "body"))
-            if styled is None:
-                return True
-            look = styled
-        self._looks[node] = look
-        return False
+            return around.hides_text
+        get = self._nodes.attributes[node].get
+        identity, own = get("id"), get("style")
+        name = (tag, get("class"), identity if identity in self._ids else None)
+        place = around.below.get((name, own))
+        if place is None:
+            place = self._place(node, around, name, own)
+        self._places[node] = place
+        return place.is_hidden
 
-    def _style(self, node: int) -> _Style:
-        own = self._nodes.attributes[node].get("style")
-        rules = self._matching(node) if self._rules else ()
-        if not rules:
-            return _inline(own) if own else {}
-        found: dict[str, str] = {}
-        important: dict[str, str] = {}
-        for rule in rules:
-            for name, value, is_important in rule.style:
-                (important if is_important else found)[name] = value
-        found.update(_inline(own) if own else ())
-        return found | important
+    def _place(self, node: int, around: _Place, name: _Name, own: str | None) -> _Place:
+        """The place of an element: a known one where only its name could tell, else one for the rules that hold."""
+        candidates, go_by_names = self._candidates_of(name)
+        rules = self._matching(node, candidates)
+        key: _Key = (name, own) if go_by_names else (name, own, tuple(rule.rank for rule in rules))
+        place = around.below.get(key)
+        if place is None:
+            place = around.below[key] = _placed(around, _style(rules, own), name[0])
+        return place
 
-    def _matching(self, node: int) -> Sequence[_Rule]:
-        """The rules that hold for an element, the weightiest last."""
-        attributes = self._nodes.attributes[node]
-        written, identity = attributes.get("class") or "", attributes.get("id") or ""
-        name = (self._nodes.tags[node], written, identity)
-        candidates = self._candidates.get(name)
-        if candidates is None:
-            candidates = self._candidates[name] = self._candidates_of(node, identity)
-        if not candidates:
-            return ()
+    def _matching(self, node: int, candidates: Sequence[_Rule]) -> Sequence[_Rule]:
+        """Those that hold for an element, the weightiest last."""
         found = [rule for rule in candidates if self._matches(node, rule.compounds, len(rule.compounds) - 1)]
         return sorted(found, key=lambda rule: rule.rank) if len(found) > 1 else found
 
-    def _candidates_of(self, node: int, identity: str) -> list[_Rule]:
-        """The rules whose last part asks for nothing but the element's name, one of its classes or its id."""
-        keys = [self._nodes.tags[node], "", *(f".{name}" for name in self._class_names(node))]
-        keys += [f"#{identity}"] if identity else []
-        return [rule for key in keys for rule in self._rules.get(key, ())]
+    def _candidates_of(self, name: _Name) -> tuple[list[_Rule], bool]:
+        """The rules whose last part asks for nothing but what `name` says, and whether names settle them all."""
+        found = self._candidates.get(name)
+        if found is None:
+            tag, written, identity = name
+            keys = [tag, "", *(f".{part}" for part in self._names_in(written or ""))]
+            keys += [f"#{identity}"] if identity else []
+            rules = [rule for key in keys for rule in self._rules.get(key, ())]
+            found = self._candidates[name] = rules, all(rule.goes_by_names() for rule in rules)
+        return found
 
     def _matches(self, node: int, compounds: tuple[_Compound, ...], last: int) -> bool:
         """From right to left, the nearest candidate first; only a descendant's ancestor may be tried again."""
@@ -193,12 +217,11 @@ class Cascade:
         attributes = self._nodes.attributes[node]
         if compound.ids and any(attributes.get("id") != identity for identity in compound.ids):
             return False
-        if compound.classes and not self._class_names(node).issuperset(compound.classes):
+        if compound.classes and not self._names_in(attributes.get("class") or "").issuperset(compound.classes):
             return False
         return all(_holds(attributes.get(name), sign, value) for name, sign, value in compound.attributes)
 
-    def _class_names(self, node: int) -> frozenset[str]:
-        written = self._nodes.attributes[node].get("class") or ""
+    def _names_in(self, written: str) -> frozenset[str]:
         if written not in self._classes:
             self._classes[written] = frozenset(written.split())
         return self._classes[written]
@@ -235,15 +258,30 @@ def _sheets_of(nodes: Nodes) -> Iterator[str]:
             yield sheet
 
 
-@lru_cache(maxsize=16)
-def _prepared(sheets: tuple[str, ...], inline: frozenset[str]) -> tuple[Mapping[str, Sequence[_Rule]], bool]:
-    """The rules that matter, by what their last part asks for, and whether there is anything that hides.
+def _prepared(sheets: tuple[str, ...], inline: frozenset[str]) -> _Sheet:
+    """What the sheets of a page with these style attributes come to.
 
     Kept for some pages, as those of a site are styled alike and come one after the other.
     """
-    rules = tuple(_rules_of(sheets))
+    is_short = sum(map(len, sheets)) + sum(map(len, inline)) <= _MOST_KEPT_CHARS
+    return _kept_sheet(sheets, inline) if is_short else _sheet(tuple(_rules_of(sheets)), inline)
+
+
+@lru_cache(maxsize=16)
+def _kept_sheet(sheets: tuple[str, ...], inline: frozenset[str]) -> _Sheet:
+    return _sheet(_kept_rules(sheets), inline)
+
+
+@lru_cache(maxsize=16)
+def _kept_rules(sheets: tuple[str, ...]) -> tuple[_Rule, ...]:
+    return tuple(_rules_of(sheets))
+
+
+def _sheet(rules: Sequence[_Rule], inline: frozenset[str]) -> _Sheet:
     hiding = _hiding_names(rules, inline) if rules or inline else frozenset()
-    return _by_key(rules, hiding), bool(hiding)
+    by_key = _by_key(rules, hiding)
+    compounds = (compound for kept in by_key.values() for rule in kept for compound in rule.compounds)
+    return _Sheet(by_key, frozenset(identity for one in compounds for identity in one.ids), bool(hiding))
 
 
 def _rules_of(sheets: Iterable[str]) -> Iterator[_Rule]:
@@ -279,7 +317,26 @@ def _by_key(rules: Iterable[_Rule], names: frozenset[str]) -> dict[str, list[_Ru
     return found
 
 
-@lru_cache(maxsize=4_096)
+def _style(rules: Sequence[_Rule], own: str | None) -> _Style:
+    """What `rules`, the weightiest last, and a style attribute come to."""
+    if not rules:
+        return _inline(own) if own else {}
+    found: dict[str, str] = {}
+    important: dict[str, str] = {}
+    for rule in rules:
+        for name, value, is_important in rule.style:
+            (important if is_important else found)[name] = value
+    found.update(_inline(own) if own else ())
+    return found | important
+
+
+def _placed(around: _Place, style: _Style, tag: str) -> _Place:
+    if not style:
+        return _Place(around.look, around.hides_text)
+    styled = _styled(around.look, tuple(style.items()), tag in ("html", "body"))
+    return _Place(around.look, hides_text=True, is_hidden=True) if styled is None else _Place(*styled)
+
+
 def _styled(look: _Look, style: tuple[tuple[str, str], ...], is_body: bool) -> tuple[_Look, bool] | None:
     """An element's look and whether it hides text; None where the element is out of sight with all that is in it."""
     if not is_body and any(takes_away(name, value) for name, value in style):
@@ -288,7 +345,7 @@ def _styled(look: _Look, style: tuple[tuple[str, str], ...], is_body: bool) -> t
     return changed, changed.hides_text()
 
 
-@lru_cache(maxsize=8_192)
+@kept_if_short(8_192)
 def _hides(name: str, value: str) -> bool:
     return takes_away(name, value) or is_unreadable(name, value)
 
@@ -427,7 +484,6 @@ def _holds(actual: str | None, sign: str, wanted: str) -> bool:
             return bool(wanted) and wanted in actual
 
 
-@lru_cache(maxsize=4_096)
 def _inline(style: str) -> _Style:
     """A style attribute by property; of two values the one that hides, as a page may give us another than a browser."""
     found: dict[str, str] = {}
@@ -472,7 +528,7 @@ def _words(value: str) -> list[str]:
     return re.findall(r"[\w-]+\([^()]*\)|[^\s()]+", value)
 
 
-@lru_cache(maxsize=4_096)
+@kept_if_short(4_096)
 def _colour(value: str) -> _Colour | None:
     """Red, green and blue in [0, 1]; None for what is not opaque or not a plain colour."""
     try:

@@ -20,7 +20,7 @@ import re
 from contracts.errors import InvalidInput
 from ingest import media
 from ingest.charset import decode
-from ingest.extracted import Extracted, Link
+from ingest.extracted import Extracted
 from ingest.html import extract_html
 from ingest.invisible import visible, without_smuggled
 from ingest.markdown_source import without_hidden_html
@@ -28,7 +28,7 @@ from ingest.page_facts import parse_moment
 from ingest.pdf import extract_pdf
 from ingest.xml import extract_xml
 
-__all__ = ["MAX_BODY_BYTES", "Extracted", "Link", "extract", "extract_text"]
+__all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_text"]
 
 MAX_BODY_BYTES = 20_000_000
 """What the egress guard lets in at most; a file of that size is read in seconds."""

@@ -10,15 +10,6 @@ Form = Literal["markdown", "text", "pages", "code"]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A link that a reader could follow: absolute http(s) URL without fragment."""
-
-    url: str
-    text: str
-    nofollow: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class LinkedWords:
     """`text[start:end]` of what was extracted leads to `url`."""
 
@@ -49,7 +40,6 @@ class Extracted:
     published_at: datetime | None = None
     author: str | None = None
     canonical_url: str | None = None
-    links: tuple[Link, ...] = ()
     confidence: float = 1.0
     code_language: str | None = None
     site_name: str | None = None

@@ -23,7 +23,7 @@ from ingest.boilerplate import (
     without_link_lists,
     without_surroundings,
 )
-from ingest.extracted import Extracted, Link
+from ingest.extracted import Extracted
 from ingest.markdown import Markdown
 from ingest.media import HTML
 from ingest.nodes import Nodes, read_nodes
@@ -66,7 +66,6 @@ def extract_html(page: str, url: str | None) -> Extracted:
         published_at=facts.published_at(),
         author=facts.author(),
         canonical_url=facts.canonical_url(),
-        links=_links(nodes, facts, shown.nodes, content),
         confidence=_confidence(len(text), shown.chars[-1], measures.linked[content], is_cut=nodes.is_cut),
         licence=facts.licence(),
         json_ld=facts.json_ld(),
@@ -92,14 +91,6 @@ def _title_before(nodes: Nodes, shown: Shown, measures: Measures, content: int) 
     if len(titles) != 1 or titles[0] >= content:
         return []
     return [node for node in measures.left if titles[0] <= node < nodes.ends[titles[0]]]
-
-
-def _links(nodes: Nodes, facts: PageFacts, shown: list[int], content: int) -> tuple[Link, ...]:
-    """Every link that shows, those of the content first."""
-    anchors = [node for node in shown if nodes.tags[node] == "a"]
-    end = nodes.ends[content]
-    inside = [node for node in anchors if content <= node < end]
-    return facts.links([*inside, *(node for node in anchors if not content <= node < end)])
 
 
 def _confidence(text_chars: int, visible_chars: int, linked_chars: int, *, is_cut: bool) -> float:

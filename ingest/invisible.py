@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 
 _JOINED_SCRIPTS = "\u0600-\u08ff\u0900-\u0dff"
-_INVISIBLE = re.compile(
-    "["
+_ALWAYS = (
     "\x00-\x08\x0b\x0e-\x1f\x7f-\x9f"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-    "]"
-    f"|(?<![{_JOINED_SCRIPTS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED_SCRIPTS}])"
+)
+_SUSPECT = re.compile(f"[{_ALWAYS}\r\u200c\u200d]")
+"""One class, which is searched for a tenth of what the alternatives below cost."""
+_INVISIBLE = re.compile(
+    f"[{_ALWAYS}]|(?<![{_JOINED_SCRIPTS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED_SCRIPTS}])"
 )
 _SMUGGLED = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
@@ -26,7 +28,7 @@ _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
 
 def visible(text: str) -> str:
     """`text` without invisible characters, its line ends all `\\n`."""
-    if text.isascii() and text.isprintable():
+    if not _SUSPECT.search(text):
         return text
     return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from lxml.etree import XPath, iterwalk
 from lxml.etree import _Element as Element
 
 from contracts.errors import InvalidInput
 from ingest.inline_style import hides
+from ingest.kept import kept_if_short
 from ingest.url import normalise_url, site_of
 
 MAX_LINKS = 2_000
@@ -109,7 +109,7 @@ def _is_hidden(element: Element) -> bool:
     )
 
 
-@lru_cache(maxsize=1_000)
+@kept_if_short(1_000)
 def _hides(style: str) -> bool:
     """As `hides`: a page uses few styles, many times each."""
     return bool(style) and hides(style)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ingest.boilerplate import HEADINGS
 from ingest.extracted import LinkedWords
+from ingest.kept import kept_if_short
 from ingest.nodes import BLOCKS, Nodes
 from ingest.outline import Outline
 
@@ -43,6 +44,7 @@ _BACKTICKS = re.compile(r"`+")
 _LANGUAGE = re.compile(
     r"(?:language|lang|highlight-source|highlight|brush|code|source|syntax)[-:_]([a-z][a-z0-9+#.]{0,29})", re.IGNORECASE
 )
+_DECLARED_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9+#.-]{0,29}")
 _SOURCE_CODE = re.compile(r"(?:^|\s)(?:sourceCode|hljs|src|brush:)\s+([A-Za-z][A-Za-z0-9+#]{0,19})(?:\s|;|$)")
 _NO_LANGUAGE = frozenset(
     ("default", "none", "text", "plain", "plaintext", "block", "code", "listing", "wrapper", "source", "nohighlight")
@@ -222,15 +224,12 @@ class Markdown:
         inner = [part for part in range(node + 1, min(nodes.ends[node], node + 4)) if nodes.tags[part] == "code"]
         around = [place for place, _ in zip(nodes.ancestors(node), range(3), strict=False)]
         for place in (node, *inner, *around):
-            get = nodes.attributes[place].get
-            for name in ("data-lang", "data-language"):
-                if declared := re.fullmatch(r"[A-Za-z][A-Za-z0-9+#.-]{0,29}", get(name) or ""):
-                    return declared[0].lower()
-            classes = get("class") or ""
-            named = (*map(_LANGUAGE.fullmatch, classes.split()), _SOURCE_CODE.search(classes))
-            for found in filter(None, named):
-                if found[1].lower() not in _NO_LANGUAGE:
-                    return found[1].lower().rstrip(".")
+            if attributes := nodes.attributes[place]:
+                for name in ("data-lang", "data-language"):
+                    if declared := _DECLARED_LANGUAGE.fullmatch(attributes.get(name) or ""):
+                        return declared[0].lower()
+                if language := _language_in(attributes.get("class") or ""):
+                    return language
         return ""
 
     def _table_part(self, node: int, tag: str) -> bool:
@@ -264,6 +263,14 @@ class Markdown:
 
     def _at_end(self, node: int, action: Callable[[], None]) -> None:
         self._ends.append((self._nodes.ends[node], action))
+
+
+@kept_if_short(1_000)
+def _language_in(classes: str) -> str:
+    """The language that a class names; empty where none does."""
+    named = (*map(_LANGUAGE.fullmatch, classes.split()), _SOURCE_CODE.search(classes))
+    found = (name[1].lower() for name in named if name is not None)
+    return next((language.rstrip(".") for language in found if language not in _NO_LANGUAGE), "")
 
 
 def _number(written: str | None) -> int:

@@ -11,7 +11,7 @@ Promises: linear in the page; no text holds a no-break space or a character that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from lxml import etree
@@ -90,7 +90,7 @@ class Nodes:
 
 def read_nodes(page: str) -> Nodes:
     """The arrays of `page`; no entry where there is nothing in it."""
-    page = page.replace("\x00", "")
+    page = page.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if declaration := _DECLARATION.match(page):
         page = page[declaration.end() :]
     return _arranged(_events(page)) if page.strip() else Nodes()
@@ -100,36 +100,46 @@ class _Enough(Exception):
     """The page has more tags than are read."""
 
 
-class _Events(list[_Event]):
-    """What the parser meets: attributes and their tag, a piece of text, or None for the end of an element."""
+class _Target:
+    """Tells `events` what the parser meets: attributes and their tag, a piece of text, None for the end of an element.
 
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.append(attributes)
-        self.append(tag)
-        if len(self) > 4 * MOST_NODES:
-            raise _Enough
+    Closures and a list's own method: they are called for each tag of a page.
+    """
 
-    def end(self, _: str) -> None:
-        self.append(None)
+    def __init__(self, events: list[_Event]) -> None:
+        add = events.append
 
-    data = list.append
+        def start(tag: str, attributes: Mapping[str, str]) -> None:
+            add(attributes)
+            add(tag)
+            if len(events) > 4 * MOST_NODES:
+                raise _Enough
+
+        self.start = start
+        self.end = lambda _: add(None)
+        self.data = add
 
     def close(self) -> None:
         """Nothing is left to do."""
 
 
-def _events(page: str) -> _Events:
-    events = _Events()
+def _events(page: str) -> list[_Event]:
+    events: list[_Event] = []
     # huge_tree stays off: it would lift the limit of 10 MB for one text.
     parser = etree.HTMLParser(
-        target=events, encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=False
+        target=_Target(events),
+        encoding="utf-8",
+        remove_comments=True,
+        remove_pis=True,
+        no_network=True,
+        huge_tree=False,
     )
     with suppress(_Enough, etree.ParserError):
         etree.fromstring(page.encode("utf-8", "replace"), parser)
     return events
 
 
-def _arranged(events: _Events) -> Nodes:
+def _arranged(events: Iterable[_Event]) -> Nodes:
     """One loop; names are bound before it, as it takes a quarter of the time of a whole extraction."""
     nodes = Nodes()
     tags, texts, ends = nodes.tags, nodes.texts, nodes.ends
@@ -173,7 +183,7 @@ def _arranged(events: _Events) -> Nodes:
         above = len(tags)
         add_tag(last)
         add_text("")
-        add_attributes(event)  # type: ignore[arg-type]
+        add_attributes(event if isinstance(event, dict) else _NONE)  # what stands for no attributes is slow to ask
         add_end(0)
         if above >= MOST_NODES:
             break

@@ -1,4 +1,4 @@
-"""What an HTML page says of itself: title, language, date, author, site, licence, canonical address, links, data.
+"""What an HTML page says of itself: title, language, date, author, site, licence, canonical address, data.
 
 Sources in order of care taken by publishers: JSON-LD, meta elements, visible markup. A fact that does
 not parse is left out, never guessed. No fact holds a character that no reader can see.
@@ -15,14 +15,12 @@ from typing import Any
 
 import ada_url
 
-from ingest.extracted import Link
 from ingest.invisible import visible
 from ingest.nodes import Nodes
 
 MOST_JSON_LD_BYTES = 65_536
 """Of the linked data that is kept: an article's has some 3 KB."""
 
-_MOST_LINKS = 2_000
 _MOST_LD_CHARS = 200_000
 _MOST_LD_SCRIPTS = 50
 _TEXT_CHARS = 500
@@ -134,20 +132,6 @@ class PageFacts:
     def generator(self) -> str:
         """The software that made the page, as it says, in lower case."""
         return self._meta.get("generator", "").lower()
-
-    def links(self, places: Iterable[int]) -> tuple[Link, ...]:
-        """The links among the elements `places`, in their order, each address once."""
-        refused = "nofollow" in self._meta.get("robots", "").lower()
-        found: dict[str, Link] = {}
-        for place in places:
-            url = self.resolve(self._get(place, "href"))
-            if url is None or url in found:
-                continue
-            if len(found) == _MOST_LINKS:
-                break
-            nofollow = refused or not self._relations(place).isdisjoint(("nofollow", "ugc", "sponsored"))
-            found[url] = Link(url, self._nodes.text(place)[:200], nofollow)
-        return tuple(found.values())
 
     def resolve(self, address: str | None) -> str | None:
         """`address` on this page as an absolute http(s) URL without fragment, or None."""

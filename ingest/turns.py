@@ -110,11 +110,13 @@ class HostTurns:
                 self._timetable.went_well(self._host_line(host, 0.0))
 
     def interval_seconds(self, host: str, *, interval_seconds: float = 0.0) -> float:
-        """The least time between two turns at the host as it is now; for operators.
+        """The least time between two turns at the host, as it was at its last turn here or is now; for operators.
 
         Raises:
-            Overloaded: the broker does not answer.
+            Overloaded: the broker does not answer. It is not asked of a host that was not slowed at its last turn.
         """
+        if host not in self._slow:
+            return _with_margin(max(self._interval_seconds, interval_seconds))
         with _broker_named(host):
             return self._timetable.interval_seconds(self._host_line(host, interval_seconds))
 

@@ -11,13 +11,14 @@ from itertools import islice
 
 from lxml import etree
 
-from ingest.extracted import Extracted, Link
+from ingest.extracted import Extracted, LinkedWords
 from ingest.html import extract_html
 from ingest.invisible import visible
 from ingest.media import XML
 from ingest.page_facts import parse_moment, resolve
 
 _MOST_ITEMS = 1_000
+_BETWEEN = "\n\n"
 _BODY_NAMES = ("encoded", "content", "description", "summary")
 _DATE_NAMES = ("pubDate", "published", "updated", "date")
 
@@ -50,24 +51,29 @@ def _document(root: etree._Element) -> Extracted:
 def _feed(root: etree._Element, items: list[etree._Element], url: str | None) -> Extracted:
     channel = next((node for node in root.iter() if _local(node) == "channel"), root)
     title = _first(channel, ("title",))
-    links = tuple(Link(found, _first(item, ("title",))) for item in items if (found := _address(item, url)))
     sections = [f"# {title}"] if title else []
-    sections += [_section(item, url) for item in items]
+    linked_words: list[LinkedWords] = []
+    done = sum(len(section) + len(_BETWEEN) for section in sections)
+    for item in items:
+        start = done + len("## ")
+        if address := _address(item, url):
+            linked_words.append(LinkedWords(start, start + len(_heading(item)), address))
+        sections.append(_section(item, url))
+        done += len(sections[-1]) + len(_BETWEEN)
     return Extracted(
-        text=visible("\n\n".join(sections)),
+        text=_BETWEEN.join(sections),
         media_type=XML,
         form="markdown",
         title=title or None,
         language=_first(channel, ("language",))[:2].lower() or None,
         published_at=next((moment for moment in map(_published, items) if moment), None),
-        links=links,
+        linked_words=tuple(linked_words),
     )
 
 
 def _section(item: etree._Element, url: str | None) -> str:
-    heading = _first(item, ("title",)) or "Untitled"
     published = _published(item)
-    parts = [f"## {heading}", published.date().isoformat() if published else "", _body(item, url)]
+    parts = [f"## {_heading(item)}", published.date().isoformat() if published else "", _body(item, url)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -78,6 +84,10 @@ def _body(item: etree._Element, url: str | None) -> str:
     # Headings inside an item would break out of its section.
     lines = extract_html(raw, url).text.splitlines()
     return "\n".join(f"**{line.lstrip('# ')}**" if line.startswith("#") else line for line in lines)
+
+
+def _heading(item: etree._Element) -> str:
+    return _first(item, ("title",)) or "Untitled"
 
 
 def _published(item: etree._Element) -> datetime | None:

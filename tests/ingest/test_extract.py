@@ -111,17 +111,16 @@ class TestHtml:
         found = extract(html("<p>text</p>", head), "text/html")
         assert (found.published_at, found.author, found.canonical_url, found.title) == (None, None, None, None)
 
-    def test_links_are_absolute_once_each_and_say_nofollow(self) -> None:
+    def test_linked_words_lead_to_absolute_addresses_of_the_web(self) -> None:
         page = html(
-            "<nav><a href='/n'>nav</a></nav><main><p>A text that is long enough to be the main content here.</p>"
-            "<a href='b#x'>one</a><a href='b#y'>again</a><a href='mailto:a@b'>m</a><a href='javascript:x()'>j</a>"
-            "<a rel='sponsored' href='//other.example/'>ad</a><a href='http://[bad'>x</a></main>"
+            "<main><p>A text that is long enough to be the main content here.</p><p>Links: <a href='b#x'>one</a> "
+            "<a href='mailto:a@b'>m</a> <a href='javascript:x()'>j</a> <a href='//other.example/'>two</a> "
+            "<a href='http://[bad'>x</a></p></main>"
         )
-        links = extract(page, "text/html", url="https://example.org/a/").links
-        assert [(link.url, link.nofollow) for link in links] == [
-            ("https://example.org/a/b", False),
-            ("https://other.example/", True),
-            ("https://example.org/n", False),
+        found = extract(page, "text/html", url="https://example.org/a/")
+        assert [(found.text[words.start : words.end], words.url) for words in found.linked_words] == [
+            ("one", "https://example.org/a/b"),
+            ("two", "https://other.example/"),
         ]
 
     def test_addresses_of_links_are_no_part_of_the_text(self) -> None:
@@ -215,11 +214,13 @@ class TestOtherMedia:
         feed = (
             b"<rss><channel><title>News</title><item><title>One</title><link>https://a.example/1</link>"
             b"<pubDate>Mon, 06 May 2024 07:00:00 GMT</pubDate>"
-            b"<description>&lt;p&gt;Some &lt;b&gt;text&lt;/b&gt;&lt;/p&gt;</description></item></channel></rss>"
+            b"<description>&lt;p&gt;Some &lt;b&gt;text&lt;/b&gt;&lt;/p&gt;</description></item>"
+            b"<item><title>Two</title><link>https://a.example/2</link></item></channel></rss>"
         )
         found = extract(feed, "application/rss+xml")
-        assert found.text == "# News\n\n## One\n\n2024-05-06\n\nSome **text**"
-        assert [link.url for link in found.links] == ["https://a.example/1"]
+        assert found.text == "# News\n\n## One\n\n2024-05-06\n\nSome **text**\n\n## Two"
+        linked = [(found.text[words.start : words.end], words.url) for words in found.linked_words]
+        assert linked == [("One", "https://a.example/1"), ("Two", "https://a.example/2")]
 
     def test_a_feed_says_nothing_that_cannot_be_seen(self) -> None:
         feed = (
@@ -227,16 +228,16 @@ class TestOtherMedia:
             "<link>https://a.example/1</link><description>te&#xE0043;xt</description></item></channel></rss>"
         )
         found = extract(feed.encode(), "application/rss+xml")
-        assert (found.title, found.links[0].text) == ("News", "One")
+        assert found.title == "News"
         assert found.text == "# News\n\n## One\n\ntext"
 
     def test_a_link_and_a_title_say_nothing_that_cannot_be_seen(self) -> None:
         found = extract(
-            html("<a href=/x>ne&#xE0041;xt\u202e</a>", "<title>T&#x2066;op</title>"),
+            html("<p>Go to <a href=/x>ne&#xE0041;xt\u202e</a> please.</p>", "<title>T&#x2066;op</title>"),
             "text/html",
             url="http://a.example/",
         )
-        assert (found.title, found.links[0].text) == ("Top", "next")
+        assert (found.title, found.markdown()) == ("Top", "Go to [next](http://a.example/x) please.")
         assert extract("# T\u202eop\U000e0041\n\ntext".encode(), "text/markdown").title == "Top"
 
     def test_external_entities_are_not_resolved(self) -> None:
