@@ -135,8 +135,8 @@ def _chunks(instance: Instance, url: str, words: list[str]) -> list[dict[str, An
     body = {"query": query[:200], "top_k": 20, "filters": {"url_prefix": url}}
     answered = instance.http.post("/v1/query", json=body)
     assert answered.status_code == 200, answered.text
-    results: list[dict[str, Any]] = answered.json()["results"]
-    return results
+    chunks: list[dict[str, Any]] = answered.json()["chunks"]
+    return chunks
 
 
 def _judge_first(crawl: _Crawl, found: _Found, pages: list[str]) -> Result:
