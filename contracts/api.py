@@ -84,27 +84,6 @@ class DocumentsRequest(Value):
     screenshot: Switch = False
 
 
-class HostView(Value):
-    """`GET /v1/hosts`: what the crawl did to one host over the days asked for."""
-
-    host: str
-    requests: int
-    """Whatever left for it: pages, redirects, robots.txt, sitemaps, parts of rendered pages."""
-    pages: int
-    failures: int
-    """No connection, no answer in time, a status of 500 or more."""
-    robots_refusals: int
-    egress_refusals: int
-    received_bytes: int
-    rendered: int
-    waited_seconds: float
-    """For turns, in all."""
-    interval_seconds: float
-    """Between two requests, as it was held last."""
-    success_share: float
-    render_share: float
-
-
 class FeedbackRequest(Value):
     """`POST /v1/feedback`: what became of the answer of `run_id`."""
 

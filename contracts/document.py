@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Base64Bytes, Field, model_validator
 
-from contracts.base import Moment, Sha256, Value
+from contracts.base import Moment, Sha256, Switch, Value
 
 Scalar = str | int | float | bool
 
@@ -26,6 +26,8 @@ class Provenance(Value):
     published_at: Moment | None = None
     author: str | None = None
     run_id: str | None = None
+    nosnippet: Switch = False
+    """The site asks that no text of the page be shown: its chunks are ranked and cited without their text."""
 
 
 class Document(Value):
@@ -137,3 +139,8 @@ def sha256_text(text: str) -> str:
 def document_id_for(source: str) -> str:
     """The id of a document known only by its URL or path: stable across its versions."""
     return "doc_" + sha256_text(source)[:32]
+
+
+def snippet_id_for(url: str) -> str:
+    """The id of what a search showed of a page. It differs from the page's own: a snippet never replaces a page."""
+    return document_id_for(f"snippet:{url}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from contracts.base import Value
+from pydantic import Field
+
+from contracts.base import LaterText, Moment, Value, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
 from contracts.gate import Plan
@@ -48,6 +50,11 @@ class Citation(Value):
     url: str | None = None
     title: str | None = None
     match: float
+    author: LaterText = None
+    published_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    licence: LaterText = None
+    """An address or a name, as the page gives it: what may be done with what is cited."""
+    site_name: LaterText = None
 
 
 class Answer(Value):

@@ -12,6 +12,8 @@ from contracts.event import Body, Queue
 
 Render = Literal["auto", "always", "never"]
 """Whether a browser shows the pages: where there is evidence that one is needed, always, or never."""
+WithdrawnBy = Literal["noindex", "not_found", "gone"]
+"""Why a page may no longer be in the index: it says so, or its site answers 404 or 410."""
 AskedRender = Annotated[Render | None, Field(exclude_if=is_none)]
 """As a request may say it; None takes the configured way."""
 Vertical = Literal["web", "news", "code"]
@@ -93,6 +95,8 @@ class CrawlDirected(Body):
     millisecond_allowance: LaterAmount = None
     screenshot: Switch = False
     """Keep a picture of the page as a blob; takes a browser."""
+    came_by: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
+    """The addresses that led here within the run, the first one first: what is endless shows in them."""
 
     @property
     def allowance(self) -> Allowance:
@@ -132,6 +136,10 @@ class PageCrawled(Body):
     """Under which address the page wants to be known, where it says so and that is on its own site."""
     noarchive: Switch = False
     """The site asks that no copy be shown: the raw page is not kept longer than it takes to read it."""
+    unarchived_by: LaterText = None
+    """Of such a page the event that crawled it, by which its raw page is kept meanwhile: see `workers.unarchived`."""
+    nosnippet: Switch = False
+    """The site asks that no text of the page be shown: it is ranked and cited, and its text stays out of answers."""
     screenshot: Annotated[BlobRef | None, Field(exclude_if=is_none)] = None
     """A PNG of the page as the browser showed it, where one was asked for."""
 
@@ -148,6 +156,20 @@ class PageUnchanged(Body):
     """The site said so (304), or the body is byte for byte the one that was read last."""
     fetched_at: Moment
     elapsed_ms: float = 0.0
+
+
+class PageWithdrawn(Body):
+    """A page that the index holds asks not to be indexed any more, or is gone: its documents are to be removed.
+
+    Removed is only what was fetched up to `seen_at`, and only from `crawl` and `search`: what was handed in stays.
+    """
+
+    queue: ClassVar[Queue | None] = "index"
+
+    url: str
+    document_ids: tuple[str, ...]
+    by: WithdrawnBy
+    seen_at: Moment
 
 
 class EgressRefused(Body):

@@ -20,6 +20,8 @@ from contracts.retrieval import Retrieval, RetrievedChunk
 
 CountTokens = Callable[[str], int]
 
+NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
+"""Stands in the place of the text of a page with `nosnippet`."""
 _SOURCES_HEADING = "Sources:"
 _CHARACTERS_PER_TOKEN = 3
 """Deliberately few: the estimate of a frame errs towards too many tokens, so the budget holds."""
@@ -61,10 +63,11 @@ def compose_answer(
 
 
 def distinct(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
-    """The chunks without later ones of the same text, white space aside."""
+    """The chunks without later ones of the same text, white space aside; of a page without text one."""
     first: dict[str, RetrievedChunk] = {}
     for chunk in chunks:
-        first.setdefault(sha256_text(" ".join(chunk.text.split())), chunk)
+        words = " ".join(chunk.text.split())
+        first.setdefault(sha256_text(words) if words else chunk.document_id, chunk)
     return list(first.values())
 
 
@@ -81,7 +84,17 @@ def cite(number: int, chunk: RetrievedChunk, best_score: float) -> Citation:
         url=chunk.url,
         title=chunk.title,
         match=min(1.0, max(0.0, match)),
+        author=chunk.provenance.author,
+        published_at=chunk.provenance.published_at,
+        licence=_said(chunk, "licence"),
+        site_name=_said(chunk, "site_name"),
     )
+
+
+def _said(chunk: RetrievedChunk, name: str) -> str | None:
+    """What the document's metadata has under that name, where it is text."""
+    fact = chunk.metadata.get(name)
+    return fact if isinstance(fact, str) else None
 
 
 def source_of(chunk: RetrievedChunk) -> str:
@@ -95,7 +108,7 @@ def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: Cou
     for chunk in chunks:
         number = len(chosen) + 1
         frame = f"{_frame(number, chunk)}\n\n\n[{number}] {source_of(chunk)} (100% match)\n"
-        cost = count_tokens(frame) + max(chunk.token_estimate, 1)
+        cost = count_tokens(frame) + (max(chunk.token_estimate, 1) if chunk.text else count_tokens(NO_TEXT))
         if cost <= left:
             chosen.append(chunk)
             left -= cost
@@ -105,11 +118,14 @@ def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: Cou
 def _context(chunks: Sequence[RetrievedChunk], citations: Sequence[Citation]) -> str:
     if not chunks:
         return ""
-    numbered = enumerate(chunks, start=1)
-    # The first line keeps its indentation: it may be code.
-    passages = ["\n".join([_frame(number, chunk), chunk.text.strip("\n").rstrip()]) for number, chunk in numbered]
+    passages = [f"{_frame(number, chunk)}\n{_text(chunk)}" for number, chunk in enumerate(chunks, start=1)]
     references = [f"[{one.number}] {one.source} ({round(100 * one.match)}% match)" for one in citations]
     return "\n\n".join([*passages, "\n".join([_SOURCES_HEADING, *references])])
+
+
+def _text(chunk: RetrievedChunk) -> str:
+    """Its first line keeps its indentation: it may be code."""
+    return chunk.text.strip("\n").rstrip() or NO_TEXT
 
 
 def _frame(number: int, chunk: RetrievedChunk) -> str:

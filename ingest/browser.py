@@ -68,6 +68,7 @@ class Browser:
         limits: RenderLimits,
         approach: Approach = nothing,
         screenshot: bool = False,
+        run_id: str = "",
     ) -> Rendered:
         """The page at `url` after its scripts ran, fetched through the proxy alone.
 
@@ -76,7 +77,8 @@ class Browser:
 
         `approach` is called, on a thread of its own, before the page itself goes on to another address (a redirect, a
         script, a form, a meta refresh); it may block, and what it raises ends the page and is raised here. It is not
-        called for `url`. With `screenshot` the page's picture comes along.
+        called for `url`. With `screenshot` the page's picture comes along. Pages of one site may share cookies and
+        storage where they have the same `run_id`; without one the page shares nothing with any other.
 
         Raises:
             InvalidInput: not an http(s) address, or one that leads to a download.
@@ -91,7 +93,7 @@ class Browser:
         """
         if urlsplit(url).scheme not in {"http", "https"}:
             raise InvalidInput("url", f"{url} is not an http or https address")
-        request = RenderRequest(url, proxy_url, user_agent, limits, approach, screenshot)
+        request = RenderRequest(url, proxy_url, user_agent, limits, approach, screenshot, run_id)
         patience_seconds = 2 * (limits.timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
         return self._await(self._render(request), patience_seconds)
 

@@ -3,6 +3,8 @@
 Above the limit the largest process that runs pages is killed, which ends its page and leaves the others alone; where
 the browser itself is the largest it goes as a whole. A renderer that comes without its sandbox ends the browser.
 
+The closer they come to the limit the more often they are looked at.
+
 Counted is the memory that cannot be given back by itself: private pages and shared memory (`RssAnon` and `RssShmem` of
 `/proc/PID/status`, which every user may read). Pages of the program on disk are left out: they are there once for all.
 """
@@ -20,10 +22,13 @@ from dataclasses import dataclass
 from ingest.processes import command_line, descendants, status
 from ingest.sandbox import START_SECONDS, browser_process, is_renderer, weakness_of
 
-LOOK_SECONDS = 0.1
-"""Between two looks. A script fills some 1 GB a second."""
-LOOKS_PER_SCAN = 10
-"""Looks at what is known, and at what the zygote bore, before everybody is looked for again."""
+LOOK_SECONDS, LEAST_LOOK_SECONDS = 0.1, 0.01
+"""Between two looks, at most and at least."""
+FILLED_BYTES_PER_SECOND = 4_000_000_000
+"""How fast several threads fill memory on two cores; one fills a quarter of it. The next look comes before what is left
+could be full."""
+SCAN_SECONDS = 1.0
+"""Between two searches for everybody; meanwhile only the zygote is asked whom it bore."""
 RECENT_SECONDS = 5.0
 """How long after the kill a page that dies may lay it to that."""
 
@@ -54,7 +59,7 @@ class BrowserWatch:
         self._commands: dict[int, str] = {}
         self._weak_since: dict[int, float] = {}
         self._proven: set[int] = set()
-        self._looks = 0
+        self._scanned_at = -SCAN_SECONDS
         self._open = 0
         self._guard = threading.Condition()
         self._stopped = False
@@ -95,10 +100,10 @@ class BrowserWatch:
                 self._guard.wait_for(lambda: self._stopped or self._open)
                 if self._stopped:
                     return
-            self._look()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(pause_seconds(self.limit_bytes - self._look()))
 
-    def _look(self) -> None:
+    def _look(self) -> int:
+        """Bytes that all take together; the largest is ended where that is too much."""
         self._find_members()
         took = {pid: memory for pid in list(self._commands) if (memory := self._judge(pid)) is not None}
         self._commands = {pid: command for pid, command in self._commands.items() if pid in took}
@@ -107,13 +112,14 @@ class BrowserWatch:
         self.most_bytes = max(self.most_bytes, total)
         if total > self.limit_bytes:
             self._end_the_largest(took, total)
+        return total
 
     def _find_members(self) -> None:
-        if self._looks % LOOKS_PER_SCAN == 0:
+        if time.monotonic() - self._scanned_at >= SCAN_SECONDS:
+            self._scanned_at = time.monotonic()
             found = descendants(self._pid)
         else:
             found = [pid for parent in self._zygotes() for pid in descendants(parent)]
-        self._looks += 1
         for pid in found:
             # The zygote's children bear its name until they know what they are to be.
             if "--type=zygote" in self._commands.get(pid, "--type=zygote"):
@@ -149,3 +155,8 @@ class BrowserWatch:
     def _kill(self, pid: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+
+
+def pause_seconds(left_bytes: int) -> float:
+    """How long to wait for the next look when so much is left of the limit."""
+    return min(LOOK_SECONDS, max(LEAST_LOOK_SECONDS, left_bytes / FILLED_BYTES_PER_SECOND))

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from tokenizers import Tokenizer
 
-from contracts.document import Chunk, ChunkedDocument, Document, Provenance, embedding_text, sha256_text
+from contracts.document import Chunk, ChunkedDocument, Document, Provenance, Scalar, embedding_text, sha256_text
 from ingest.breadcrumb import Breadcrumbs
 from ingest.code import Code, line_starts
 from ingest.extract import extract, extract_text
@@ -36,7 +36,8 @@ from ingest.tokens import TokenSpans
 
 _CHARS_PER_TOKEN = 16
 """No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""
-
+MAX_FACT_CHARACTERS = 500
+"""Of a licence or a site's name: what is longer is text and no name, and would come out with every result."""
 
 Ids = Sequence[int] | None
 """Of one text, special tokens left out; None where they are only to be had by tokenising it."""
@@ -77,7 +78,7 @@ def chunk_and_tokenize(document: Document, settings: ChunkSettings, tokenizer: T
         file_path=document.file_path,
         title=breadcrumbs.title,
         language=language,
-        metadata=document.metadata,
+        metadata=_metadata(document.metadata, extracted),
         provenance=_provenance(document.provenance, extracted),
         chunks=tuple(chunk for chunk, _ in chunks),
     )
@@ -160,6 +161,16 @@ def _passages(
 @lru_cache(maxsize=4)
 def _splitters(tokenizer: Tokenizer, overlap_tokens: int) -> Splitters:
     return Splitters(tokenizer, overlap_tokens)
+
+
+def _metadata(given: dict[str, Scalar], extracted: Extracted) -> dict[str, Scalar]:
+    """What was handed in with the document, and under `licence` and `site_name` what the document says of itself.
+
+    There, and not among the provenance, as it is by metadata that a query is narrowed. Linked data is not kept: what
+    of it is of use to a reader (title, author, date, licence) was taken out of it, and the raw page has the rest.
+    """
+    said = {"licence": extracted.licence, "site_name": extracted.site_name}
+    return {name: fact[:MAX_FACT_CHARACTERS] for name, fact in said.items() if fact} | given
 
 
 def _provenance(provenance: Provenance, extracted: Extracted) -> Provenance:

@@ -12,14 +12,13 @@ so a ceiling on pages, bytes or time holds without a counter that workers would 
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-
 from contracts.budget import Spend, shares
 from contracts.errors import PolicyRefused, Unavailable
 from contracts.ingest import CrawlDirected
 from ingest.crawled import CrawledPage, Note, UnchangedPage, silent
 from ingest.deadline import Deadline
 from ingest.fetch import Fetched, Fetcher, FetchLimits, NotModified
+from ingest.going_out import going_out_by, way_out_in_hand
 from ingest.meter import Meter
 from ingest.page_crawl import CrawlParts, PageCrawl
 from ingest.robots import RobotsFetch
@@ -34,10 +33,6 @@ TUNNEL_SHARE = 2
 them go heads, handshakes and what a browser asks for at the same time."""
 TUNNEL_BYTES = 1_000_000
 """Added to that, so that the smallest page gets through."""
-
-
-_way_out_url: ContextVar[str | None] = ContextVar("way_out_url", default=None)
-"""Of the crawl that this thread carries out: what it asks a robots.txt for is on its account."""
 
 
 class Crawler:
@@ -79,12 +74,10 @@ class Crawler:
         note("address", url)
         most_bytes = TUNNEL_SHARE * meter.bytes_left(settings.max_bytes) + TUNNEL_BYTES
         way_out = self._parts.egress.open("crawl", run_id=run_id, max_bytes=most_bytes)
-        before = _way_out_url.set(way_out.url)
         try:
-            with way_out:
-                page = PageCrawl(self._parts, directed, meter, way_out, corpus, note).page(url)
+            with way_out, going_out_by(way_out.url):
+                page = PageCrawl(self._parts, directed, meter, way_out, corpus, run_id, note).page(url)
         finally:
-            _way_out_url.reset(before)
             meter.egress = way_out.report()  # final, as its connections have ended
         meter.pages = 1
         return page
@@ -97,8 +90,8 @@ def robots_fetch(fetcher: Fetcher, turns: HostTurns) -> RobotsFetch:
         def wait(address: str) -> None:
             turns.wait_turn(host_of(address), at_most_seconds=deadline.left_seconds())
 
-        way_out = _way_out_url.get()
-        answer = fetcher.fetch(url, limits=limits, approach=wait, deadline=deadline, proxy_url=way_out)
+        way_out_url = way_out_in_hand()
+        answer = fetcher.fetch(url, limits=limits, approach=wait, deadline=deadline, proxy_url=way_out_url)
         if isinstance(answer, NotModified):
             raise Unavailable(f"{url} answers 304 to a request without conditions")
         return answer
@@ -106,8 +99,12 @@ def robots_fetch(fetcher: Fetcher, turns: HostTurns) -> RobotsFetch:
     return fetch
 
 
-def directions_from(links: tuple[str, ...], directed: CrawlDirected, spent: Spend) -> tuple[CrawlDirected, ...]:
-    """Directives for the pages behind `links`, one level deeper, in order.
+def directions_from(
+    links: tuple[str, ...], directed: CrawlDirected, spent: Spend, *, page_url: str | None = None
+) -> tuple[CrawlDirected, ...]:
+    """Directives for the pages behind `links`, one level deeper, in order; each knows the way that led to it.
+
+    `page_url` is where the page was found in the end, which may be another address than the one that was directed.
 
     What the page behind `directed` has `spent` is taken from its allowance; what is left is divided, the first links
     getting what does not divide evenly. Where the children may lead nowhere further each gets one page.
@@ -117,9 +114,10 @@ def directions_from(links: tuple[str, ...], directed: CrawlDirected, spent: Spen
     count = min(len(links), fitting)
     if count <= 0 or directed.depth >= directed.max_depth:
         return ()
+    came_by = (*directed.came_by, page_url or directed.url)
     is_last = directed.depth + 1 >= directed.max_depth
     pages = [1] * count if is_last else shares(fitting, count)
     return tuple(
-        directed.model_copy(update={"url": link, "depth": directed.depth + 1}).with_allowance(share)
+        directed.model_copy(update={"url": link, "depth": directed.depth + 1, "came_by": came_by}).with_allowance(share)
         for link, share in zip(links, left.shared(pages), strict=False)
     )

@@ -54,6 +54,7 @@ class Renderer(Protocol):
         limits: RenderLimits,
         approach: Callable[[str], None],
         screenshot: bool,
+        run_id: str,
     ) -> RenderedPage:
         """The page at `url` after its scripts ran. `approach` is asked before each further address."""
         ...
@@ -99,6 +100,7 @@ class CrawledPage:
     last_modified: str | None = None
     canonical_url: str | None = None
     noarchive: bool = False
+    nosnippet: bool = False
     screenshot: bytes | None = None
     """A PNG, where one was asked for."""
     page_links: tuple[PageLink, ...] = ()
@@ -106,8 +108,10 @@ class CrawledPage:
     links: tuple[str, ...] = ()
     """Where to go on from here, the best first."""
 
-    def as_event(self, blob: BlobRef, screenshot: BlobRef | None = None) -> PageCrawled:
-        """The event of this page, its body kept as `blob`."""
+    def as_event(
+        self, blob: BlobRef, screenshot: BlobRef | None = None, *, unarchived_by: str | None = None
+    ) -> PageCrawled:
+        """The event of this page, its body kept as `blob`; where `unarchived_by` is given, only for a while."""
         return PageCrawled(
             url=self.url,
             final_url=self.final_url,
@@ -125,6 +129,8 @@ class CrawledPage:
             elapsed_ms=self.elapsed_ms,
             canonical_url=self.canonical_url,
             noarchive=self.noarchive,
+            unarchived_by=unarchived_by,
+            nosnippet=self.nosnippet,
             screenshot=screenshot,
         )
 

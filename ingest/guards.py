@@ -32,6 +32,12 @@ _NO_HARDWARE = (
     # Pages that are loaded ahead of a visit are visits that nobody asked robots.txt about.
     "--disable-features=Prerender2,SpeculationRulesPrefetchFuture,NavigationPredictor",
 )
+_NO_PAGES_OF_ITS_OWN = (
+    # The address bar's suggestions are web pages, two for each window, in privileged processes of their own; a process
+    # kept ready for a next page waits in vain where each page's processes end with it.
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup,PreloadTopChromeWebUI,"
+    "SpareRendererForSitePerProcess"
+)
 
 WEAKENING_DEFAULTS = (
     # A test tool wants these, a browser among strangers does not: Playwright is told to leave them out.
@@ -71,6 +77,7 @@ class Guards:
             *((_NO_NAMES.format(proxy=proxy),) if self.names else ()),
             *(_NO_WINDOWS if self.windows else ()),
             *(_NO_HARDWARE if self.hardware else ()),
+            _NO_PAGES_OF_ITS_OWN,
             f"--js-flags=--max-old-space-size={megabytes}",
         )
 

@@ -8,9 +8,9 @@ eight.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from contracts.hosts import HostCounts, HostView
 from ingest.lenient_broker import LenientBroker
 
 MOST_HOSTS = 10_000
@@ -21,38 +21,8 @@ TTL_SECONDS = 8 * 86_400
 """A week, and the day that is under way."""
 MOST_DAYS = 8
 """Days that are kept, today included."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostRow:
-    """What happened to one host over some days."""
-
-    host: str
-    requests: int = 0
-    """Whatever left for it: pages, redirects, robots.txt, sitemaps, parts of rendered pages."""
-    pages: int = 0
-    """Pages that were read, unchanged ones too."""
-    failures: int = 0
-    """No connection, no answer in time, a status of 500 or more."""
-    robots_refusals: int = 0
-    egress_refusals: int = 0
-    received_bytes: int = 0
-    rendered: int = 0
-    """Pages that a browser showed."""
-    waited_seconds: float = 0.0
-    """For turns, in all."""
-    interval_seconds: float = 0.0
-    """Between two requests, as it was held last."""
-
-    @property
-    def success_share(self) -> float:
-        """Of the requests, those that did not fail; 1 where there were none."""
-        return 1.0 if self.requests == 0 else max(0.0, 1.0 - self.failures / self.requests)
-
-    @property
-    def render_share(self) -> float:
-        """Of the pages, those that a browser showed; 0 where there were none."""
-        return self.rendered / self.pages if self.pages else 0.0
+_WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_seconds"
+"""The broker adds whole numbers, so waiting is kept in milliseconds."""
 
 
 class HostFigures:
@@ -63,37 +33,16 @@ class HostFigures:
         self._clock = clock
         self._key_prefix = key_prefix
 
-    def add(
-        self,
-        host: str,
-        *,
-        requests: int = 0,
-        pages: int = 0,
-        failures: int = 0,
-        robots_refusals: int = 0,
-        egress_refusals: int = 0,
-        received_bytes: int = 0,
-        rendered: int = 0,
-        waited_seconds: float = 0.0,
-        interval_seconds: float | None = None,
-    ) -> None:
+    def add(self, host: str, counts: HostCounts, *, interval_seconds: float | None = None) -> None:
         """Count what happened to `host` just now. `interval_seconds` is not added up: the latest one stands."""
-        counts = {
-            "requests": requests,
-            "pages": pages,
-            "failures": failures,
-            "robots_refusals": robots_refusals,
-            "egress_refusals": egress_refusals,
-            "received_bytes": received_bytes,
-            "rendered": rendered,
-            "waited_ms": round(waited_seconds * 1_000),
-        }
+        kept = counts.model_dump(exclude={_WAITED})
+        kept[_WAITED_MS] = round(counts.waited_seconds * 1_000)
         day = self._day_key(self._clock().astimezone(UTC).date())
         interval = "" if interval_seconds is None else f"{interval_seconds:.3f}"
-        pairs = [part for name, count in counts.items() if count for part in (name, count)]
-        self._broker.run(_ADD, [day], [host, MOST_HOSTS, OTHER, TTL_SECONDS, requests, interval, *pairs])
+        pairs = [part for name, count in kept.items() if count for part in (name, count)]
+        self._broker.run(_ADD, [day], [host, MOST_HOSTS, OTHER, TTL_SECONDS, counts.requests, interval, *pairs])
 
-    def top(self, most: int, since: date) -> tuple[HostRow, ...]:
+    def top(self, most: int, since: date) -> tuple[HostView, ...]:
         """The hosts with the most requests from the UTC day `since` until today, at most `most`, busiest first."""
         days = [self._day_key(day) for day in self._days(since)]
         found = self._broker.run(_TOP, days, [max(0, most)]) if days else None
@@ -115,15 +64,14 @@ class HostFigures:
         return f"{self._key_prefix}:hosts:{day.isoformat()}"
 
 
-def _row(host: str, per_day: list[list[str]]) -> HostRow:
+def _row(host: str, per_day: list[list[str]]) -> HostView:
     """The days of one host added up; each is a list of names and values by turns."""
     sums: dict[str, float] = {}
     for pairs in per_day:
         for name, value in zip(pairs[::2], pairs[1::2], strict=True):
-            sums[name] = float(value) if name == "interval_seconds" else sums.get(name, 0) + int(value)
-    waited_ms, interval_seconds = sums.pop("waited_ms", 0.0), sums.pop("interval_seconds", 0.0)
-    counts = {name: int(count) for name, count in sums.items()}
-    return HostRow(host, **counts, waited_seconds=waited_ms / 1_000, interval_seconds=interval_seconds)
+            sums[name] = float(value) if name == _INTERVAL else sums.get(name, 0) + int(value)
+    waited_ms = sums.pop(_WAITED_MS, 0.0)
+    return HostView.model_validate({"host": host, **sums, _WAITED: waited_ms / 1_000})
 
 
 # A day is a sorted set of its hosts by requests; each host's figures are a hash beside it, at `day:host`.

@@ -17,6 +17,7 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
+from contracts.hosts import HostCounts
 from contracts.ingest import CrawlDirected
 from ingest.breaker import HostBreakers, LeftAlone
 from ingest.charset import decode
@@ -43,6 +44,7 @@ from ingest.url import host_of, normalise_url
 from ingest.verdict import judge_media_type, judge_status, retry_after_seconds
 from ingest.visit import Visit
 from ingest.wanted import Wanted, always
+from ingest.withdrawal import GONE, NoIndex, PageGone
 
 _HTML_TYPES = frozenset({HTML, "application/xhtml+xml"})
 
@@ -87,7 +89,14 @@ class PageCrawl:
     """The crawl of one page. Of no use once it is done."""
 
     def __init__(
-        self, parts: CrawlParts, directed: CrawlDirected, meter: Meter, way_out: WayOut, corpus: str, note: Note
+        self,
+        parts: CrawlParts,
+        directed: CrawlDirected,
+        meter: Meter,
+        way_out: WayOut,
+        corpus: str,
+        run_id: str,
+        note: Note,
     ) -> None:
         self._parts = parts
         self._settings = parts.settings
@@ -95,16 +104,18 @@ class PageCrawl:
         self._meter = meter
         self._way_out = way_out
         self._corpus = corpus
+        self._run_id = run_id
         self._note = note
         self._tally = HostTally()
         self._deadline = Deadline(parts.settings.page_deadline_seconds)
         self._token = product_token(parts.settings.agent)
+        self._url = normalise_url(directed.url)
 
     def page(self, url: str) -> CrawledPage | UnchangedPage:
         """What came of `url`. Raises as `Crawler.crawl` does."""
         try:
             page = self._page(url)
-            self._tally.add(host_of(page.final_url), pages=1, rendered=int(_was_rendered(page)))
+            self._tally.add(host_of(page.final_url), HostCounts(pages=1, rendered=int(_was_rendered(page))))
             return page
         finally:
             if self._parts.figures is not None:
@@ -165,7 +176,7 @@ class PageCrawl:
         finally:
             self._meter.took(self._seconds_since(started) - visit.waited_seconds, at_most=limits.timeout_seconds)
         self._meter.bytes += answer.received_bytes
-        self._tally.add(host_of(answer.final_url), received_bytes=answer.received_bytes)
+        self._tally.add(host_of(answer.final_url), HostCounts(received_bytes=answer.received_bytes))
         if isinstance(answer, NotModified):
             visit.ended(failed=False)
             return answer
@@ -175,6 +186,7 @@ class PageCrawl:
         return answer
 
     def _judged(self, url: str, answer: Fetched) -> tuple[CrawledPage, _Read]:
+        self._require_page(answer.final_url, answer.status)
         judge_status(answer.status, answer.headers.get("retry-after"), url, self._parts.clock())
         media_type = judge_media_type(answer)
         html = decode(answer.body, answer.charset) if media_type in _HTML_TYPES else ""
@@ -218,14 +230,15 @@ class PageCrawl:
             raise PolicyRefused("egress", f"{rule}: {rendered.final_url}", EGRESS_REMEDY)
         self._note("answer", f"{rendered.status}, {len(rendered.html)} characters at {rendered.final_url}")
         self._keep_pace(rendered.final_url, rendered.status, headers.get("retry-after"))
-        judge_status(rendered.status, headers.get("retry-after"), url, fetched_at)
         final_url = self._where_it_ended(url, rendered.final_url)
-        read = self._read(rendered.html, final_url, headers.get("x-robots-tag"))
+        self._require_page(final_url, rendered.status, rendered=True)
+        judge_status(rendered.status, headers.get("retry-after"), url, fetched_at)
+        read = self._read(rendered.html, final_url, headers.get("x-robots-tag"), rendered=True)
         if shell is not None:
             self._learn(final_url, was_shell=True, helped=browser_helped(shell, read.facts))
         page = CrawledPage(
             body=rendered.html.encode("utf-8", "replace"),
-            url=normalise_url(self._directed.url),
+            url=self._url,
             final_url=final_url,
             status=rendered.status,
             media_type=HTML,
@@ -263,6 +276,7 @@ class PageCrawl:
                 ),
                 approach=visit.approach,
                 screenshot=self._directed.screenshot,
+                run_id=self._run_id,
             )
         except TimedOut as error:
             if not self._deadline.has_passed:
@@ -273,7 +287,7 @@ class PageCrawl:
             self._meter.took(self._seconds_since(started) - waited, at_most=most_seconds)
             received = self._way_out.report().bytes_in - bytes_before
             self._meter.bytes += received
-            self._tally.add(host_of(url), received_bytes=received)
+            self._tally.add(host_of(url), HostCounts(received_bytes=received))
         visit.ended(failed=rendered.status >= 500)
         return rendered
 
@@ -291,21 +305,25 @@ class PageCrawl:
         """What the corpus holds of the page, where pages are asked for again only if they changed."""
         if self._parts.memory is None or not self._settings.revisit:
             return None
-        return self._parts.memory.recall(self._corpus, normalise_url(self._directed.url))
+        return self._parts.memory.recall(self._corpus, self._url)
 
     @property
     def _known_over_http(self) -> RememberedPage | None:
         """As `_known`; a 304 says nothing of a page that its scripts fill."""
         return None if self._known is None or self._known.rendered else self._known
 
-    def _not_modified(self, url: str, answer: NotModified) -> UnchangedPage:
+    def _not_modified(self, url: str, answer: NotModified) -> CrawledPage | UnchangedPage:
         known = self._known_over_http
         if known is None:
             raise Unavailable(f"{url} answers 304 to a request without conditions")
         self._note("memory", f"the site says: not modified since {known.fetched_at:%Y-%m-%d %H:%M} UTC")
         self._keep_pace(answer.final_url, 304, None)
         directives = read_directives(answer.headers.get("x-robots-tag"), (), self._token, self._parts.clock())
-        self._require_indexable(directives, url)
+        self._require_indexable(directives, answer.final_url)
+        if directives.nosnippet and not known.nosnippet:
+            self._note("memory", "but no text of it may be shown from now on: it is read anew")
+            self._known = None
+            return self._page(url)
         return UnchangedPage(
             url=url,
             final_url=answer.final_url,
@@ -318,23 +336,27 @@ class PageCrawl:
 
     # What the page says.
 
-    def _read(self, html: str, url: str, robots_tag: str | None) -> _Read:
+    def _read(self, html: str, url: str, robots_tag: str | None, *, rendered: bool = False) -> _Read:
         facts = read_page(html, url, self._token)
         directives = read_directives(robots_tag, facts.meta_robots, self._token, self._parts.clock())
-        self._require_indexable(directives, url)
+        self._require_indexable(directives, url, rendered=rendered)
         return _Read(facts, directives)
 
-    def _require_indexable(self, directives: Directives, url: str) -> None:
+    def _require_indexable(self, directives: Directives, url: str, *, rendered: bool = False) -> None:
         told = [name for name in ("noindex", "nofollow", "noarchive", "nosnippet") if getattr(directives, name)]
         self._note("directives", ", ".join(told) or "none for us")
         if directives.noindex:
-            raise PolicyRefused("noindex", f"{url} asks not to be indexed", "the site's owner")
+            raise NoIndex(self._url, url, rendered=rendered)
+
+    def _require_page(self, final_url: str, status: int, *, rendered: bool = False) -> None:
+        if status in GONE:
+            raise PageGone(self._url, final_url, status, rendered=rendered)
 
     def _finished(self, page: CrawledPage, read: _Read) -> CrawledPage | UnchangedPage:
         """The page with its links; or that it is as it was."""
         links = self._ways_on(read.links, page.final_url)
         known = self._known
-        if known and known.final_url == page.final_url and known.body_sha256 == hashlib.sha256(page.body).hexdigest():
+        if known is not None and _is_as_it_was(page, read, known):
             self._note("memory", f"the same content as at {known.fetched_at:%Y-%m-%d %H:%M} UTC")
             return UnchangedPage(
                 url=page.url,
@@ -350,6 +372,7 @@ class PageCrawl:
             page,
             canonical_url=read.facts.canonical_url,
             noarchive=noarchive,
+            nosnippet=read.directives.nosnippet,
             screenshot=None if noarchive else page.screenshot,
             page_links=read.links,
             links=links,
@@ -362,7 +385,11 @@ class PageCrawl:
             return ()
         known = self._site_map(page_url)
         frontier = ranked(
-            (*links, *map(PageLink, known)), page_url=page_url, query=self._directed.search_query, known=known
+            (*links, *map(PageLink, known)),
+            page_url=page_url,
+            query=self._directed.search_query,
+            known=known,
+            came_by=self._directed.came_by,
         )
         for left_out in frontier.left_out:
             self._note("trap", f"{left_out.url}: {left_out.trap}")
@@ -394,7 +421,7 @@ class PageCrawl:
         try:
             verdict = parts.robots.check(url, self._deadline)
         except PolicyRefused as refusal:
-            self._tally.add(host, robots_refusals=int(refusal.rule.startswith("robots")))
+            self._tally.add(host, HostCounts(robots_refusals=int(refusal.rule.startswith("robots"))))
             self._note(refusal.rule, refusal.problem)
             raise
         interval_seconds = parts.robots.crawl_delay_seconds(url, self._deadline)
@@ -402,7 +429,7 @@ class PageCrawl:
         left_seconds = self._deadline.left_seconds()
         waited = parts.turns.wait_turn(host, interval_seconds=interval_seconds, at_most_seconds=left_seconds)
         self._note("turn", f"{host}: waited {waited:.2f} s")
-        self._tally.add(host, requests=1, waited_seconds=waited)
+        self._tally.add(host, HostCounts(requests=1, waited_seconds=waited))
 
     def _keep_pace(self, url: str, status: int, retry_after: str | None) -> None:
         """Slower where a site says that we are too fast, and by and by faster again."""
@@ -415,7 +442,7 @@ class PageCrawl:
             self._parts.turns.went_well(host)
 
     def _count_failure(self, origin: str) -> None:
-        self._tally.add(host_of(origin), failures=1)
+        self._tally.add(host_of(origin), HostCounts(failures=1))
 
     def _learn(self, url: str, *, was_shell: bool, helped: bool | None) -> None:
         if self._parts.hosts is not None:
@@ -440,6 +467,15 @@ class PageCrawl:
 
     def _seconds_since(self, started: datetime) -> float:
         return (self._parts.clock() - started).total_seconds()
+
+
+def _is_as_it_was(page: CrawledPage, read: _Read, known: RememberedPage) -> bool:
+    """Whether what the index holds of it stands: the same body in the same place, under the same conditions."""
+    return (
+        known.final_url == page.final_url
+        and known.nosnippet == read.directives.nosnippet
+        and known.body_sha256 == hashlib.sha256(page.body).hexdigest()
+    )
 
 
 def _was_rendered(page: CrawledPage | UnchangedPage) -> bool:

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from playwright.async_api import CDPSession, Page, Request, Response
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page, Request, Response, WebSocket
 
 from contracts.errors import PolicyRefused, SluiceError, Unavailable
 from ingest.browser_memory import BrowserWatch
 from ingest.sandbox import not_sandboxed
+from ingest.tabs import Tab
 
 CONTENT_KINDS = frozenset({"document", "script", "xhr", "fetch", "stylesheet"})
 """Requests that text may depend on; images, media and fonts are not waited for."""
@@ -32,7 +33,7 @@ class PageGuard:
     """Made before the page goes anywhere. `broken` ends with the error for which the page must end."""
 
     def __init__(
-        self, page: Page, *, url: str, max_requests: int, watch: BrowserWatch, approach: Callable[[str], None]
+        self, tab: Tab, *, url: str, max_requests: int, watch: BrowserWatch, approach: Callable[[str], None]
     ) -> None:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.requests = 0
@@ -41,7 +42,8 @@ class PageGuard:
         """Of those that the text may depend on."""
         self.last_document: Response | None = None
         """The last response to the page itself."""
-        self._page = page
+        self._tab = tab
+        self._page = tab.page
         self._url = url
         self._max_requests = max_requests
         self._watch = watch
@@ -50,28 +52,18 @@ class PageGuard:
         self._windows = 0
         self._has_set_out = False
         self._tasks: set[asyncio.Task[None]] = set()
-        page.on("request", self._started)
-        page.on("requestfinished", self._ended)
-        page.on("requestfailed", self._ended)
-        page.on("response", self._responded)
-        page.on("websocket", lambda _: self._count_request())
-        page.on("crash", lambda _: self._crashed())
-        page.context.on("page", self._window_opened)
+        for source, event, listener in self._listeners():
+            source.on(event, listener)
 
     @property
     def is_quiet(self) -> bool:
         """Whether no request is under way that the text may depend on."""
         return not self._open
 
-    async def ask_before_navigations(self, devtools: CDPSession, frame_id: str) -> None:
-        """Let `approach` judge every further address of the frame."""
-
-        def paused(event: dict[str, Any]) -> None:
-            self._do(self._judge_navigation(devtools, event, frame_id))
-
-        devtools.on("Fetch.requestPaused", paused)
+    async def ask_before_navigations(self) -> None:
+        """Let `approach` judge every further address of the page."""
         documents = {"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}
-        await devtools.send("Fetch.enable", {"patterns": [documents]})
+        await self._tab.devtools.send("Fetch.enable", {"patterns": [documents]})
 
     def end(self, error: SluiceError) -> None:
         """End the page for `error`; the first one counts."""
@@ -79,13 +71,28 @@ class PageGuard:
             self.broken.set_exception(error)
 
     def close(self) -> None:
-        """Let go of what is under way."""
+        """Let go of the page and of what is under way."""
+        for source, event, listener in self._listeners():
+            source.remove_listener(event, listener)
         for task in self._tasks:
             task.cancel()
         if not self.broken.cancel():
             self.broken.exception()  # looked at, so that nobody complains of it
 
     # What the browser tells.
+
+    def _listeners(self) -> tuple[tuple[Any, str, Callable[[Any], None]], ...]:
+        page, context, devtools = self._tab.page, self._tab.context, self._tab.devtools
+        return (
+            (page, "request", self._started),
+            (page, "requestfinished", self._ended),
+            (page, "requestfailed", self._ended),
+            (page, "response", self._responded),
+            (page, "websocket", self._web_socket_opened),
+            (page, "crash", self._crashed),
+            (context, "page", self._window_opened),
+            (devtools, "Fetch.requestPaused", self._navigation_paused),
+        )
 
     def _started(self, request: Request) -> None:
         if request.url.startswith(("data:", "blob:")):
@@ -97,6 +104,9 @@ class PageGuard:
 
     def _ended(self, request: Request) -> None:
         self._open.discard(request)
+
+    def _web_socket_opened(self, _: WebSocket) -> None:
+        self._count_request()
 
     def _responded(self, response: Response) -> None:
         request = response.request
@@ -118,12 +128,13 @@ class PageGuard:
         if window == self._page:
             return
         self._windows += 1
+        self._tab.spoiled = True
         if self._windows > MAX_WINDOWS:
             self.end(PolicyRefused("windows", f"{self._url}: the page keeps opening windows", "nobody; it is hostile"))
         else:
             self._do(_close(window))
 
-    def _crashed(self) -> None:
+    def _crashed(self, _: Page) -> None:
         self.end(self.why_it_died() or Unavailable(f"{self._url}: the page crashed"))
 
     def why_it_died(self) -> SluiceError | None:
@@ -143,10 +154,13 @@ class PageGuard:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _judge_navigation(self, devtools: CDPSession, event: dict[str, Any], frame_id: str) -> None:
-        is_first = not self._has_set_out
+    def _navigation_paused(self, event: dict[str, Any]) -> None:
+        self._do(self._judge_navigation(event))
+
+    async def _judge_navigation(self, event: dict[str, Any]) -> None:
+        is_first, devtools = not self._has_set_out, self._tab.devtools
         with suppress(PlaywrightError):  # the page went away while its next address was judged
-            if event["frameId"] == frame_id:
+            if event["frameId"] == self._tab.frame_id:
                 self._has_set_out = True
                 if not is_first and not await self._may_approach(event["request"]["url"]):
                     await devtools.send(

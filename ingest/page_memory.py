@@ -3,7 +3,8 @@
 Promises: `recall` gives a page only while the index holds what was read of it. A page is remembered when it was
 fetched, and counts from the moment that the same run's document stands in the journal; it is forgotten with its
 document, and when another reading of that document took its place. What is forgotten too early costs one more
-reading, and what is forgotten too late would lose a page: in doubt it is forgotten.
+reading, and what is forgotten too late would lose a page: in doubt it is forgotten. Of a page that was withdrawn from
+the index it is kept why.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from contracts.ingest import WithdrawnBy
 from ingest.links import PageLink
 
 
@@ -34,6 +36,16 @@ class RememberedPage:
     last_modified: str | None = None
     canonical_url: str | None = None
     links: tuple[PageLink, ...] = ()
+    nosnippet: bool = False
+    """Whether the index holds it as a page of which no text is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnPage:
+    """A page that was taken out of the index at `withdrawn_at`, and why."""
+
+    by: WithdrawnBy
+    withdrawn_at: datetime
 
 
 class PageMemory(Protocol):
@@ -73,6 +85,24 @@ class PageMemory(Protocol):
 
     def seen_at(self, corpus: str, document_ids: Sequence[str]) -> Mapping[str, datetime]:
         """When the pages of these documents were read last or seen to be as they were; without those not remembered.
+
+        Raises:
+            Unavailable: the memory does not answer.
+        """
+        ...
+
+    def withdraw(self, corpus: str, document_ids: Sequence[str], *, by: WithdrawnBy, at: datetime) -> None:
+        """Keep of the pages that these documents were made of, and that were not seen since `at`, why they went.
+
+        They count as not known from then on, until they are read anew.
+
+        Raises:
+            Unavailable: the memory does not answer.
+        """
+        ...
+
+    def withdrawn(self, corpus: str, url: str) -> WithdrawnPage | None:
+        """Why the page at `url` is not in the index any more, where it was withdrawn and not read since.
 
         Raises:
             Unavailable: the memory does not answer.

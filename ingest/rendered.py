@@ -55,6 +55,8 @@ class RenderRequest:
     limits: RenderLimits
     approach: Approach = nothing
     screenshot: bool = False
+    run_id: str = ""
+    """The run that asks; only pages of one run, and of one site, may come after one another in a context."""
 
     def within(self, seconds: float) -> RenderRequest:
         """The same with a time limit of `seconds`."""

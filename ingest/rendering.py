@@ -1,21 +1,18 @@
 """One page in a real browser: navigate, wait until it has settled, take its HTML.
 
-Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing kept
-afterwards: each page has a context of its own, which is never shared with another. A page that must end early ends
-with an error that names why. What runs inside the page runs in an isolated world, where the page's own scripts have
-changed nothing.
+Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing left to any
+other run or site (`ingest.tabs`). A page that must end early ends with an error that names why. What runs inside the
+page runs in an isolated world, where the page's own scripts have changed nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.async_api import BrowserContext, Page, ProxySettings, Response
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Response
 
 from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
 from ingest.consent import dismiss_consent
@@ -25,20 +22,21 @@ from ingest.page_guard import PageGuard
 from ingest.rendered import Rendered, RenderLimits, RenderRequest
 from ingest.screenshot import take_screenshot
 from ingest.settled import CEILING_SECONDS, require_small, settle
+from ingest.tabs import Tab
+from ingest.url import origin_of
 from ingest.warm_browser import WarmBrowser
 
 __all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
 
-CLOSE_SECONDS = 5.0
-"""How long a healthy browser may take to drop a context; it needs milliseconds."""
 SECOND_CEILING_SECONDS = 2.0
 """How long a page may take to settle after a consent wall was dismissed: its text is there already."""
 
-_OUTER_HTML = "'<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})"
+_PAGE = "[location.href, '<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})]"
+"""Read at once, as a script may send the page elsewhere at any moment."""
 
 
 async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards) -> Rendered:
-    """The page of `request` in a context of its own, which is gone afterwards.
+    """The page of `request` in a tab of its run and site.
 
     Raises:
         InvalidInput: the address leads to a download and not to a page.
@@ -51,50 +49,25 @@ async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards)
     """
     try:
         async with asyncio.timeout(request.limits.timeout_seconds):
-            with warm.page(request.proxy_url) as proxy:
-                async with _fresh_page(warm, request, proxy, guards) as page:
-                    return await _guarded(warm, page, request, guards)
+            with warm.watch.page():
+                async with warm.tabs.tab(request, guards) as tab:
+                    return await _guarded(warm, tab, request, guards)
     except TimeoutError as error:
         raise TimedOut(f"{request.url}: not rendered within {request.limits.timeout_seconds:g} s") from error
     except PlaywrightError as error:
         raise _named(error, request.url) from error
 
 
-@asynccontextmanager
-async def _fresh_page(
-    warm: WarmBrowser, request: RenderRequest, proxy: ProxySettings, guards: Guards
-) -> AsyncIterator[Page]:
-    context = await warm.engine.new_context(
-        proxy=proxy,
-        user_agent=request.user_agent,
-        service_workers="block" if guards.workers else "allow",
-        accept_downloads=False,
-        permissions=[],
-    )
-    try:
-        yield await context.new_page()
-    finally:
-        await _drop(context, warm)
-
-
-async def _drop(context: BrowserContext, warm: WarmBrowser) -> None:
-    """Close it. A page that loops is closed from outside its process; only a sick browser takes long over it."""
-    try:
-        await asyncio.wait_for(context.close(), CLOSE_SECONDS)
-    except (PlaywrightError, TimeoutError):
-        warm.retired = True
-
-
-async def _guarded(warm: WarmBrowser, page: Page, request: RenderRequest, guards: Guards) -> Rendered:
+async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: Guards) -> Rendered:
     """The visit, or the error for which the guard ends it, whichever comes first."""
     guard = PageGuard(
-        page,
+        tab,
         url=request.url,
         max_requests=request.limits.max_requests,
         watch=warm.watch,
         approach=request.approach,
     )
-    visit = asyncio.ensure_future(_visit(page, guard, request, guards))
+    visit = asyncio.ensure_future(_visit(tab, guard, request, guards))
     try:
         waited_for: set[asyncio.Future[Any]] = {visit, guard.broken}
         await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
@@ -111,25 +84,25 @@ async def _guarded(warm: WarmBrowser, page: Page, request: RenderRequest, guards
         guard.close()
 
 
-async def _visit(page: Page, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
+async def _visit(tab: Tab, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
     clock = asyncio.get_running_loop().time
     deadline = clock() + request.limits.timeout_seconds
-    devtools = await page.context.new_cdp_session(page)
-    tree = await devtools.send("Page.getFrameTree")
-    frame_id = tree["frameTree"]["frame"]["id"]
+    page = tab.page
     if guards.approach:
-        await guard.ask_before_navigations(devtools, frame_id)
+        await guard.ask_before_navigations()
     response = await page.goto(request.url, wait_until="domcontentloaded", timeout=0)  # the caller's clock runs
     if response is None:
         raise Unavailable(f"{request.url}: the browser got no response")
-    world = IsolatedWorld(devtools, frame_id)
+    world = IsolatedWorld(tab.devtools, tab.frame_id)
     await _settle(world, guard, request, min(CEILING_SECONDS, (deadline - clock()) / 2))
     if await dismiss_consent(world):
         await _settle(world, guard, request, min(SECOND_CEILING_SECONDS, (deadline - clock()) / 2))
-    html = await _html(world, request)
-    picture = await take_screenshot(page, within_seconds=(deadline - clock()) / 2) if request.screenshot else None
+    address, html = await _read(world, request)
     last = guard.last_document or response
-    return Rendered(html, page.url, last.status, await _headers(last), guard.requests, picture)
+    if origin_of(last.url) != origin_of(address):
+        raise Unavailable(f"{request.url}: the page went elsewhere while it was read")
+    picture = await take_screenshot(page, within_seconds=(deadline - clock()) / 2) if request.screenshot else None
+    return Rendered(html, address, last.status, await _headers(last), guard.requests, picture)
 
 
 async def _settle(world: IsolatedWorld, guard: PageGuard, request: RenderRequest, ceiling_seconds: float) -> None:
@@ -149,15 +122,17 @@ async def _headers(response: Response) -> dict[str, str]:
     return {name: value for name, value in headers.items() if not name.startswith("x-sluice-")}
 
 
-async def _html(world: IsolatedWorld, request: RenderRequest) -> str:
+async def _read(world: IsolatedWorld, request: RenderRequest) -> tuple[str, str]:
+    """The address of the document that is shown, and its HTML."""
     await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
-    html = await world.evaluate(_OUTER_HTML.format(limit=request.limits.max_bytes + 1))
-    if not isinstance(html, str):
+    found = await world.evaluate(_PAGE.format(limit=request.limits.max_bytes + 1))
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
         raise Unavailable(f"{request.url}: the page went away while it was read")
+    address, html = found
     if len(html.encode(errors="replace")) > request.limits.max_bytes:
         raise BudgetExhausted(f"{request.url}: the rendered page is larger than {request.limits.max_bytes} bytes")
-    return html
+    return address, html
 
 
 def _named(error: PlaywrightError, url: str) -> SluiceError:

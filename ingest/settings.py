@@ -172,9 +172,10 @@ class CrawlSettings(Value):
     """Pages after which a warm browser makes way for a new one, so that what pages leak stays small."""
     browser_recycle_seconds: Annotated[float, Field(gt=0)] = 900.0
     """Age at which a warm browser makes way for a new one, whatever it has done."""
-    browser_memory_bytes: Annotated[int, Field(ge=100_000_000)] = 700_000_000
-    """Of the browser's processes together, shared pages counted once; above it the largest page process is ended. Two
-    ordinary pages take some 300 MB, and the worker itself as much: a gigabyte in all."""
+    browser_memory_bytes: Annotated[int, Field(ge=100_000_000)] = 550_000_000
+    """Of the browser's processes together, their program left out; above it the largest page process is ended. With
+    two ordinary pages they take some 250 MB. The program, some 60 MB, and the worker, some 300 MB, come on top: a
+    gigabyte in all."""
     browser_network: Literal["isolated", "preferred", "shared"] = "preferred"
     """Whether the browser lives in a network namespace from which only the egress proxy can be reached. `isolated`:
     always, else nothing is rendered; `preferred`: where the system allows one; `shared`: never."""

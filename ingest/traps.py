@@ -29,6 +29,8 @@ MAX_SAME_PARAMETER = 6
 """Times that one name may stand in a query: filters of shops repeat theirs."""
 MAX_FACETS = 3
 """Filters at once: each is a way to part one list, and their combinations are as many as their product."""
+MAX_IN_A_CHAIN = 2
+"""Addresses of one way that may differ by random characters alone: a page and the next. A third goes on for ever."""
 EARLIEST_YEAR, LATEST_YEAR = 1900, 2100
 """Calendars beyond these are only turned by machines."""
 
@@ -71,6 +73,7 @@ _DATE_IN_PATH = re.compile(
     r"|(?<!\d)((?:19|20)\d\d)(?:0[1-9]|1[0-2])[0-3]\d(?!\d)",
     re.IGNORECASE,
 )
+_SEPARATORS = re.compile(r"([/?&=;])")
 _DIGITS = re.compile(r"\d+")
 _RETURN_NAMES = frozenset(
     {
@@ -85,8 +88,8 @@ def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
 
     `depth`: a path too long. `repetition`: parts of a path over and over. `session`: an address made for one visitor.
     `parameters`: a query too long to mean a page. `permutation`: a list once more, in another order or selection.
-    `calendar`: another page of a calendar that led here. `came_by` are the addresses that led here, the first one
-    first.
+    `calendar`: another page of a calendar that led here. `chain`: a third address upon two that differ from it by
+    random characters alone, whatever they are called. `came_by` are the addresses that led here, the first one first.
     """
     parts = urlsplit(url)
     segments = [segment for segment in parts.path.split("/") if segment]
@@ -101,7 +104,9 @@ def why_trap(url: str, came_by: tuple[str, ...] = ()) -> str | None:
         return "parameters"
     if _is_permutation(parts.query, pairs, parts.path, came_by):
         return "permutation"
-    return "calendar" if _is_calendar(url, parts.path, pairs, came_by) else None
+    if _is_calendar(url, parts.path, pairs, came_by):
+        return "calendar"
+    return "chain" if _is_chain(url, came_by) else None
 
 
 def _pairs(query: str) -> Iterator[tuple[str, str]]:
@@ -170,6 +175,20 @@ def _is_calendar(url: str, path: str, pairs: list[tuple[str, str]], came_by: tup
         return True
     shape = _shape(url)
     return any(_shape(address) == shape for address in came_by)
+
+
+def _is_chain(url: str, came_by: tuple[str, ...]) -> bool:
+    """Whether each page of a kind leads to another of ever-new characters, as sessions without a name do."""
+    if len(came_by) < MAX_IN_A_CHAIN:
+        return False
+    form = _without_random(url)
+    alike = {address for address in came_by if _without_random(address) == form}
+    return form != url and len(alike - {url}) >= MAX_IN_A_CHAIN
+
+
+def _without_random(url: str) -> str:
+    """An address with its random parts taken out: those between slashes, and values of a query."""
+    return "".join("*" if _RANDOM.fullmatch(part) else part for part in _SEPARATORS.split(url))
 
 
 def _shape(url: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Playwright, ProxySettings
+from playwright.async_api import Playwright
 
 from contracts.errors import PolicyRefused, Unavailable
 from ingest.browser_memory import BrowserWatch
@@ -24,7 +24,8 @@ from ingest.namespace import Isolation
 from ingest.processes import end_processes, process_handles
 from ingest.sandbox import REPORT_URL, SANDBOX_REMEDY, adequate, browser_process, not_sandboxed, require_sandbox
 from ingest.settings import CrawlSettings
-from ingest.way_out import ProxyAddress, WayOut
+from ingest.tabs import Tabs
+from ingest.way_out import WayOut
 
 LAUNCH_SECONDS = 30.0
 """How long Chromium may take to come up; a cold start on a busy small machine takes a few seconds."""
@@ -56,14 +57,15 @@ class WarmBrowser:
         launcher_pid: int,
         isolation: Isolation,
         way_out: WayOut | None,
-        memory_bytes: int,
+        settings: CrawlSettings,
     ) -> None:
         self.engine = engine
         self.binary = binary
         self.pid = browser_process(launcher_pid)
         """The browser process itself."""
         self.isolation = isolation
-        self.watch = BrowserWatch(launcher_pid, memory_bytes)
+        self.watch = BrowserWatch(launcher_pid, settings.browser_memory_bytes)
+        self.tabs = Tabs(engine, way_out, most=settings.browser_pages, stuck=self._retire)
         self.pages_served = 0
         self.pages_open = 0
         self.retired = False
@@ -83,21 +85,6 @@ class WarmBrowser:
             or time.monotonic() - self._started_at >= settings.browser_recycle_seconds
         )
 
-    @contextmanager
-    def page(self, proxy_url: str) -> Iterator[ProxySettings]:
-        """How a page reaches the proxy, while it is open. It is watched meanwhile.
-
-        Raises:
-            InvalidInput: there is no host or port in `proxy_url`.
-            Overloaded: more pages are open than the way out can tell apart.
-        """
-        with self.watch.page():
-            if self._way_out is None:
-                yield proxy_settings(proxy_url)
-            else:
-                with self._way_out.open(proxy_url) as address:
-                    yield ProxySettings(server=address, bypass="<-loopback>")
-
     async def responds(self) -> bool:
         """Whether it still opens and closes a context: a page that hung must not have hung the browser."""
         try:
@@ -112,6 +99,7 @@ class WarmBrowser:
         if self.ended:
             return
         self.ended = True
+        self.tabs.stop()
         await asyncio.to_thread(self.watch.stop)
         handles = process_handles(self._launcher_pid)
         with suppress(PlaywrightError, TimeoutError):  # it may be dead already; what is left is killed below
@@ -121,19 +109,8 @@ class WarmBrowser:
             await self._way_out.stop()
         self._folder.cleanup()
 
-
-def proxy_settings(proxy_url: str) -> ProxySettings:
-    """`http://user:password@host:port` as the browser wants it; `<-loopback>` sends loopback to it as well.
-
-    Raises:
-        InvalidInput: there is no host or port in it.
-    """
-    proxy = ProxyAddress.of(proxy_url)
-    host = f"[{proxy.host}]" if ":" in proxy.host else proxy.host
-    settings = ProxySettings(server=f"{proxy.scheme}://{host}:{proxy.port}", bypass="<-loopback>")
-    if proxy.username:
-        settings |= ProxySettings(server=settings["server"], username=proxy.username, password=proxy.password)
-    return settings
+    def _retire(self) -> None:
+        self.retired = True
 
 
 async def launch(playwright: Playwright, settings: CrawlSettings, guards: Guards) -> WarmBrowser:
@@ -182,7 +159,7 @@ async def _launch_in(
         isolation, listener = await report
     way_out = WayOut(listener) if listener is not None else None
     launcher_pid = int(launcher.process_id.read_text())
-    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, way_out, settings.browser_memory_bytes)
+    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, way_out, settings)
     try:
         _judge_isolation(isolation, settings)
         if way_out is not None:

@@ -1,8 +1,9 @@
 """From the browser's own network to the egress proxy: a listener in there, and a relay out here.
 
-Each page gets an address of its own to send to (127.0.0.2, 127.0.0.3 …, all of them the listener's). By it the relay
-knows whose traffic a connection carries, and presents that page's credentials to the proxy: the browser learns none,
-and need not be asked for a password on every connection. An address that belongs to no page is closed at once.
+Each tab has an address of its own to send to (127.0.0.2, 127.0.0.3 …, all of them the listener's). By it the relay
+knows whose traffic a connection carries, and presents the credentials of the tab's page to the proxy: the browser
+learns none, and need not be asked for a password on every connection. What comes by an address when no page is carried
+by it is closed at once.
 
 The egress proxy carries one plain request or one tunnel per connection, so that the first head is the only one.
 """
@@ -65,7 +66,7 @@ class WayOut:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
         self._port = listener.getsockname()[1]
-        self._pages: dict[str, ProxyAddress] = {}
+        self._pages: dict[str, ProxyAddress | None] = {}
         self._server: asyncio.Server | None = None
         self._last = 1
         self._tunnels: set[_FromBrowser] = set()
@@ -75,21 +76,36 @@ class WayOut:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _FromBrowser(self._pages, self._tunnels), sock=self._listener)
 
+    def reserve(self) -> str:
+        """An address that is nobody else's until `release`. It leads nowhere yet.
+
+        Raises:
+            Overloaded: every address is in use.
+        """
+        address = self._free_address()
+        self._pages[address] = None
+        return address
+
+    def release(self, address: str) -> None:
+        """Give a reserved address back."""
+        del self._pages[address]
+
+    def url(self, address: str) -> str:
+        """What the browser calls the address, `http://host:port` in its network."""
+        return f"http://{address}:{self._port}"
+
     @contextmanager
-    def open(self, proxy_url: str) -> Iterator[str]:
-        """An address, `http://host:port` in the browser's network, that leads to the proxy until the block ends.
+    def carried(self, address: str, proxy_url: str) -> Iterator[None]:
+        """The reserved `address` leads to the proxy until the block ends; then all its connections are cut.
 
         Raises:
             InvalidInput: there is no host or port in `proxy_url`.
-            Overloaded: every address is in use.
         """
-        proxy = ProxyAddress.of(proxy_url)
-        address = self._free_address()
-        self._pages[address] = proxy
+        self._pages[address] = ProxyAddress.of(proxy_url)
         try:
-            yield f"http://{address}:{self._port}"
+            yield
         finally:
-            del self._pages[address]
+            self._pages[address] = None
             for tunnel in [tunnel for tunnel in self._tunnels if tunnel.address == address]:
                 tunnel.break_off()
 
@@ -147,7 +163,7 @@ class _End(asyncio.Protocol):
 class _FromBrowser(_End):
     """The browser's end: knows by its address whose it is, and presents that page's credentials."""
 
-    def __init__(self, pages: dict[str, ProxyAddress], tunnels: set[_FromBrowser]) -> None:
+    def __init__(self, pages: dict[str, ProxyAddress | None], tunnels: set[_FromBrowser]) -> None:
         super().__init__()
         self.address = ""
         self._pages = pages
@@ -159,7 +175,7 @@ class _FromBrowser(_End):
         super().connection_made(transport)
         self.address = transport.get_extra_info("sockname")[0]
         self._tunnels.add(self)
-        if self.address not in self._pages:
+        if self._pages.get(self.address) is None:
             self.break_off()
 
     def data_received(self, data: bytes) -> None:

@@ -14,6 +14,7 @@ from contracts.ingest import CrawlDirected
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from gate.budget import lifted_by
 from index.answer import compose_answer
+from index.withheld import without_withheld
 from ingest.tokens import count_tokens
 from otel import metrics
 from workers.parts import Parts, utc_now
@@ -39,9 +40,10 @@ def read(query: Query, parts: Parts) -> bytes:
 
 
 def retrieve(query: Query, parts: Parts) -> tuple[Retrieval, Spend]:
-    """Search one corpus, measured; and what embedding the query and reranking cost."""
+    """Search one corpus, measured, text that may not be shown left out; and what embedding and reranking cost."""
     started = time.perf_counter()
-    found, spend = _searched(query, parts)
+    ranked, spend = _searched(query, parts)
+    found = without_withheld(ranked)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     now = utc_now()

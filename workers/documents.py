@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from contracts.base import BlobRef
-from contracts.document import Document, Provenance, document_id_for
+from contracts.document import Document, Provenance, document_id_for, snippet_id_for
 from contracts.ingest import PageCrawled, SearchCompleted
 from ingest.crawl import CrawledPage
 from ingest.page_memory import RememberedPage
@@ -28,6 +28,7 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
             etag=page.etag,
             last_modified=page.last_modified,
             run_id=run_id,
+            nosnippet=page.nosnippet,
         ),
     )
 
@@ -45,6 +46,7 @@ def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:
         last_modified=page.last_modified,
         canonical_url=page.canonical_url,
         links=page.page_links,
+        nosnippet=page.nosnippet,
     )
 
 
@@ -52,7 +54,7 @@ def documents_of_snippets(completed: SearchCompleted, run_id: str) -> tuple[Docu
     """One document per snippet. Its id differs from its page's, so that a snippet never replaces a page."""
     return tuple(
         Document(
-            id=document_id_for(f"snippet:{result.url}"),
+            id=snippet_id_for(result.url),
             url=result.url,
             media_type="text/plain",
             title=result.title or None,

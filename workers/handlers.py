@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from contracts.budget import Spend
 from contracts.document import ChunkBatch, Document, DocumentBatch, sha256_text
@@ -23,8 +24,8 @@ from contracts.ingest import (
     DocumentChunked,
     DocumentsRemoved,
     DocumentsSubmitted,
-    EgressRefused,
     PageCrawled,
+    PageWithdrawn,
     SearchCompleted,
     SearchDirected,
 )
@@ -35,6 +36,7 @@ from gate.directives import crawl_of, crawls_of_results, directives
 from ingest.breaker import HostUnavailable
 from ingest.chunk import Tokenized, chunk_and_tokenize
 from ingest.crawl import CrawledPage, UnchangedPage, directions_from
+from ingest.going_out import going_out_by
 from ingest.meter import Meter
 from ingest.search import SearchFailed, search
 from ingest.token_ids import chunk_batch, embedding_texts, tokenized_texts
@@ -45,7 +47,9 @@ from workers.coverage import probe_coverage
 from workers.documents import document_of_page, documents_of_snippets, remembered
 from workers.heartbeat import check_wanted
 from workers.parts import Parts, utc_now
+from workers.refusals import mark_refusals, refused
 from workers.vectors import vectors_from_bytes, vectors_to_bytes
+from workers.withdrawing import withdrawable, withdrawn_pages
 
 Handler = Callable[[Event, Parts], Outcome]
 
@@ -77,6 +81,24 @@ def on_search_directed(event: Event, parts: Parts) -> Outcome:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
     try:
+        way_out = parts.egress.open("search", run_id=event.run_id)
+    except PolicyRefused as refusal:
+        return Done(gaps=(gap_of(refusal, "search", directed.query),))
+    with way_out, going_out_by(way_out.url):
+        outcome = _searched(directed, parts)
+    report = way_out.report()
+    mark_refusals(report)
+    if not isinstance(outcome, SearchFailed):
+        return replace(outcome, emits=(*outcome.emits, *refused(report)))
+    is_shut_out = report.refusals and not report.hosts  # by our own rules: trying again cannot help
+    if outcome.asked and not is_shut_out:
+        raise outcome
+    return Done(refused(report), (gap_of(outcome, "search", directed.query),))
+
+
+def _searched(directed: SearchDirected, parts: Parts) -> Done | SearchFailed:
+    """What the providers found, and the crawls of it; or that none of them answered."""
+    try:
         answered = search(
             directed,
             parts.search_providers,
@@ -89,9 +111,7 @@ def on_search_directed(event: Event, parts: Parts) -> Outcome:
     except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     except SearchFailed as failure:
-        if failure.asked:
-            raise
-        return Done(gaps=(gap_of(failure, "search", directed.query),))
+        return failure
     completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
     gaps = tuple(
         Gap(stage="search", subject=directed.query, reason="search_incomplete", detail=shortfall)
@@ -111,18 +131,33 @@ def on_search_completed(event: Event, parts: Parts) -> Outcome:
 
 
 def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
-    """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL."""
+    """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
+
+    A page that may no longer be in the index is withdrawn from it.
+    """
     directed = event.body_as(CrawlDirected)
     meter = Meter(directed.allowance)
     try:
         page = parts.crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
         crawled = _recorded(page, event, parts)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
-        return Done(refused_egress(meter), (gap_of(refusal, "crawl", directed.url),), meter.spend)
+        return _not_crawled(refusal, event, meter, parts)
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
-    children = map(crawl_of, directions_from(page.links, directed, meter.spend))
-    return Done((Next(crawled), *children, *refused_egress(meter)), spend=meter.spend)
+    finally:
+        mark_refusals(meter.egress)
+    children = map(crawl_of, directions_from(page.links, directed, meter.spend, page_url=page.final_url))
+    return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
+
+
+def _not_crawled(refusal: SluiceError, event: Event, meter: Meter, parts: Parts) -> Outcome:
+    """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
+    try:
+        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), parts)
+    except Exception as error:
+        raise CostlyFailure(meter.spend) from error
+    gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
+    return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
 
 
 def _recorded(page: CrawledPage | UnchangedPage, event: Event, parts: Parts) -> Body:
@@ -131,7 +166,8 @@ def _recorded(page: CrawledPage | UnchangedPage, event: Event, parts: Parts) -> 
         parts.page_memory.seen_again(event.corpus, page.url, page.fetched_at)
         return page.as_event()
     picture = parts.blobs.put(page.screenshot) if page.screenshot else None
-    crawled = page.as_event(parts.blobs.put(page.body), picture)
+    bodies = parts.unarchived.of_crawl(event.run_id, event.id) if page.noarchive else parts.blobs
+    crawled = page.as_event(bodies.put(page.body), picture, unarchived_by=event.id if page.noarchive else None)
     parts.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
     return crawled
 
@@ -139,7 +175,9 @@ def _recorded(page: CrawledPage | UnchangedPage, event: Event, parts: Parts) -> 
 def on_page_crawled(event: Event, parts: Parts) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
     page = event.body_as(PageCrawled)
-    return _chunk((document_of_page(page, parts.blobs.get(page.blob), event.run_id),), event, parts)
+    unarchived_by = page.unarchived_by
+    bodies = parts.unarchived.of_crawl(event.run_id, unarchived_by) if unarchived_by else parts.blobs
+    return _chunk((document_of_page(page, bodies.get(page.blob), event.run_id),), event, parts)
 
 
 def on_documents_submitted(event: Event, parts: Parts) -> Outcome:
@@ -205,6 +243,16 @@ def on_documents_removed(event: Event, parts: Parts) -> Outcome:
     return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
 
 
+def on_page_withdrawn(event: Event, parts: Parts) -> Outcome:
+    """Append tombstones for what the index still holds of the page. A second time there is nothing left of it."""
+    page = event.body_as(PageWithdrawn)
+    going = withdrawable(page.document_ids, event.corpus, page.seen_at, parts)
+    with parts.writing(event.corpus) as writer:
+        offset = writer.remove(going)
+    parts.page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
+    return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
+
+
 def on_document_indexed(event: Event, parts: Parts) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is."""
     with metrics.INDEX_PUBLISH_SECONDS.time(), parts.writing(event.corpus) as writer:
@@ -237,25 +285,6 @@ def on_feedback_given(event: Event, parts: Parts) -> Outcome:
         used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
         metrics.ANSWER_PRECISION.observe(len(used) / len(answer.chunks))
     return Done()
-
-
-def refused_egress(meter: Meter) -> tuple[Next, ...]:
-    """What the proxy refused the crawl that `meter` counted: an event for each target and rule."""
-    if meter.egress is None:
-        return ()
-    return tuple(
-        Next(
-            EgressRefused(
-                purpose="crawl",
-                host=refusal.host,
-                port=refusal.port,
-                rule=refusal.rule,
-                detail=refusal.detail,
-                count=count,
-            )
-        )
-        for refusal, count in meter.egress.refusals
-    )
 
 
 def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
@@ -324,6 +353,7 @@ HANDLERS: dict[str, Handler] = {
     "DocumentChunked": on_document_chunked,
     "ChunksEmbedded": on_chunks_embedded,
     "DocumentsRemoved": on_documents_removed,
+    "PageWithdrawn": on_page_withdrawn,
     "DocumentIndexed": on_document_indexed,
     "AnswerDirected": on_answer_directed,
     "FeedbackGiven": on_feedback_given,

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, exists, func, or_, select
 
 from contracts.api import RunStatus, RunView, StageView
 from contracts.errors import NotFound
 from contracts.event import QUEUES, Event, GapFound, Queue, decode
 from contracts.gate import GateDecided
 from contracts.index import AnswerReady
+from contracts.ingest import CrawlDirected, PageCrawled
 from workers.closing import spend_of
 from workers.pauses import Pause
 from workers.reservations import usd
 from workers.runs import RunKind
-from workers.schema import IS_OPEN, AnyRow, events, runs
+from workers.schema import IS_OPEN, AnyRow, dead_letters, events, runs
 from workers.transaction import Transaction
 
 
@@ -71,6 +72,12 @@ _OF_KIND = (
     select(events.c.payload)
     .where(events.c.run_id == bindparam("of_run"), events.c.kind == bindparam("of_kind"))
     .order_by(events.c.seq)
+)
+_PARKED = exists().where(dead_letters.c.event_id == events.c.id, dead_letters.c.status == "parked")
+_UNREAD = select(events.c.payload).where(
+    events.c.run_id == bindparam("of_run"),
+    events.c.kind.in_((CrawlDirected.kind, PageCrawled.kind)),
+    or_(IS_OPEN, _PARKED),
 )
 _EVENT = select(events.c.payload).where(events.c.id == bindparam("of_event"))
 _DEPTHS = (
@@ -222,6 +229,14 @@ def _summary(row: AnyRow) -> RunSummary:
         created_at=_moment(row.created_at),
         finished_at=_perhaps(row.finished_at),
         usd=usd(row.spent_nanousd),
+    )
+
+
+def unread_crawls(connection: Transaction, run_id: str) -> frozenset[str]:
+    """The ids of the run's crawls that are not over, or whose page has still to be read: parked ones may come back."""
+    found = (decode(payload) for payload in connection.execute(_UNREAD, {"of_run": run_id}).scalars())
+    return frozenset(
+        event.body.unarchived_by or "" if isinstance(event.body, PageCrawled) else event.id for event in found
     )
 
 

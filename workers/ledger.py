@@ -305,6 +305,11 @@ class Ledger:
         with self._database.reading() as connection:
             return history.events_of_kind(connection, run_id, kind)
 
+    def unread_crawls(self, run_id: str) -> frozenset[str]:
+        """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read."""
+        with self._database.reading() as connection:
+            return history.unread_crawls(connection, run_id)
+
     def event(self, event_id: str) -> Event:
         """One event.
 

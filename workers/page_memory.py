@@ -2,8 +2,9 @@
 
 A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
 document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
-what the index holds. Nothing here needs a sync of its own: a row that a power cut takes along is a page read once
-more, and a removal's own commit, which follows, makes the forgetting last.
+what the index holds. A page that was withdrawn keeps its row, held by nobody, with the reason. Nothing here needs a
+sync of its own: a row that a power cut takes along is a page read once more, and a removal's own commit, which
+follows, makes the forgetting last.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from functools import cache
 import zstandard
 from sqlalchemy import bindparam, delete, func, select, update
 
+from contracts.ingest import WithdrawnBy
 from ingest.links import PageLink
-from ingest.page_memory import RememberedPage
+from ingest.page_memory import RememberedPage, WithdrawnPage
 from workers.database import Database
 from workers.schema import AnyRow, pages
 from workers.upsert import Insert, insert_into
@@ -27,6 +29,8 @@ MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""
 MAX_LINKS_BYTES = 16_000_000
 """Of a page's links once decompressed: far more than `ingest.links` finds in one."""
+NOBODY = ""
+"""Who has read a page that was withdrawn: no run that is still under way confirms it."""
 
 _IS_IT = (pages.c.corpus == bindparam("of_corpus"), pages.c.url_sha256 == bindparam("of_url"))
 _OF_DOCUMENT = (pages.c.corpus == bindparam("of_corpus"), pages.c.document_id == bindparam("of_document"))
@@ -40,6 +44,13 @@ _SEEN = update(pages).where(*_IS_IT, pages.c.fetched_at < bindparam("at")).value
 _IS_OF_RUN = pages.c.run_id == bindparam("of_run")
 _CONFIRM = update(pages).where(*_OF_DOCUMENT, _IS_OF_RUN).values(is_held=1).returning(pages.c.is_held)
 _DROP_OTHERS = delete(pages).where(*_OF_DOCUMENT, ~_IS_OF_RUN).returning(pages.c.is_held)
+_WITHDRAW = (
+    update(pages)
+    .where(*_OF_DOCUMENT, pages.c.fetched_at <= bindparam("at"))
+    .values(is_held=0, run_id=NOBODY, fetched_at=bindparam("at"), withdrawn_by=bindparam("why"))
+    .returning(pages.c.is_held)
+)
+_WITHDRAWN = select(pages.c.withdrawn_by, pages.c.fetched_at).where(*_IS_IT, pages.c.withdrawn_by.is_not(None))
 _FORGET = delete(pages).where(*_OF_DOCUMENT).returning(pages.c.is_held)
 
 
@@ -81,6 +92,8 @@ class LedgerPageMemory:
             "final_url": page.final_url,
             "canonical_url": page.canonical_url,
             "links": _packed(page.links),
+            "nosnippet": int(page.nosnippet),
+            "withdrawn_by": None,
         }
         with self._database.holding() as connection:
             connection.insert(_replace(connection.dialect), row)
@@ -107,6 +120,20 @@ class LedgerPageMemory:
             rows = connection.execute_each(_SEEN_AT, asked)
         return {row.document_id: datetime.fromtimestamp(row.seen_at, UTC) for row in rows}
 
+    def withdraw(self, corpus: str, document_ids: Sequence[str], *, by: WithdrawnBy, at: datetime) -> None:
+        """See `PageMemory`."""
+        told = {"of_corpus": corpus, "at": at.timestamp(), "why": by}
+        rows = [{**told, "of_document": one} for one in document_ids]
+        if rows:
+            with self._database.holding() as connection:
+                connection.execute_each(_WITHDRAW, rows)
+
+    def withdrawn(self, corpus: str, url: str) -> WithdrawnPage | None:
+        """See `PageMemory`."""
+        with self._database.reading() as connection:
+            row = connection.execute(_WITHDRAWN, {"of_corpus": corpus, "of_url": _key(url)}).first()
+        return WithdrawnPage(row.withdrawn_by, datetime.fromtimestamp(row.fetched_at, UTC)) if row else None
+
     def forget(self, corpus: str, document_ids: Sequence[str]) -> None:
         """See `PageMemory`."""
         rows = [{"of_corpus": corpus, "of_document": one} for one in document_ids]
@@ -131,6 +158,7 @@ def _page(url: str, row: AnyRow) -> RememberedPage:
         last_modified=row.last_modified,
         canonical_url=row.canonical_url,
         links=tuple(_unpacked(row.links)),
+        nosnippet=bool(row.nosnippet),
     )
 
 

@@ -32,6 +32,7 @@ from workers.ledger import Ledger
 from workers.settings import Settings
 from workers.shipping import Shipper
 from workers.transport import Transport
+from workers.unarchived import UnarchivedPages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,6 +120,11 @@ class Parts:
     def blobs(self) -> BlobStore:
         """Bodies too large for a message."""
         return BlobStore(self.settings.data_dir / "blobs")
+
+    @part
+    def unarchived(self) -> UnarchivedPages:
+        """Raw pages of which no copy may be kept once they are read."""
+        return UnarchivedPages(self.settings.data_dir / "unarchived")
 
     @part
     def transport(self) -> Transport:
@@ -235,12 +241,12 @@ class Parts:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through that way, for one purpose."""
-        from ingest.fetch import Fetcher
+        from ingest.going_out import AccountedFetcher
 
         with self.lock:
             if purpose not in self._fetchers:
                 proxy_url, user_agent = self.egress.url_for(purpose), self.settings.crawl.agent
-                self._fetchers[purpose] = Fetcher(proxy_url, user_agent=user_agent, wanted=check_wanted)
+                self._fetchers[purpose] = AccountedFetcher(proxy_url, user_agent=user_agent, wanted=check_wanted)
             return self._fetchers[purpose]
 
     @part
@@ -539,5 +545,5 @@ def _log_refusal(refusal: Refusal) -> None:
         rule=refusal.rule,
         detail=refusal.detail,
         purpose=refusal.purpose,
-        refused_run=refusal.run_id,
+        run_id=refusal.run_id or None,
     )

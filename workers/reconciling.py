@@ -1,9 +1,10 @@
-"""The reconciler's process: ticks until it is told to stop, and measures the queues while it is there."""
+"""The reconciler's process: ticks until it is told to stop, measures the queues while it is there, and tidies up."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 
 import structlog
 
@@ -19,6 +20,9 @@ from workers.transport import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
 
+LOOK_SECONDS = 10.0
+"""Between two looks for raw pages that were to be kept no longer than it took to read them."""
+
 
 def run_reconciler(settings: Settings) -> None:
     """Tick every `reconcile_seconds` until SIGTERM or SIGINT."""
@@ -32,8 +36,12 @@ def run_reconciler(settings: Settings) -> None:
     reconciler = Reconciler(parts.ledger, parts.transport.publish_permits, parts.transport.queued, settings.delivery)
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
+    next_look = 0.0
     while not stopping.wait(settings.delivery.reconcile_seconds):
         _tick(reconciler, parts)
+        if time.monotonic() >= next_look:
+            _remove_read(parts)
+            next_look = time.monotonic() + LOOK_SECONDS
     try:
         reconciler.stop()
     except Unavailable as error:
@@ -52,6 +60,17 @@ def _tick(reconciler: Reconciler, parts: Parts) -> None:
         log.warning("tick_failed", error=repr(error))
     except Exception as error:  # one thing that cannot be done must not keep the next tick from all the others
         log.error("tick_failed", error=repr(error), exc_info=error)
+
+
+def _remove_read(parts: Parts) -> None:
+    """Whoever holds the lease: what one finds removed, the other does not miss."""
+    try:
+        removed = parts.unarchived.remove_read(parts.ledger)
+    except (Unavailable, OSError) as error:
+        log.warning("unarchived_kept", error=repr(error))
+    else:
+        if removed:
+            log.info("unarchived_removed", pages=removed)
 
 
 def _measure(done: Reconciled, parts: Parts) -> None:

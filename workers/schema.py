@@ -336,6 +336,8 @@ pages = Table(
     Column("final_url", FreeText, nullable=False),
     Column("canonical_url", FreeText),
     Column("links", LargeBinary, nullable=False),  # JSON, compressed by zstd
+    Column("nosnippet", Integer, nullable=False, server_default="0"),  # whether the index shows no text of it
+    Column("withdrawn_by", Text),  # why it was taken out of the index, if it was; `fetched_at` is when
     Index("pages_of_document", "corpus", "document_id"),
     Index("pages_fetched", "fetched_at"),
     implicit_returning=False,

@@ -1,5 +1,7 @@
 """Sluice as a contestant: its crawler behind its egress proxy, robots.txt and rates included, then its extraction.
 
+Each round is a run of its own, so that no page of it finds anything of another round in the browser.
+
 python -m bench.crawl.ours http|browser BROKER_URL FOLDER URL…
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,11 +36,11 @@ def main() -> None:
         crawl={"enabled": True, "requests_per_second_per_host": RATE, "revisit": False, "sitemaps": False},
         egress={"allow": [f"crawl={urlsplit(urls[0]).netloc}"]},
     )
-    parts = Parts(settings)
+    parts, reads = Parts(settings), count(-1)  # the warm-up is before the first round
 
     def read(url: str) -> tuple[str, str | None]:
         directed = CrawlDirected(url=url, render="never" if way == "http" else "always")
-        page = parts.crawler.crawl(directed)
+        page = parts.crawler.crawl(directed, run_id=f"round {next(reads) // len(urls)}")
         assert isinstance(page, CrawledPage)
         found = extract(page.body, page.media_type, charset=page.charset, url=page.final_url)
         return found.text, found.title

@@ -8,7 +8,10 @@ from contracts.document import Provenance, sha256_text
 from contracts.gate import Plan
 from contracts.index import Answer
 from contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from index.answer import compose_answer, estimate_tokens
+from index.answer import NO_TEXT, compose_answer, estimate_tokens
+from index.withheld import without_withheld
+
+SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)
 
 
 def _chunk(rank: int, text: str, path: str | None = "docs/a.md", distance: float | None = 0.05) -> RetrievedChunk:
@@ -53,6 +56,31 @@ def test_passages_stand_under_their_marks_and_references_at_the_foot() -> None:
     )
     assert [(one.number, one.chunk_id) for one in answer.citations] == [(1, "c1"), (2, "c2")]
     assert (answer.generation, answer.journal_offset) == ("g1", 4)
+
+
+def test_a_page_whose_text_is_withheld_is_cited_once_by_title_and_address() -> None:
+    withheld = [
+        _chunk(rank, f"Text {rank}", path=None).model_copy(update={"document_id": "d1", "provenance": SHY})
+        for rank in (1, 2)
+    ]
+    other = _chunk(3, "An open text.")
+    metadata = RetrievalMetadata(strategy=Strategy.HYBRID, fusion="rrf", duration_ms=1.0, total_candidates=3)
+    found = Retrieval(generation="g1", journal_offset=4, chunks=(*withheld, other), metadata=metadata)
+    shown = without_withheld(found).chunks
+    assert [(chunk.text, chunk.section_path, chunk.rank) for chunk in shown[:2]] == [("", (), 1), ("", (), 2)]
+    assert shown[2] == other
+    answer = _answer(*shown)
+    assert [one.chunk_id for one in answer.citations] == ["c1", "c3"]
+    assert f"[1] https://example.org/1:3-9 · Leases\n{NO_TEXT}\n" in answer.context
+    assert "Text" not in answer.context
+    assert [one.chunk_id for one in _answer(*shown, max_tokens=50).citations] == ["c3"], "its note counts, too"
+
+
+def test_a_citation_says_whose_it_is_and_what_may_be_done_with_it() -> None:
+    chunk = _chunk(1, "Text").model_copy(update={"metadata": {"licence": "CC BY 4.0", "site_name": 7}})
+    [citation] = _answer(chunk).citations
+    assert (citation.licence, citation.site_name, citation.author) == ("CC BY 4.0", None, None)
+    assert "licence" not in _answer(_chunk(1, "Text")).citations[0].model_dump()
 
 
 def test_a_repeated_text_is_cited_once() -> None:

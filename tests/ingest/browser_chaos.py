@@ -37,7 +37,10 @@ class Outcome:
 
 
 def render_with_kills(*, pages: int, seed: int) -> Outcome:
-    """Render `pages` one after another; under two of five a random process of their browser is killed."""
+    """Render `pages` one after another; under two of five a random process of their browser is killed.
+
+    They are of one run, so that tabs are kept, and killed while they are.
+    """
     chaos, world = random.Random(seed), World(CrawlSettings(browser_recycle_pages=7))
     seen: set[int] = set()
     kills = 0
@@ -67,7 +70,7 @@ def render_with_kills(*, pages: int, seed: int) -> Outcome:
 
 def _renders(world: World) -> bool:
     try:
-        world.render("/plain", seconds=PAGE_SECONDS)
+        world.render("/plain", seconds=PAGE_SECONDS, run_id="chaos")
     except SluiceError:
         return False
     return True

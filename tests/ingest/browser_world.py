@@ -147,6 +147,7 @@ class World:
         requests: int = 50,
         approach: Callable[[str], None] = nothing,
         screenshot: bool = False,
+        run_id: str = "",
     ) -> Rendered:
         return (browser or self.browser).render(
             self.origin + path,
@@ -155,6 +156,7 @@ class World:
             limits=RenderLimits(seconds, size, max_nodes=nodes, max_requests=requests),
             approach=approach,
             screenshot=screenshot,
+            run_id=run_id,
         )
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from ingest.guards import ALL_ON, WEAKENING_DEFAULTS
 from ingest.processes import family
 from ingest.sandbox import require_sandbox
 from ingest.settings import CrawlSettings, EgressSettings
-from ingest.warm_browser import proxy_settings
+from ingest.tabs import proxy_settings
 from tests.ingest.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 
 WEBRTC = """<p>calling</p><script>

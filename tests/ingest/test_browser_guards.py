@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut
+from ingest.browser_memory import pause_seconds
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_world import PAGES, World, world_with_a_browser
 
@@ -97,6 +98,10 @@ def test_a_page_that_hoards_memory_is_ended_by_name_and_stays_near_the_limit(wor
     _refused(world, path, "memory")
     assert world.browser._warm is not None
     assert world.browser._warm.watch.most_bytes < 2 * MEMORY_BYTES
+
+
+def test_the_nearer_the_limit_the_sooner_memory_is_looked_at_again() -> None:
+    assert [pause_seconds(left) for left in (550_000_000, 200_000_000, 4_000_000, -1)] == [0.1, 0.05, 0.01, 0.01]
 
 
 @pytest.mark.parametrize("path", ["/spin", "/wasm", "/alerts"])

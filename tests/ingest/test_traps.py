@@ -51,6 +51,8 @@ def test_a_form_that_has_no_end_is_named(path: str, reason: str) -> None:
         ("/shop?sort=price", ("/", "/shop"), "permutation"),
         ("/shop?order_by=name&page=2", ("/shop?order_by=price&page=2",), "permutation"),
         ("/shop?color=red&size=m", ("/shop?color=red",), "permutation"),
+        (f"/play?t={'3f' * 16}", (f"/play?t={'1a' * 16}", "/", f"/play?t={'2b' * 16}"), "chain"),
+        (f"/{'c9' * 12}/next", ("/", f"/{'a7' * 12}/next", f"/{'b8' * 12}/next"), "chain"),
     ],
 )
 def test_what_led_there_shows_a_trap_that_a_form_alone_does_not(
@@ -124,6 +126,7 @@ def test_honest_addresses_are_none(url: str) -> None:
         ("/library/os.html", "/library/os.html?highlight=path"),
         ("/docs/3.12/", "/docs/3.11/"),
         ("/list?color=red", "/list"),
+        (f"/repo/commit/{'3f' * 20}", f"/repo/commit/{'1a' * 20}"),
     ],
 )
 def test_following_one_honest_page_upon_another_is_no_trap(path: str, came_by: str) -> None:

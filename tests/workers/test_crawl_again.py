@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import pytest
@@ -52,6 +53,42 @@ def test_a_page_whose_reading_never_came_to_the_index_is_read_anew(instance: Ins
     assert crawled(instance, site.url("/page"), "crawl") == ["CrawlDirected", "PageCrawled"]
     again = crawled(instance, site.url("/page"), "crawl")
     assert again == ["CrawlDirected", "PageCrawled"]
+
+
+def test_a_way_of_ever_new_characters_ends_before_its_third_page(instance: Instance, site: Site) -> None:
+    """Every page links to another of its kind: what each hop alone takes for a page, the way shows to have no end."""
+
+    def lead_on(handler: Any) -> None:
+        body = f"<title>Play</title>{PAGE}<a href='/play?t={secrets.token_hex(16)}'>on</a>".encode()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    site.call("/play", lead_on)
+    first = site.url(f"/play?t={secrets.token_hex(16)}")
+    run_id = instance.begins(CrawlDirected(url=first, max_depth=5, page_allowance=20))
+    instance.works("crawl")
+    ledger = instance.parts.ledger
+    asked = [event.body_as(CrawlDirected) for event in ledger.events_of_kind(run_id, CrawlDirected.kind)]
+    assert len(asked) == 2
+    assert asked[1].came_by == (first,)
+
+
+def test_a_page_knows_by_which_pages_the_run_came_to_it(instance: Instance, site: Site) -> None:
+    site.put("/start", status=302, Location="/landing")
+    site.html("/landing", PAGE + "<a href='/calendar/2031/05/'>calendar</a>")
+    site.html("/calendar/2031/05/", PAGE + "<a href='/calendar/2031/06/'>next month</a><a href='/about'>about</a>")
+    site.html("/about", PAGE)
+    run_id = instance.begins(CrawlDirected(url=site.url("/start"), max_depth=5, page_allowance=20))
+    instance.works("crawl")
+    crawls = instance.parts.ledger.events_of_kind(run_id, CrawlDirected.kind)
+    assert [(event.body.url, event.body.came_by) for event in crawls] == [
+        (site.url("/start"), ()),
+        (site.url("/calendar/2031/05/"), (site.url("/landing"),)),
+        (site.url("/about"), (site.url("/landing"), site.url("/calendar/2031/05/"))),
+    ]
 
 
 def test_what_was_refused_on_the_way_is_an_event_of_the_run(instance: Instance, site: Site) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from contracts.document import document_id_for
 from ingest.links import MAX_LINKS, MAX_TEXT_CHARACTERS, PageLink
-from ingest.page_memory import PageMemory, RememberedPage
+from ingest.page_memory import PageMemory, RememberedPage, WithdrawnPage
 from ingest.url import MAX_URL_CHARACTERS
 from workers.database import Database
 from workers.page_memory import LedgerPageMemory
@@ -108,6 +108,38 @@ def test_a_document_removed_while_it_is_indexed_is_not_known_afterwards(memory: 
     memory.forget("docs", [PAGE.document_id])
     memory.confirm("docs", [PAGE.document_id], run_id="run_1")
     assert memory.recall("docs", URL) is None
+
+
+def test_a_page_that_was_withdrawn_is_not_recalled_and_says_why(memory: PageMemory) -> None:
+    held(memory)
+    later = NOON + timedelta(days=1)
+    for _ in range(2):
+        memory.withdraw("docs", [PAGE.document_id], by="gone", at=later)
+    assert memory.recall("docs", URL) is None
+    assert memory.seen_at("docs", [PAGE.document_id]) == {}
+    assert memory.withdrawn("docs", URL) == WithdrawnPage("gone", later)
+    assert memory.withdrawn("other", URL) is None
+    held(memory)
+    assert (memory.recall("docs", URL), memory.withdrawn("docs", URL)) == (PAGE, None)
+
+
+def test_a_page_that_was_seen_since_is_not_withdrawn(memory: PageMemory) -> None:
+    held(memory)
+    memory.withdraw("docs", [PAGE.document_id], by="noindex", at=NOON - timedelta(seconds=1))
+    assert (memory.recall("docs", URL), memory.withdrawn("docs", URL)) == (PAGE, None)
+
+
+def test_a_page_that_is_withdrawn_while_it_is_indexed_is_not_known_afterwards(memory: PageMemory) -> None:
+    memory.remember("docs", PAGE, run_id="run_1")
+    memory.withdraw("docs", [PAGE.document_id], by="noindex", at=NOON)
+    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    assert memory.recall("docs", URL) is None
+
+
+def test_whether_text_of_a_page_may_be_shown_is_remembered(memory: PageMemory) -> None:
+    shy = replace(PAGE, nosnippet=True)
+    held(memory, shy)
+    assert memory.recall("docs", URL) == shy
 
 
 def test_everything_may_be_told_twice(memory: PageMemory) -> None:

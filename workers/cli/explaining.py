@@ -7,10 +7,11 @@ import typer
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected, Render
 from ingest.crawl import UnchangedPage
-from ingest.crawled import CrawledPage
+from ingest.crawled import CrawledPage, Note
 from ingest.extract import extract
 from ingest.meter import Meter
 from ingest.settings import CrawlSettings
+from ingest.url import normalise_url
 from workers.cli.output import console, marked, print_json
 from workers.parts import Parts
 
@@ -29,6 +30,7 @@ def explain(parts: Parts, corpus: str, url: str, render: Render | None, *, scree
     def note(about: str, what: str) -> None:
         decisions.append((about, what))
 
+    _note_withdrawn(parts, corpus, url, note)
     page, ended = _crawled(parts, corpus, _directive(parts.settings.crawl, url, render, screenshot), note_to=decisions)
     if page is not None:
         note("page", _described(page))
@@ -39,6 +41,14 @@ def explain(parts: Parts, corpus: str, url: str, render: Render | None, *, scree
         _print(decisions)
     if ended:
         raise typer.Exit(1)
+
+
+def _note_withdrawn(parts: Parts, corpus: str, url: str, note: Note) -> None:
+    """What became of the page earlier, where it was in the index and had to leave it."""
+    known = parts.page_memory.withdrawn(corpus, normalise_url(url))
+    if known is not None:
+        why = known.by.replace("_", " ")
+        note("memory", f"withdrawn from the index at {known.withdrawn_at:%Y-%m-%d %H:%M} UTC: {why}")
 
 
 def _directive(settings: CrawlSettings, url: str, render: Render | None, screenshot: bool) -> CrawlDirected:

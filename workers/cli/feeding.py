@@ -153,4 +153,6 @@ def _indexed(event: Event) -> int:
     """Documents that the event says are in the journal, or were there already."""
     if isinstance(event.body, PageUnchanged):
         return 1
-    return len(event.body.document_ids) if isinstance(event.body, DocumentIndexed) else 0
+    if isinstance(event.body, DocumentIndexed) and event.body.chunk_count > 0:  # without chunks: a removal
+        return len(event.body.document_ids)
+    return 0

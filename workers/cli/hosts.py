@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from ingest.host_figures import MOST_DAYS, HostRow
+from contracts.hosts import HostView
+from ingest.host_figures import MOST_DAYS
 from workers.cli.output import AsJson, print_json, print_table
 from workers.cli.session import session
 
@@ -36,12 +36,12 @@ def hosts(
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
         found = parts.host_figures.top(limit, since)
     if as_json:
-        print_json([asdict(row) | {"success_share": row.success_share} for row in found])
+        print_json([row.model_dump() for row in found])
     else:
         print_table(f"hosts since {since}", COLUMNS, map(_row, found))
 
 
-def _row(row: HostRow) -> tuple[object, ...]:
+def _row(row: HostView) -> tuple[object, ...]:
     return (
         row.host,
         row.requests,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from contracts.api import HostView
+from contracts.hosts import HostView
 from ingest.host_figures import MOST_DAYS
 from workers.http.access import Operator
 from workers.http.problems import problem_responses
@@ -27,5 +26,4 @@ def hosts(
     """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
     parts: Parts = request.app.state.parts
     since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-    found = parts.host_figures.top(limit, since)
-    return [HostView(**asdict(row), success_share=row.success_share, render_share=row.render_share) for row in found]
+    return list(parts.host_figures.top(limit, since))

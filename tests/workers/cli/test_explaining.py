@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import typer
 
+from contracts.ingest import CrawlDirected
 from tests.ingest.conftest import Site
 from tests.workers.instance import Instance, MakeInstance
 from workers.cli.explaining import explain
@@ -60,6 +61,20 @@ def test_a_page_that_cannot_be_had_says_why(instance: Instance, site: Site, caps
     assert "Disallow: /closed" in str(told["decisions"])
     told, _ = explained(instance, site.url("/away"), capsys)
     assert "169.254.169.254:80 refused by rule address" in str(told["decisions"])
+
+
+def test_a_page_that_was_withdrawn_says_when_and_why(
+    instance: Instance, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.html("/page", PAGE)
+    for body, status in ((PAGE, 200), ("", 410)):
+        site.put("/page", body, status, Content_Type="text/html")
+        instance.begins(CrawlDirected(url=site.url("/page")))
+        instance.works("crawl", "chunk", "embed", "index")
+    told, code = explained(instance, site.url("/page"), capsys)
+    assert (code, told["ended"]) == (1, "not_found")
+    [memory] = [row["what"] for row in told["decisions"] if row["about"] == "memory"]
+    assert memory.endswith("UTC: gone")
 
 
 def test_people_read_a_line_for_each(instance: Instance, site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,8 @@ def upgrade() -> None:
         sa.Column("final_url", sa.Text, nullable=False),
         sa.Column("canonical_url", sa.Text),
         sa.Column("links", sa.LargeBinary, nullable=False),
+        sa.Column("nosnippet", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("withdrawn_by", sa.Text),
     )
     op.create_index("pages_of_document", "pages", ["corpus", "document_id"])
     op.create_index("pages_fetched", "pages", ["fetched_at"])

@@ -1,0 +1,56 @@
+"""On whose account work goes out that does not carry its way out along: robots.txt for a page, a search's calls.
+
+Robots rules and search providers are built once and serve every crawl and search. What they fetch belongs to the work
+in hand, so they ask here which way out that has; what is refused to them is then told with that work's run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ingest.fetch import Fetched, Fetcher, FetchLimits
+
+_in_hand: ContextVar[str | None] = ContextVar("way_out_url", default=None)
+
+
+@contextmanager
+def going_out_by(proxy_url: str) -> Iterator[None]:
+    """What is fetched within the block, by this thread, is on the account of `proxy_url`."""
+    before = _in_hand.set(proxy_url)
+    try:
+        yield
+    finally:
+        _in_hand.reset(before)
+
+
+def way_out_in_hand() -> str | None:
+    """The proxy's address with the account of the work in hand; None where it has none of its own."""
+    return _in_hand.get()
+
+
+class AccountedFetcher(Fetcher):
+    """A fetcher whose exchanges are on the account of the work in hand; without such work, on its own."""
+
+    def exchange(
+        self,
+        url: str,
+        *,
+        limits: FetchLimits,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        timeout_seconds: float | None = None,
+        proxy_url: str | None = None,
+    ) -> Fetched:
+        """See `Fetcher.exchange`."""
+        return super().exchange(
+            url,
+            limits=limits,
+            method=method,
+            headers=headers,
+            content=content,
+            timeout_seconds=timeout_seconds,
+            proxy_url=proxy_url or way_out_in_hand(),
+        )
