@@ -1,7 +1,7 @@
 """The whole suite: `python -m tests.hostile [--only NAME] [--short] [--json FILE]`.
 
-Every check but that of a real site, which needs none, runs in a world of its own (`tests.hostile.world`). Prints a table of what was done, what was found and the
-limit, and ends with 1 when a check failed.
+Every check but that of a real site, which needs none, runs in a world of its own (`tests.hostile.world`). Prints a
+table of what was done, what was found and the limit, and ends with 1 when a check failed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.chaos.report import Result
 from tests.hostile.kills import killed_browsers
 from tests.hostile.rebinding import changing_names
-from tests.hostile.ssrf import inner_addresses
+from tests.hostile.ssrf import inner_addresses, inner_addresses_unguarded
 from tests.hostile.world import World
 from tests.hostile.zoo import zoo
 
@@ -20,6 +20,7 @@ Check = Callable[..., Iterable[Result]]
 
 CHECKS: dict[str, Check] = {
     "ssrf": inner_addresses,
+    "ssrf-unguarded": inner_addresses_unguarded,
     "rebinding": changing_names,
     "zoo": zoo,
     "kills": killed_browsers,

@@ -29,7 +29,9 @@ from tests.hostile.wire import Packet
 from tests.hostile.world import World
 from workers.parts import Parts
 
-CHUNK = 40
+CHUNK = 80
+MANY_REQUESTS = 1_000
+"""Of a page: with five for each address none is left out for its number."""
 AT_ONCE = 2
 SHORT_VECTORS = (
     "fetch", "XHR", "WebSocket", "WebRTC", "worker", "service worker", "iframe", "meta refresh in a frame",
@@ -67,20 +69,31 @@ class Pass:
 
 
 def inner_addresses(world: World, *, short: bool) -> Iterator[Result]:
-    """The three passes and the control."""
-    table, missing = literals()
-    chosen = list(OWN[::EVERY_THIRD]) if short else table
-    vectors = Vectors(chosen)
-    world.site.finders.append(vectors.find)
+    """HTTP alone, the browser with all that holds it, and the control."""
+    vectors, chosen, missing = _addresses_of(world, short=short)
     yield _pass_of_http(world, vectors, chosen, missing, short=short)
     yield _pass_of_browser(world, "all guards", {}, vectors, chosen, short=short)
+    yield _control(world, short=short)
+
+
+def inner_addresses_unguarded(world: World, *, short: bool) -> Iterator[Result]:
+    """The browser with a part of what holds it: without its guards, and without a network of its own."""
+    vectors, chosen, _ = _addresses_of(world, short=short)
     with _browsers_without_guards():
         own_network: dict[str, object] = {"browser_network": "isolated"}
         yield _pass_of_browser(world, "guards off", own_network, vectors, chosen, short=short)
     if not short:
         shared: dict[str, object] = {"browser_network": "shared"}
         yield _pass_of_browser(world, "guards and no network of its own", shared, vectors, chosen, short=short)
-    yield _control(world, short=short)
+
+
+def _addresses_of(world: World, *, short: bool) -> tuple[Vectors, list[str], list[str]]:
+    """The pages that lead to inner addresses, served from now on; the addresses; and which lists are not here."""
+    table, missing = literals()
+    chosen = list(OWN[::EVERY_THIRD]) if short else table
+    vectors = Vectors(chosen)
+    world.site.finders.append(vectors.find)
+    return vectors, chosen, missing
 
 
 @contextmanager
@@ -110,7 +123,9 @@ def _pass_of_browser(
 ) -> Result:
     done = Pass(name)
     chunks, tries = vectors.chunks(CHUNK), SHORT_TOP_LEVEL_TRIES if short else TOP_LEVEL_TRIES
-    with world.parts(crawl={"browser_pages": AT_ONCE, **crawl}) as parts, _Hunt(world, done) as hunt:
+    settings = {"browser_pages": AT_ONCE, "max_requests_per_page": MANY_REQUESTS, **crawl}
+    room: dict[str, object] = {"max_requests_per_crawl": MANY_REQUESTS}
+    with world.parts(crawl=settings, egress=room) as parts, _Hunt(world, done) as hunt:
         for vector in [*filter(SHORT_VECTORS.__contains__, BROWSER)] if short else BROWSER:
             for chunk in chunks[:1] if short else chunks:
                 hunt.page(parts, vector, chunk)

@@ -55,8 +55,8 @@ def run_inside(name: str, *arguments: str, seconds: float = SHORT_SECONDS) -> li
         command = [*_unshare(), sys.executable, "-m", "tests.hostile.inside", name, str(report), *arguments]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": folder}
         os.chmod(folder, 0o1777)  # the browser, which is not root, has its temporary files there too
-        done = subprocess.run(
-            command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+        done = subprocess.run(  # what it prints shows how far it has come
+            command, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True, timeout=seconds, check=False
         )
         assert done.returncode == 0, f"{name}: ended with {done.returncode}: {done.stderr[-3_000:]}"
         return [Result(**{**one, "problems": tuple(one["problems"])}) for one in json.loads(report.read_text())]
