@@ -48,6 +48,8 @@ _AROUND_CONTENT = frozenset(("nav", "aside", "menu"))
 _SECTIONING = frozenset(("nav", "aside", "menu", "header", "footer", "form", "main", "article", "section"))
 _ROLES_AROUND = frozenset(("navigation", "banner", "contentinfo", "search", "complementary", "dialog", "menu", "alert"))
 _NEVER_AROUND = frozenset(("html", "body", "main", "h1", "h2", "h3", "p", "pre", "code", "td", "dt", "dd"))
+_LITERAL = frozenset(("pre", "code", "samp", "kbd", "xmp", "listing"))
+"""Elements in which classes colour code: `hljs-comment` is no remark of a reader's."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN_WORDS = re.compile(r"[\s_-]+")
 _AROUND_WORDS = frozenset(
@@ -96,6 +98,9 @@ _AROUND_PAIRS = frozenset(
 """The same in two words."""
 _GUTTERS = frozenset(("lineno", "linenos", "linenumber", "linenumbers", "lines", "gutter"))
 """Words of a cell that numbers the lines of the code beside it."""
+_LINE_NUMBERS = _GUTTERS - {"lines"}
+_LINE_NUMBER_PAIRS = frozenset((("line", "number"), ("line", "numbers")))
+"""The same of what stands within the code itself."""
 _REMARK_WORDS = frozenset(
     [
         *("comment", "comments", "commentlist", "commentform", "disqus", "respond", "replyform", "livefyre"),
@@ -147,6 +152,7 @@ _NEVER_DESCENDED = frozenset(
 _LINK_LISTS = frozenset(
     ("ul", "ol", "div", "section", "table", "p", "dl", "figure", "form", "footer", "header", "article", "center")
 )
+_PLAIN_LISTS = frozenset(("ul", "ol", "dl", "p"))
 _LINKED_SHARE = 0.75
 """Of the characters of a part: above, it is a list of links."""
 _INDEX_SHARE = 0.5
@@ -302,17 +308,23 @@ def without_surroundings(nodes: Nodes, shown: Shown, *, keep_remarks: bool) -> l
     tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
     most_chars = shown.chars[-1] // 2
     kept: list[int] = []
-    skipped_to = content_to = 0
+    skipped_to = content_to = code_to = 0
     for node in shown.nodes:
         if node < skipped_to:
             continue
         tag = tags[node]
-        if tag and (attributes[node] or tag in _SECTIONING):
+        if node < code_to:
+            if attributes[node] and names.are_line_numbers(attributes[node]):
+                skipped_to = ends[node]
+                continue
+        elif tag and (attributes[node] or tag in _SECTIONING):
             if node in remarks or _is_around(nodes, node, shown, most_chars, node < content_to, names):
                 skipped_to = ends[node]
                 continue
             if tag in ("main", "article", "section"):
                 content_to = max(content_to, ends[node])
+        if tag in _LITERAL:
+            code_to = max(code_to, ends[node])
         kept.append(node)
     return kept
 
@@ -338,6 +350,7 @@ class _Names:
     def __init__(self) -> None:
         self._around: dict[str | None, bool] = {None: False, "": False}
         self._remarks: dict[str | None, bool] = {None: False, "": False}
+        self._line_numbers: dict[str | None, bool] = {None: False, "": False}
 
     def are_around(self, attributes: Mapping[str, str]) -> bool:
         """Whether they name what stands around content."""
@@ -346,6 +359,10 @@ class _Names:
     def are_remarks(self, attributes: Mapping[str, str]) -> bool:
         """Whether they name what readers added."""
         return _is_either(attributes, self._remarks, _names_remarks)
+
+    def are_line_numbers(self, attributes: Mapping[str, str]) -> bool:
+        """Whether they name the numbers of lines, for what stands within code."""
+        return _is_either(attributes, self._line_numbers, _names_line_numbers)
 
 
 def _is_either(attributes: Mapping[str, str], known: dict[str | None, bool], judge: Callable[[str], bool]) -> bool:
@@ -378,6 +395,11 @@ def _names_remarks(name: str) -> bool:
     return not _REMARK_WORDS.isdisjoint(_words_of(name))
 
 
+def _names_line_numbers(name: str) -> bool:
+    words = _words_of(name)
+    return not _LINE_NUMBERS.isdisjoint(words) or any(pair in _LINE_NUMBER_PAIRS for pair in pairwise(words))
+
+
 def _remarks(nodes: Nodes, shown: Shown, names: _Names) -> list[int]:
     """The outermost parts that hold the remarks of readers, where there is a text besides that they are about."""
     found: list[int] = []
@@ -402,6 +424,15 @@ def main_content(nodes: Nodes, measures: Measures, *, has_many_authors: bool = F
     while (child := _fullest_child(nodes, measures, node, share)) is not None:
         node = child
     return node
+
+
+def is_marked(nodes: Nodes, content: int) -> bool:
+    """Whether `content`, or what is around it, says by its element, role or name that it is the content."""
+    names: dict[str, bool] = {}
+    return any(
+        any(True for _ in _marks(nodes.tags[node], nodes.attributes[node], names))
+        for node in (content, *nodes.ancestors(content))
+    )
 
 
 def _marked(nodes: Nodes, measures: Measures, top: int) -> int:
@@ -452,8 +483,11 @@ def without_link_lists(nodes: Nodes, measures: Measures, content: int) -> list[i
     chars, linked = measures.chars, measures.linked
     if linked[content] > chars[content] * _INDEX_SHARE:
         return inside
+    headings = [node for node in inside if nodes.tags[node] in HEADINGS]
     doomed = _link_lists(nodes, measures, inside)
-    doomed |= _emptied_headings(nodes, measures, inside, doomed)
+    if doomed and nodes.tags[content] not in ("html", "body"):
+        doomed -= _sections_of_links(nodes, measures, headings, doomed)
+    doomed |= _emptied_headings(nodes, measures, headings, doomed, most_prose=measures.prose[content] / 4)
     if not doomed:
         return inside
     return _spared(nodes, inside, doomed)
@@ -469,19 +503,40 @@ def _link_lists(nodes: Nodes, measures: Measures, inside: Sequence[int]) -> set[
     } - {inside[0]}
 
 
-def _emptied_headings(nodes: Nodes, measures: Measures, inside: Sequence[int], doomed: set[int]) -> set[int]:
-    """Headings of remarks with what follows them, and headings with nothing left below them."""
+def _sections_of_links(nodes: Nodes, measures: Measures, headings: Sequence[int], lists: set[int]) -> set[int]:
+    """What is in lists of links that are a whole section, as `See also` is: within an article they belong to it."""
     found: set[int] = set()
-    for node in inside:
-        if nodes.tags[node] not in HEADINGS or node in doomed:
+    done = 0
+    for heading in headings:
+        if heading < done or measures.linked[heading] * 2 > measures.chars[heading]:
             continue
-        below = list(_below(nodes, measures, node))
-        is_remark = measures.chars[node] < _HEADING_CHARS and _REMARK_HEADINGS.fullmatch(nodes.text(node)) is not None
+        below = list(_below(nodes, measures, heading))
+        if below and all(part in lists and nodes.tags[part] in _PLAIN_LISTS for part in below):
+            done = nodes.ends[below[-1]]
+            found.update(range(below[0], done))
+    return found
+
+
+def _emptied_headings(
+    nodes: Nodes, measures: Measures, headings: Sequence[int], doomed: set[int], *, most_prose: float
+) -> set[int]:
+    """Headings of remarks with what follows them, and headings with nothing left below them.
+
+    A section with as much as `most_prose` is no remark, nor is one under the title of the page.
+    """
+    found: set[int] = set()
+    title = next((heading for heading in headings if nodes.tags[heading] == "h1"), -1)
+    for heading in headings:
+        if heading in doomed:
+            continue
+        below = list(_below(nodes, measures, heading))
+        is_short = heading != title and measures.chars[heading] < _HEADING_CHARS
+        is_remark = is_short and _REMARK_HEADINGS.fullmatch(nodes.text(heading)) is not None
         kept = [part for part in below if part not in doomed]
-        if is_remark and sum(measures.prose[part] for part in kept) < measures.prose[inside[0]] / 4:
-            found.update((node, *below))
+        if is_remark and sum(measures.prose[part] for part in kept) < most_prose:
+            found.update((heading, *below))
         elif below and not kept:
-            found.add(node)
+            found.add(heading)
     return found
 
 

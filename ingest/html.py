@@ -3,7 +3,7 @@
 The page is read once into arrays (ingest/nodes.py); everything after that is loops over them:
 
     styles that hide        ingest/cascade.py
-    what is no content      ingest/boilerplate.py
+    what is no content      ingest/boilerplate.py, and in doubt ingest/second_opinion.py
     headings by their look  ingest/outline.py
     the text                ingest/markdown.py
     the facts               ingest/page_facts.py
@@ -17,6 +17,7 @@ from ingest.boilerplate import (
     Measures,
     Shown,
     is_forum,
+    is_marked,
     main_content,
     measured,
     shown_nodes,
@@ -29,10 +30,16 @@ from ingest.media import HTML
 from ingest.nodes import Nodes, read_nodes
 from ingest.outline import outline_of
 from ingest.page_facts import PageFacts
+from ingest.second_opinion import second_opinion
 
 _PARAGRAPH_CHARS = 200
 """Text of one paragraph: a page with less is more likely a shell than an article."""
 
+_UNMARKED = 0.7
+"""Of the confidence: what is left where the page does not mark its content."""
+_DOUBTFUL = 0.75
+"""Confidence below which a second opinion is heard: above are only pages that mark their content, and of those the
+first opinion finds more."""
 
 _NOTHING = Extracted(text="", media_type=HTML, form="markdown", confidence=0.0)
 
@@ -54,9 +61,20 @@ def extract_html(page: str, url: str | None) -> Extracted:
         return _NOTHING
     measures = measured(nodes, left)
     content = main_content(nodes, measures, has_many_authors=has_many_authors)
-    kept = [*_title_before(nodes, shown, measures, content), *without_link_lists(nodes, measures, content)]
-    outline = outline_of(nodes, kept, measures.chars)
-    text, linked_words = Markdown(nodes, outline, facts.resolve).write(kept)
+    confidence = _confidence(
+        measures.chars[content],
+        shown.chars[-1],
+        measures.linked[content],
+        is_marked=is_marked(nodes, content),
+        is_cut=nodes.is_cut,
+    )
+    title = _title_before(nodes, shown, measures, content)
+    kept = without_link_lists(nodes, measures, content)
+    outline = outline_of(nodes, [*title, *kept], measures.chars)
+    if confidence < _DOUBTFUL:
+        inside = [node for node in measures.left if content <= node < nodes.ends[content]]
+        kept = second_opinion(nodes, inside, kept, outline.layout)
+    text, linked_words = Markdown(nodes, outline, facts.resolve).write([*title, *kept])
     return Extracted(
         text=text,
         media_type=HTML,
@@ -66,7 +84,7 @@ def extract_html(page: str, url: str | None) -> Extracted:
         published_at=facts.published_at(),
         author=facts.author(),
         canonical_url=facts.canonical_url(),
-        confidence=_confidence(len(text), shown.chars[-1], measures.linked[content], is_cut=nodes.is_cut),
+        confidence=confidence if text else 0.0,
         licence=facts.licence(),
         json_ld=facts.json_ld(),
         site_name=facts.site_name(),
@@ -93,11 +111,12 @@ def _title_before(nodes: Nodes, shown: Shown, measures: Measures, content: int) 
     return [node for node in measures.left if titles[0] <= node < nodes.ends[titles[0]]]
 
 
-def _confidence(text_chars: int, visible_chars: int, linked_chars: int, *, is_cut: bool) -> float:
-    """How surely the text is content: enough of it, a fair part of the page, not mostly links, and all of it."""
-    if text_chars == 0:
+def _confidence(chars: int, visible_chars: int, linked_chars: int, *, is_marked: bool, is_cut: bool) -> float:
+    """How surely it is content: enough text, a fair part of the page, not mostly links, so marked, and all of it."""
+    if chars == 0:
         return 0.0
-    enough = min(1.0, text_chars / _PARAGRAPH_CHARS)
-    share = min(1.0, text_chars / max(1, visible_chars) / 0.5)
-    unlinked = 1.0 - min(1.0, linked_chars / text_chars)
-    return round(enough * (0.4 + 0.3 * share + 0.3 * unlinked) * (0.5 if is_cut else 1.0), 3)
+    enough = min(1.0, chars / _PARAGRAPH_CHARS)
+    share = min(1.0, chars / max(1, visible_chars) / 0.5)
+    unlinked = 1.0 - min(1.0, linked_chars / chars)
+    known = (1.0 if is_marked else _UNMARKED) * (0.5 if is_cut else 1.0)
+    return round(enough * (0.4 + 0.3 * share + 0.3 * unlinked) * known, 3)

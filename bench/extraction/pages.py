@@ -25,7 +25,7 @@ DOWNLOAD_SECONDS = 180
 
 _GIT = "usr/share/doc/git/html"
 _PYTHON = "usr/share/doc/python3.11/html"
-_RST_DIRECTIVE = re.compile(r"\s*\.\. (?:([\w-]+)::)?(.*)$")
+_RST_DIRECTIVE = re.compile(r"\s*\.\. (?:([\w:-]+)::)?(.*)$")
 _RST_OPTION = re.compile(
     r"\s*:(?:synopsis|platform|noindex|module|class|linenos|lineno-start|emphasize-lines|name|widths|header-rows):"
 )
@@ -50,12 +50,12 @@ class Page:
 
 
 def pages_in(folder: Path) -> list[Page]:
-    """Every `NAME.html` that has a `NAME.txt` beside it, also in folders below."""
+    """Every `NAME.html` that has a `NAME.txt` beside it, also in folders below; its own folder is its kind."""
     found = []
     for page in sorted((*folder.rglob("*.html"), *folder.rglob("*.htm"))):
         gold = page.with_suffix(".txt")
         if gold.is_file():
-            found.append(Page(page.stem, folder.name, _read(page), _read(gold)))
+            found.append(Page(page.stem, page.parent.name, _read(page), _read(gold)))
     return found
 
 

@@ -390,6 +390,12 @@ class TestContent:
         page = f"<article>{self.STORY}<h2>See also</h2>{links}</article>"
         assert extract(html(page), "text/html").text.endswith("## See also\n\n- The first thing\n- The second thing")
 
+    def test_links_at_the_end_of_a_section_of_text_go(self) -> None:
+        links = "<ul><li><a href=/1>The first thing</a><li><a href=/2>The second thing</a></ul>"
+        text = extract(html(f"<article>{self.STORY}<h2>Part</h2>{self.STORY}{links}</article>"), "text/html").text
+        assert "## Part" in text
+        assert "The first thing" not in text
+
     @pytest.mark.parametrize("heading", ["Related articles", "More from this author", "Recent posts"])
     def test_a_section_that_leads_away_from_an_article_goes(self, heading: str) -> None:
         links = "<ul><li><a href=/1>The first thing</a><li><a href=/2>The second thing</a></ul>"
