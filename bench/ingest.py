@@ -19,7 +19,7 @@ from contracts.document import ChunkBatch
 from index.layout import CorpusLayout
 from index.reader import IndexReader
 from index.settings import QuerySettings
-from ingest.minilm import MiniLM
+from ingest.embedding.minilm import MiniLM
 from workers.blobs import BlobStore
 from workers.ledger import Ledger
 

@@ -24,12 +24,12 @@ from playwright.async_api import Playwright, async_playwright
 
 from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
 from ingest.deadline import Deadline
-from ingest.guards import ALL_ON, Guards
-from ingest.rendered import Approach, Rendered, RenderLimits, RenderRequest, nothing
-from ingest.rendering import render_page
+from ingest.rendering.guards import ALL_ON, Guards
+from ingest.rendering.render import render_page
+from ingest.rendering.rendered import Approach, Rendered, RenderLimits, RenderRequest, nothing
+from ingest.rendering.warm_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
 from ingest.settings import CrawlSettings
 from ingest.wanted import LOOK_SECONDS, Wanted, always
-from ingest.warm_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
 
 __all__ = ["Browser", "RenderLimits", "Rendered"]
 

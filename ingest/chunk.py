@@ -21,18 +21,18 @@ from functools import lru_cache
 from tokenizers import Tokenizer
 
 from contracts.document import Chunk, ChunkedDocument, Document, Provenance, Scalar, embedding_text, sha256_text
-from ingest.breadcrumb import Breadcrumbs
-from ingest.code import Code, line_starts
+from ingest.chunking.breadcrumb import Breadcrumbs
+from ingest.chunking.code import Code, line_starts
+from ingest.chunking.language import natural_language
+from ingest.chunking.passage import Passage, bounded, trimmed
+from ingest.chunking.prose import Prose
+from ingest.chunking.sections import sections_of
+from ingest.chunking.splitters import Splitters
+from ingest.chunking.tokens import TokenSpans
 from ingest.extract import extract, extract_text
-from ingest.extracted import Extracted
-from ingest.language import natural_language
-from ingest.media import charset_of
-from ingest.passage import Passage, bounded, trimmed
-from ingest.prose import Prose
-from ingest.sections import sections_of
+from ingest.extraction.extracted import Extracted
+from ingest.extraction.media import charset_of
 from ingest.settings import ChunkSettings
-from ingest.splitters import Splitters
-from ingest.tokens import TokenSpans
 
 _CHARS_PER_TOKEN = 16
 """No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""

@@ -4,7 +4,7 @@ Life of a page: normalise its address → open a way out of its own through the 
 → ask robots.txt → wait for the host's turn → fetch, asking whether it changed where it was read before → judge
 status, media type and robots directives → render where there is evidence for it (or the directive says so) → rank
 its links. Every address on the way, redirects and further navigations included, is judged by robots.txt and waits its
-turn; one deadline covers all of it. `ingest.page_crawl` carries it out.
+turn; one deadline covers all of it. `ingest.crawling.page_crawl` carries it out.
 
 `directions_from` turns links into further directives whose allowances never add up to more than was given,
 so a ceiling on pages, bytes or time holds without a counter that workers would have to share.
@@ -15,14 +15,14 @@ from __future__ import annotations
 from contracts.budget import Spend, shares
 from contracts.errors import PolicyRefused, Unavailable
 from contracts.ingest import CrawlDirected
-from ingest.crawled import CrawledPage, Note, UnchangedPage, silent
+from ingest.crawling.crawled import CrawledPage, Note, UnchangedPage, silent
+from ingest.crawling.going_out import going_out_by, way_out_in_hand
+from ingest.crawling.meter import Meter
+from ingest.crawling.page_crawl import CrawlParts, PageCrawl
 from ingest.deadline import Deadline
 from ingest.fetch import Fetched, Fetcher, FetchLimits, NotModified
-from ingest.going_out import going_out_by, way_out_in_hand
-from ingest.meter import Meter
-from ingest.page_crawl import CrawlParts, PageCrawl
+from ingest.manners.turns import HostTurns
 from ingest.robots import RobotsFetch
-from ingest.turns import HostTurns
 from ingest.url import host_of, normalise_url
 
 __all__ = ["CrawlParts", "CrawledPage", "Crawler", "UnchangedPage", "directions_from", "robots_fetch"]

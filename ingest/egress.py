@@ -13,7 +13,7 @@ silence and time. Promises:
 3. A failure answers 502, a time limit 504, too many connections 503, each with `X-Sluice-Failed: <why>`.
 4. Every crawl has a token of its own (`open`), with caps, that is worth nothing once closed. Clients that live as
    long as the process have a secret for each purpose (`url_for`). The exceptions of `egress.allow` are by purpose.
-5. Connections are shared fairly (`ingest.places`), and names are looked up before a place is taken: a crawl that
+5. Connections are shared fairly (`ingest.proxy.places`), and names are looked up before a place is taken: a crawl that
    takes all it can, or whose names nobody answers for, leaves the others theirs.
 6. Those who show no secret are few: the oldest make way. `stop` ends every connection.
 
@@ -38,10 +38,9 @@ from ipaddress import ip_address
 from types import TracebackType
 
 from contracts.errors import Unavailable
-from ingest.client_hello import RECORD_HEADER_BYTES, NoHello, record_length, server_name
-from ingest.egress_account import Account, EgressAccount, EgressReport, caps_of
-from ingest.egress_rules import EgressRules, Refusal, canonical_host, check_address
-from ingest.forwarding import (
+from ingest.proxy.account import Account, EgressAccount, EgressReport, caps_of
+from ingest.proxy.client_hello import RECORD_HEADER_BYTES, NoHello, record_length, server_name
+from ingest.proxy.forwarding import (
     BadHead,
     Failed,
     Head,
@@ -56,11 +55,12 @@ from ingest.forwarding import (
     request_head,
     response_head,
 )
-from ingest.places import Places
-from ingest.resolving import BoundedResolver, Resolver
+from ingest.proxy.places import Places
+from ingest.proxy.resolving import BoundedResolver, Resolver
+from ingest.proxy.rules import EgressRules, Refusal, canonical_host, check_address
+from ingest.proxy.tunnel import ClientLeft, Excess, Relay, RelayLimits, Side, dial
+from ingest.proxy.upstream import Upstream, read_upstream
 from ingest.settings import PURPOSES, EgressSettings, Purpose
-from ingest.tunnel import ClientLeft, Excess, Relay, RelayLimits, Side, dial
-from ingest.upstream import Upstream, read_upstream
 
 __all__ = [
     "EgressAccount",

@@ -18,10 +18,10 @@ from pathlib import Path
 import httpx2
 
 from contracts.errors import Conflict, Unavailable
-from ingest.embedder import Embedded, Embedder, require_fingerprint, unit_rows
-from ingest.embedding_cache import CachedEmbedder, EmbeddingCache
-from ingest.minilm import FINGERPRINTS, MiniLM
-from ingest.openai_embed import OpenAIEmbedder, endpoint_fingerprint
+from ingest.embedding.cache import CachedEmbedder, EmbeddingCache
+from ingest.embedding.embedder import Embedded, Embedder, require_fingerprint, unit_rows
+from ingest.embedding.minilm import FINGERPRINTS, MiniLM
+from ingest.embedding.openai_embed import OpenAIEmbedder, endpoint_fingerprint
 from ingest.settings import EmbedSettings
 from ingest.wanted import Wanted, always
 

@@ -1,8 +1,8 @@
 """From the bytes of a page or file to readable text and the facts around it.
 
-    HTML            Markdown of the main content          ingest/html.py
-    PDF             text, pages parted by form feeds       ingest/pdf.py
-    RSS, Atom, XML  one section per item, or plain text    ingest/xml.py
+    HTML            Markdown of the main content          ingest/extraction/html.py
+    PDF             text, pages parted by form feeds       ingest/extraction/pdf.py
+    RSS, Atom, XML  one section per item, or plain text    ingest/extraction/xml.py
     Markdown        as it is, without invisible characters, comments and hidden HTML
     text            as it is, without invisible characters
     JSON            laid out over lines
@@ -18,15 +18,15 @@ import json
 import re
 
 from contracts.errors import InvalidInput
-from ingest import media
-from ingest.charset import decode
-from ingest.extracted import Extracted
-from ingest.html import extract_html
-from ingest.invisible import visible, without_smuggled
-from ingest.markdown_source import without_hidden_html
-from ingest.page_facts import parse_moment
-from ingest.pdf import extract_pdf
-from ingest.xml import extract_xml
+from ingest.extraction import media
+from ingest.extraction.charset import decode
+from ingest.extraction.extracted import Extracted
+from ingest.extraction.html import extract_html
+from ingest.extraction.invisible import visible, without_smuggled
+from ingest.extraction.markdown_source import without_hidden_html
+from ingest.extraction.page_facts import parse_moment
+from ingest.extraction.pdf import extract_pdf
+from ingest.extraction.xml import extract_xml
 
 __all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_text"]
 

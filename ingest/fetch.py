@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 import httpx
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.connection import Connection
 from ingest.deadline import Deadline
-from ingest.http_request import ProxyAddress, Request, is_field_value
-from ingest.http_response import Malformed, Response
-from ingest.inflate import Inflater, UnknownEncoding
-from ingest.media import bare, charset_of
+from ingest.extraction.media import bare, charset_of
+from ingest.http.connection import Connection
+from ingest.http.inflate import Inflater, UnknownEncoding
+from ingest.http.request import ProxyAddress, Request, is_field_value
+from ingest.http.response import Malformed, Response
 from ingest.url import normalise_url
 from ingest.wanted import Wanted, always
 

@@ -26,8 +26,8 @@ from typing import Literal
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
 from ingest.deadline import Deadline
 from ingest.fetch import Fetched, FetchLimits
-from ingest.robots_rules import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
-from ingest.robots_store import Outcome, RobotsAnswer, RobotsStore
+from ingest.manners.robots_rules import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
+from ingest.manners.robots_store import Outcome, RobotsAnswer, RobotsStore
 from ingest.url import normalise_url, origin_of
 
 MAX_ROBOTS_REDIRECTS = 5

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
 from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
 from ingest.breaker import LeftAlone
-from ingest.empty_searches import BrokerEmptySearches, EmptySearches, NoMemory
-from ingest.merging import merged
 from ingest.providers.build import build_providers
+from ingest.providers.empty_searches import BrokerEmptySearches, EmptySearches, NoMemory
+from ingest.providers.merging import merged
 from ingest.providers.paging import Gathered, gather
 from ingest.providers.provider import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
-from ingest.quota import BrokerQuota, InMemoryQuota, Quota
+from ingest.providers.quota import BrokerQuota, InMemoryQuota, Quota
 from ingest.settings import SearchSettings
 from ingest.url import host_of, normalise_url, within_domains
 from ingest.wanted import Wanted, always

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ingest import namespace
+from ingest.rendering import namespace
 
 PROFILE = Path(__file__).resolve().parents[1] / "chromium-seccomp.json"
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from ingest.breaker import HostBreakers, host_rule
 from ingest.browser import Browser
 from ingest.crawl import Crawler, CrawlParts, robots_fetch
+from ingest.discovery.site_maps import SiteMaps
+from ingest.manners.robots_store import BrokerRobotsStore
+from ingest.manners.turns import HostTurns
 from ingest.robots import RobotsCache
-from ingest.robots_store import BrokerRobotsStore
-from ingest.site_maps import SiteMaps
-from ingest.turns import HostTurns
 from workers.heartbeat import check_wanted
 from workers.parts import Parts, count_left_alone, utc_now
 

@@ -8,7 +8,7 @@ from contracts.base import BlobRef
 from contracts.document import Document, Provenance, document_id_for, snippet_id_for
 from contracts.ingest import PageCrawled, SearchCompleted
 from ingest.crawl import CrawledPage
-from ingest.page_memory import RememberedPage
+from ingest.crawling.page_memory import RememberedPage
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:

@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from index.rerank import Reranker
     from index.writer import IndexWriter
     from ingest.crawl import Crawler
+    from ingest.crawling.page_memory import PageMemory
     from ingest.egress import EgressProxy
-    from ingest.egress_rules import Refusal
-    from ingest.embedder import Embedded, Embedder, Vectors
-    from ingest.empty_searches import EmptySearches
+    from ingest.embedding.embedder import Embedded, Embedder, Vectors
     from ingest.fetch import Fetcher
-    from ingest.host_figures import HostFigures
-    from ingest.host_memory import HostMemory
-    from ingest.page_memory import PageMemory
+    from ingest.hosts.figures import HostFigures
+    from ingest.hosts.memory import HostMemory
+    from ingest.providers.empty_searches import EmptySearches
     from ingest.providers.provider import SearchProvider
-    from ingest.quota import Quota
+    from ingest.providers.quota import Quota
+    from ingest.proxy.rules import Refusal
     from ingest.settings import Purpose
 
     Reader = IndexReader | QdrantReader
@@ -231,7 +231,7 @@ class Parts:
             PolicyRefused: rule `egress`: nothing may leave at all.
         """
         from ingest.egress import EgressProxy
-        from ingest.egress_rules import require_open
+        from ingest.proxy.rules import require_open
 
         require_open(self.settings.egress)
         proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
@@ -241,7 +241,7 @@ class Parts:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through that way, for one purpose."""
-        from ingest.going_out import AccountedFetcher
+        from ingest.crawling.going_out import AccountedFetcher
 
         with self.lock:
             if purpose not in self._fetchers:
@@ -265,7 +265,7 @@ class Parts:
     @part
     def search_quota(self) -> Quota:
         """Calls per provider and day, counted in the broker for all workers together."""
-        from ingest.quota import BrokerQuota
+        from ingest.providers.quota import BrokerQuota
 
         quota = BrokerQuota(self.settings.broker_location, key_prefix=self.settings.instance)
         self._closing.callback(quota.close)
@@ -274,7 +274,7 @@ class Parts:
     @part
     def empty_searches(self) -> EmptySearches:
         """What providers found nothing for, remembered by all workers together."""
-        from ingest.empty_searches import BrokerEmptySearches
+        from ingest.providers.empty_searches import BrokerEmptySearches
 
         broker_url, seconds = self.settings.broker_location, self.settings.search.empty_seconds
         empty = BrokerEmptySearches(broker_url, seconds=seconds, key_prefix=self.settings.instance)
@@ -307,7 +307,7 @@ class Parts:
     @part
     def host_figures(self) -> HostFigures:
         """What the crawl did to each host, counted in the broker."""
-        from ingest.host_figures import HostFigures
+        from ingest.hosts.figures import HostFigures
 
         figures = HostFigures(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
         self._closing.callback(figures.close)
@@ -316,7 +316,7 @@ class Parts:
     @part
     def host_memory(self) -> HostMemory:
         """Which hosts build their pages by scripts, learned in the broker."""
-        from ingest.host_memory import HostMemory
+        from ingest.hosts.memory import HostMemory
 
         memory = HostMemory(self.settings.broker_location, key_prefix=self.settings.instance)
         self._closing.callback(memory.close)
@@ -334,7 +334,7 @@ class Parts:
     @part
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
-        from ingest.tokens import load_tokenizer
+        from ingest.chunking.tokens import load_tokenizer
 
         return load_tokenizer(None)
 
@@ -361,7 +361,7 @@ class Parts:
 
         Tokens are only counted where that matters: for the local model they cost nothing.
         """
-        from ingest.embedding_cost import embedding_at_most
+        from ingest.embedding.cost import embedding_at_most
 
         settings = self.settings.embed.of_corpus(corpus)
         is_paid = settings.provider != "local" and ceilings.least("usd") is not None

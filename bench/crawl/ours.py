@@ -17,7 +17,7 @@ import structlog
 
 from bench.crawl.protocol import serve
 from contracts.ingest import CrawlDirected
-from ingest.crawled import CrawledPage
+from ingest.crawling.crawled import CrawledPage
 from ingest.extract import extract
 from workers.parts import Parts
 from workers.settings import load_settings

@@ -18,13 +18,13 @@ from ddgs.exceptions import DDGSException
 from lxml.etree import LxmlError
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.charset import decode
+from ingest.extraction.charset import decode
 from ingest.fetch import REDIRECTS, Fetched, Fetcher, FetchLimits
+from ingest.manners.verdict import retry_after_seconds
 from ingest.providers.filters import Freshness
 from ingest.providers.provider import SearchAnswer, SearchQuery
 from ingest.providers.rows import Fields, answer_from
 from ingest.providers.wire import Clock
-from ingest.verdict import retry_after_seconds
 
 Category = Literal["text", "news"]
 

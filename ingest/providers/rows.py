@@ -17,7 +17,7 @@ from typing import Any
 
 from contracts.errors import InvalidInput, Unavailable
 from contracts.ingest import SearchResult
-from ingest.invisible import visible
+from ingest.extraction.invisible import visible
 from ingest.providers.provider import SearchAnswer
 from ingest.url import normalise_url
 

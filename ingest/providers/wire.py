@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from contracts.errors import Overloaded, Unavailable
 from ingest.fetch import Fetched
-from ingest.verdict import retry_after_seconds
+from ingest.manners.verdict import retry_after_seconds
 
 Clock = Callable[[], datetime]
 

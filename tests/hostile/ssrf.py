@@ -20,8 +20,8 @@ from itertools import count
 import ingest.browser
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected
-from ingest.crawled import CrawledPage
-from ingest.guards import ALL_OFF
+from ingest.crawling.crawled import CrawledPage
+from ingest.rendering.guards import ALL_OFF
 from tests.chaos.report import Result
 from tests.hostile.literals import CANARIES, OWN, literals
 from tests.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from contracts.errors import SluiceError
-from ingest.processes import command_line, descendants
+from ingest.rendering.processes import command_line, descendants
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_world import World, runs
 

@@ -15,7 +15,7 @@ import pytest
 
 from contracts.errors import InvalidSetting
 from ingest.browser import Browser
-from ingest.rendered import Rendered, RenderLimits, nothing
+from ingest.rendering.rendered import Rendered, RenderLimits, nothing
 from ingest.settings import CrawlSettings
 
 HTML = "text/html; charset=utf-8"

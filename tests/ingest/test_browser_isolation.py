@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import PolicyRefused
-from ingest import namespace, warm_browser
 from ingest.browser import Browser
-from ingest.chromium import Launcher, write_launcher
-from ingest.processes import descendants, family
-from ingest.rendered import RenderLimits
-from ingest.sandbox import require_sandbox
+from ingest.rendering import namespace, warm_browser
+from ingest.rendering.chromium import Launcher, write_launcher
+from ingest.rendering.processes import descendants, family
+from ingest.rendering.rendered import RenderLimits
+from ingest.rendering.sandbox import require_sandbox
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_chaos import render_with_kills
 from tests.ingest.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
@@ -129,7 +129,7 @@ def test_a_worker_that_is_killed_leaves_no_process_of_its_browser(network: str) 
     script = f"""
 import time
 from ingest.browser import Browser
-from ingest.processes import descendants
+from ingest.rendering.processes import descendants
 from ingest.settings import CrawlSettings
 browser = Browser(CrawlSettings(browser_network={network!r}))
 browser.assert_sandboxed()

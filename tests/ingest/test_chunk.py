@@ -19,8 +19,8 @@ from tokenizers import Tokenizer
 
 from contracts.document import ChunkedDocument, Document, Provenance, embedding_text, sha256_text
 from ingest.chunk import chunk_document
+from ingest.chunking.tokens import count_tokens, load_tokenizer
 from ingest.settings import ChunkSettings
-from ingest.tokens import count_tokens, load_tokenizer
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

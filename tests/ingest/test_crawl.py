@@ -33,16 +33,16 @@ from contracts.ingest import CrawlDirected
 from ingest.breaker import HostBreakers, HostUnavailable, host_rule
 from ingest.browser import Browser
 from ingest.crawl import Crawler, CrawlParts, directions_from, robots_fetch
+from ingest.crawling.meter import Meter
+from ingest.crawling.page_memory import PageMemory
+from ingest.discovery.site_maps import SiteMaps
 from ingest.egress import EgressProxy, Refusal
 from ingest.fetch import Fetcher, FetchLimits
-from ingest.meter import Meter
-from ingest.page_memory import PageMemory
-from ingest.rendered import RenderLimits
+from ingest.manners.turns import HostTurns
+from ingest.manners.verdict import retry_after_seconds
+from ingest.rendering.rendered import RenderLimits
 from ingest.robots import RobotsCache
 from ingest.settings import CrawlSettings, EgressSettings
-from ingest.site_maps import SiteMaps
-from ingest.turns import HostTurns
-from ingest.verdict import retry_after_seconds
 from ingest.wanted import Wanted, always
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"

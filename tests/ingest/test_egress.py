@@ -23,11 +23,11 @@ from pydantic import ValidationError
 
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
 from ingest.egress import EgressProxy, EgressRules, Refusal, check_address
-from ingest.egress_rules import canonical_host
 from ingest.fetch import Fetched, Fetcher, FetchLimits
 from ingest.providers.provider import SearchFilters, SearchQuery
+from ingest.proxy.rules import canonical_host
+from ingest.proxy.tunnel import Side
 from ingest.settings import EgressSettings
-from ingest.tunnel import Side
 from ingest.url import normalise_url
 from workers.parts import Parts
 from workers.settings import Settings

@@ -17,7 +17,7 @@ import pytest
 
 from contracts.errors import Unavailable
 from ingest.egress import MAX_CHALLENGES, MAX_STRANGERS, EgressAccount, EgressProxy, Refusal
-from ingest.egress_account import MAX_KINDS, MAX_WAITING_SHARE
+from ingest.proxy.account import MAX_KINDS, MAX_WAITING_SHARE
 from ingest.settings import EgressSettings
 
 RunProxy = Callable[..., EgressProxy]
@@ -162,7 +162,7 @@ class TestRefusals:
     def test_a_flood_on_a_standing_account_is_not_told_in_full(
         self, run_proxy: RunProxy, refusals: list[Refusal], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ingest.egress_account.STANDING_REFUSALS_PER_SECOND", 3)
+        monkeypatch.setattr("ingest.proxy.account.STANDING_REFUSALS_PER_SECOND", 3)
         proxy = run_proxy()
         started = time.monotonic()
         for _ in range(40):

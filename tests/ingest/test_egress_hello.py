@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.client_hello import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 from ingest.egress import EgressProxy, Refusal
-from ingest.egress_account import EgressAccount
+from ingest.proxy.account import EgressAccount
+from ingest.proxy.client_hello import RECORD_HEADER_BYTES, NoHello, record_length, server_name
+from ingest.proxy.tunnel import Side, dial
 from ingest.settings import EgressSettings
-from ingest.tunnel import Side, dial
 
 
 @cache

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 
 from contracts.errors import InvalidSetting
 from ingest.egress import EgressProxy
+from ingest.proxy.upstream import read_upstream
 from ingest.settings import EgressSettings
-from ingest.upstream import read_upstream
 
 PASSWORD = "s3cr3t p@ss"
 PUBLIC = "93.184.216.34"

@@ -20,9 +20,9 @@ from ingest.embed import (
     require_fingerprint,
     unit_rows,
 )
-from ingest.embedding_cache import CachedEmbedder
-from ingest.minilm import FINGERPRINT, FINGERPRINTS
-from ingest.openai_embed import OpenAIEmbedder
+from ingest.embedding.cache import CachedEmbedder
+from ingest.embedding.minilm import FINGERPRINT, FINGERPRINTS
+from ingest.embedding.openai_embed import OpenAIEmbedder
 from ingest.settings import CorpusEmbedSettings, EmbedSettings
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from contracts.budget import Spend
-from ingest.embedding_cost import embedding_at_most
-from ingest.minilm import MiniLM
+from ingest.chunking.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from ingest.embedding.cost import embedding_at_most
+from ingest.embedding.minilm import MiniLM
 from ingest.settings import EmbedSettings
-from ingest.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 
 TEXTS = ("A cat sits on the mat.", "", "Émigré naïveté: 東京 2024, x = f(y) -> {1: 'a'}  ☃", "a longer passage " * 20)
 

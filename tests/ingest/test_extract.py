@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
-from ingest import nodes
 from ingest.extract import MAX_BODY_BYTES, extract, extract_text
+from ingest.extraction import nodes
 
 
 def html(body: str, head: str = "") -> bytes:

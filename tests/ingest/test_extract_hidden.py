@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from contracts.errors import InvalidInput
-from ingest import cascade
-from ingest.cascade import Cascade
 from ingest.extract import extract
-from ingest.nodes import read_nodes
+from ingest.extraction import cascade
+from ingest.extraction.cascade import Cascade
+from ingest.extraction.nodes import read_nodes
 
 WORDS = "Words of the page that a reader can see. " * 8
 

@@ -22,7 +22,7 @@ import zstandard
 from contracts.errors import PolicyRefused, SluiceError, TimedOut, Unavailable
 from ingest.egress import EgressProxy
 from ingest.fetch import Fetched, Fetcher, FetchLimits
-from ingest.http_response import MAX_FRAMING_BYTES
+from ingest.http.response import MAX_FRAMING_BYTES
 from ingest.settings import EgressSettings
 
 LIMITS = FetchLimits(timeout_seconds=5.0, max_bytes=1_000_000)

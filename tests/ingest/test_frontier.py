@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ingest.frontier import Frontier, LeftOut, ranked
-from ingest.links import PageLink
-from ingest.sitemap import SitemapUrl
+from ingest.discovery.frontier import Frontier, LeftOut, ranked
+from ingest.discovery.links import PageLink
+from ingest.discovery.sitemap import SitemapUrl
 
 PAGE = "https://docs.example.com/guide/"
 SITE = "https://docs.example.com"

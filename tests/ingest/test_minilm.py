@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
-from ingest import minilm_files, packaged
-from ingest.minilm import (
+from ingest.embedding import minilm_files, packaged
+from ingest.embedding.minilm import (
     FINGERPRINT,
     FINGERPRINTS,
     MAX_TOKENS,
@@ -26,7 +26,7 @@ from ingest.minilm import (
     load_tokenizer,
     require_exact_products,
 )
-from ingest.packaged import packaged_file
+from ingest.embedding.packaged import packaged_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = (
@@ -135,7 +135,7 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
 
 
 def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ingest.minilm", str(tmp_path)]
+    command = [sys.executable, "-m", "ingest.embedding.minilm", str(tmp_path)]
     starts = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     folders = {start.communicate(timeout=60)[0].strip() for start in starts}
     assert [start.returncode for start in starts] == [0, 0, 0]
@@ -286,7 +286,7 @@ def saturating_probe() -> bytes:
     import onnx
     from onnx import numpy_helper
 
-    from ingest.minilm_int8 import MOST, build_probe
+    from ingest.embedding.minilm_int8 import MOST, build_probe
 
     probe = build_probe()
     [scale] = [constant for constant in probe.graph.initializer if constant.name == "scale"]

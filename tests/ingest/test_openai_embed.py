@@ -25,9 +25,9 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from ingest.openai_embed import OpenAIEmbedder, endpoint_fingerprint
+from ingest.chunking.tokens import estimated_tokens
+from ingest.embedding.openai_embed import OpenAIEmbedder, endpoint_fingerprint
 from ingest.settings import EmbedSettings
-from ingest.tokens import estimated_tokens
 
 KEY = "sk-secret-0123456789abcdef"
 Answer = tuple[int, dict[str, str], bytes]

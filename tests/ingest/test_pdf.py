@@ -19,11 +19,11 @@ from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, Na
 
 from contracts.document import Document, Provenance
 from contracts.errors import InvalidInput, Unavailable
-from ingest import pdf
 from ingest.chunk import chunk_document
+from ingest.chunking.tokens import load_tokenizer
 from ingest.extract import extract
+from ingest.extraction import pdf
 from ingest.settings import ChunkSettings
-from ingest.tokens import load_tokenizer
 
 
 def pdf_of(*pages: str, title: str = "") -> bytes:

@@ -12,6 +12,7 @@ import pytest
 from contracts.errors import Overloaded, PolicyRefused
 from ingest.deadline import Deadline
 from ingest.fetch import Fetched, Fetcher, FetchLimits
+from ingest.manners.robots_store import RobotsAnswer
 from ingest.robots import (
     CACHE_SECONDS,
     UNREACHABLE_CACHE_SECONDS,
@@ -20,7 +21,6 @@ from ingest.robots import (
     RobotsVerdict,
     product_token,
 )
-from ingest.robots_store import RobotsAnswer
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
 

@@ -28,13 +28,13 @@ from contracts.errors import (
 )
 from contracts.ingest import SearchDirected, SearchResult
 from ingest.breaker import Breaker, BreakerRule, LeftAlone
-from ingest.empty_searches import BrokerEmptySearches, EmptySearches, fingerprint
 from ingest.fetch import Fetcher
 from ingest.providers.breaker import Breaking
 from ingest.providers.build import search_at_most
+from ingest.providers.empty_searches import BrokerEmptySearches, EmptySearches, fingerprint
 from ingest.providers.filters import MAX_SITES, SearchFilters
 from ingest.providers.provider import SearchAnswer, SearchQuery, pages_at_most
-from ingest.quota import BrokerQuota, InMemoryQuota, Quota
+from ingest.providers.quota import BrokerQuota, InMemoryQuota, Quota
 from ingest.search import SearchFailed, SearchPostponed, build_providers, search
 from ingest.settings import SearchSettings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.html import extract_html
-from ingest.nodes import read_nodes
-from ingest.outline import outline_of
-from ingest.second_opinion import second_opinion
+from ingest.extraction.html import extract_html
+from ingest.extraction.nodes import read_nodes
+from ingest.extraction.outline import outline_of
+from ingest.extraction.second_opinion import second_opinion
 
 STORY = "The harbour was built in three years by people of whom nobody had seen the sea before they came. "
 PARAGRAPH = f"<p>{STORY * 2}</p>"

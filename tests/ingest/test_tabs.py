@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contracts.errors import PolicyRefused, TimedOut, Unavailable
-from ingest import tabs
-from ingest.processes import command_line, descendants
-from ingest.sandbox import is_renderer
+from ingest.rendering import tabs
+from ingest.rendering.processes import command_line, descendants
+from ingest.rendering.sandbox import is_renderer
+from ingest.rendering.tabs import Tab
 from ingest.settings import CrawlSettings
-from ingest.tabs import Tab
 from tests.ingest.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 
 PAGES |= {

@@ -17,12 +17,12 @@ from tokenizers import Tokenizer
 
 from contracts.document import ChunkBatch, Document, Provenance
 from contracts.errors import Corrupted
-from ingest import minilm
 from ingest.chunk import Tokenized, chunk_and_tokenize
-from ingest.minilm import MiniLM
+from ingest.chunking.token_ids import chunk_batch, embedding_texts
+from ingest.chunking.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from ingest.embedding import minilm
+from ingest.embedding.minilm import MiniLM
 from ingest.settings import ChunkSettings
-from ingest.token_ids import chunk_batch, embedding_texts
-from ingest.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

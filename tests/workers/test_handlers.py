@@ -14,9 +14,9 @@ from contracts.event import Event
 from contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
 from contracts.outcome import Done
 from ingest.chunk import chunk_and_tokenize
+from ingest.chunking.token_ids import chunk_batch
+from ingest.chunking.tokens import load_tokenizer, tokenizer_sha256
 from ingest.settings import ChunkSettings
-from ingest.token_ids import chunk_batch
-from ingest.tokens import load_tokenizer, tokenizer_sha256
 from workers.handlers import on_document_chunked
 from workers.parts import Parts
 from workers.settings import Settings

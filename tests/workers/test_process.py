@@ -20,7 +20,7 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next
-from ingest.chromium import find_chromium
+from ingest.rendering.chromium import find_chromium
 from otel.spans import SpanStore
 from tests.workers.conftest import Valkey
 from tests.workers.odd_worker import BEGAN

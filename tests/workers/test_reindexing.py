@@ -22,7 +22,7 @@ from contracts.retrieval import Query, Strategy
 from index.handover import taken_over
 from index.layout import CorpusLayout
 from index.writer import IndexWriter
-from ingest.minilm_files import FINGERPRINTS
+from ingest.embedding.minilm_files import FINGERPRINTS
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance
 from workers.answering import retrieve

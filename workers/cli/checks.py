@@ -222,7 +222,7 @@ def _kernel_setting(name: str) -> str | None:
 
 
 def _embedding(settings: Settings) -> Check:
-    from ingest.minilm import ensure_model
+    from ingest.embedding.minilm import ensure_model
 
     if settings.embed.provider == "openai":
         if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:

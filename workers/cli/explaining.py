@@ -7,9 +7,9 @@ import typer
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected, Render
 from ingest.crawl import UnchangedPage
-from ingest.crawled import CrawledPage, Note
+from ingest.crawling.crawled import CrawledPage, Note
+from ingest.crawling.meter import Meter
 from ingest.extract import extract
-from ingest.meter import Meter
 from ingest.settings import CrawlSettings
 from ingest.url import normalise_url
 from workers.cli.output import console, marked, print_json

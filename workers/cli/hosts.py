@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from contracts.hosts import HostView
-from ingest.host_figures import MOST_DAYS
+from ingest.hosts.figures import MOST_DAYS
 from workers.cli.output import AsJson, print_json, print_table
 from workers.cli.session import session
 

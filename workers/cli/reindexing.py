@@ -13,7 +13,7 @@ from contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, U
 from index.records import Vectors
 from index.reindex import Plan, Reindexed, reindex
 from ingest.embed import fingerprint_of_corpus
-from ingest.minilm_files import FINGERPRINTS
+from ingest.embedding.minilm_files import FINGERPRINTS
 from ingest.settings import EmbedSettings
 from otel import metrics
 from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json

@@ -1,0 +1,1 @@
+"""One page on its way through a crawl, and what is remembered of it."""

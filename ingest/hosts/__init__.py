@@ -1,0 +1,1 @@
+"""What is learned and counted of hosts."""

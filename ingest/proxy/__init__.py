@@ -1,0 +1,1 @@
+"""What the egress proxy is made of: rules, accounts, resolving, sockets."""

@@ -1,0 +1,1 @@
+"""What the browser of a crawl worker is made of: its launch, its isolation, its pages."""
