@@ -29,7 +29,7 @@ from tests.hostile.wire import Packet
 from tests.hostile.world import World
 from workers.parts import Parts
 
-CHUNK = 80
+CHUNK = 40
 MANY_REQUESTS = 1_000
 """Of a page: with five for each address none is left out for its number."""
 AT_ONCE = 2

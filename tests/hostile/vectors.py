@@ -26,7 +26,7 @@ def _script(code: str) -> Page:
         pairs = json.dumps(list(zip(addresses, numbers, strict=True))).replace("</", "<\\/")
         return (
             f"<script>{_STILL_AT_WORK}\nfor (const [u, n] of {pairs}) {{ try {{ {code} }} catch (e) {{}} }}\n"
-            "fetch('/ran' + location.pathname.slice(2)).catch(() => 0)</script>"
+            "fetch(location.origin + '/ran' + location.pathname.slice(2)).catch(() => 0)</script>"  # past any <base>
         )
 
     return page

@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from contracts.errors import SluiceError
 from ingest.rendering.processes import command_line, descendants
@@ -18,6 +19,8 @@ from tests.ingest.browser_world import World, runs
 
 KILLED_SHARE = 0.4
 """Of the pages."""
+_Process = tuple[int, int]
+"""Its id, and when it started."""
 PAGE_SECONDS = 12.0
 """How long a page may take: one whose network process was killed hangs so long."""
 GONE_SECONDS = 20.0
@@ -42,14 +45,14 @@ def render_with_kills(*, pages: int, seed: int) -> Outcome:
     They are of one run, so that tabs are kept, and killed while they are.
     """
     chaos, world = random.Random(seed), World(CrawlSettings(browser_recycle_pages=7))
-    seen: set[int] = set()
+    seen: set[_Process] = set()
     kills = 0
 
     def kill() -> None:
         nonlocal kills
         warm = world.browser._warm
         members = descendants(warm._launcher_pid) if warm is not None and not warm.ended else []
-        seen.update(members)
+        seen.update((pid, _started(pid)) for pid in members)
         if members:
             with suppress(ProcessLookupError):
                 os.kill(chaos.choice(members), signal.SIGKILL)
@@ -76,11 +79,25 @@ def _renders(world: World) -> bool:
     return True
 
 
-def _orphans(pids: set[int]) -> tuple[str, ...]:
+def _orphans(seen: set[_Process]) -> tuple[str, ...]:
     until = time.monotonic() + GONE_SECONDS
-    while time.monotonic() < until and any(map(runs, pids)):
+    while time.monotonic() < until and any(map(_runs_still, seen)):
         time.sleep(0.1)
-    return tuple(command_line(pid) for pid in sorted(pids) if runs(pid))
+    return tuple(command_line(pid) for pid, started in sorted(seen) if _runs_still((pid, started)))
+
+
+def _runs_still(process: _Process) -> bool:
+    """Whether it is that process: ids are given again to others."""
+    pid, started = process
+    return runs(pid) and _started(pid) == started
+
+
+def _started(pid: int) -> int:
+    """When the process started, in ticks since the machine did (proc(5), stat 22); 0 where it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return 0
 
 
 if __name__ == "__main__":
