@@ -175,7 +175,7 @@ class Vectors:
         form, _, rest = request.host.partition("-")
         if form in {"robots", "sitemap"}:
             return self._by_host(form, int(rest.partition(".")[0]), request.path)
-        if words[0] == "v" and len(words) == 4:
+        if words[0] == "v" and len(words) == 4 and words[2].isdecimal() and words[3].isdecimal():
             return self._page(words[1].replace("_", " "), int(words[2]), int(words[3]))
         if words[0] == "ran" or request.path == "/robots.txt":
             return Reply(b"", 204) if words[0] == "ran" else None
