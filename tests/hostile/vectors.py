@@ -16,6 +16,8 @@ STATUSES = (301, 302, 303, 307, 308)
 Page = Callable[[Sequence[str], Sequence[int]], str]
 """Makes the inside of a page out of addresses and their numbers."""
 
+_RAN = "fetch(location.origin + '/ran' + location.pathname.slice(2)).catch(() => 0)"
+"""Past any `<base>`."""
 _STILL_AT_WORK = "const w = setInterval(() => document.body.append(' .'), 60); setTimeout(() => clearInterval(w), 600);"
 
 
@@ -24,23 +26,24 @@ def _script(code: str) -> Page:
 
     def page(addresses: Sequence[str], numbers: Sequence[int]) -> str:
         pairs = json.dumps(list(zip(addresses, numbers, strict=True))).replace("</", "<\\/")
-        return (
-            f"<script>{_STILL_AT_WORK}\nfor (const [u, n] of {pairs}) {{ try {{ {code} }} catch (e) {{}} }}\n"
-            "fetch(location.origin + '/ran' + location.pathname.slice(2)).catch(() => 0)</script>"  # past any <base>
-        )
+        tries = f"for (const [u, n] of {pairs}) {{ try {{ {code} }} catch (e) {{}} }}"
+        return f"<script>{_STILL_AT_WORK}\n{tries}\n{_RAN}</script>"
 
     return page
 
 
 def _tags(template: str) -> Page:
-    """A page with the tags of `template` for each address: `URL` and `NUMBER` stand for it."""
+    """A page with the tags of `template` for each address: `URL` and `NUMBER` stand for it.
+
+    Its script stands before them, as one behind a style sheet waits for that.
+    """
 
     def page(addresses: Sequence[str], numbers: Sequence[int]) -> str:
         tags = [
             template.replace("URL", markup.escape(address)).replace("NUMBER", str(number))
             for address, number in zip(addresses, numbers, strict=True)
         ]
-        return "\n".join(tags) + _script("")([], [])
+        return f"<script>{_STILL_AT_WORK}\nsetTimeout(() => {_RAN}, 300)</script>\n" + "\n".join(tags)
 
     return page
 
