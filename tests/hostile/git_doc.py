@@ -29,7 +29,7 @@ from workers.procfs import all_processes, descendants
 CLOSED = "howto/"
 """What the site's robots.txt keeps for itself."""
 SHORT_PAGES = 24
-CRAWL_SECONDS = 900.0
+CRAWL_SECONDS = 1_500.0
 IDLE_SECONDS = 5.0
 CHEAPER = 20
 LEAST_SHARE_WITH_HEADINGS = 0.98
