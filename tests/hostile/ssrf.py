@@ -32,6 +32,8 @@ from workers.parts import Parts
 CHUNK = 40
 MANY_REQUESTS = 1_000
 """Of a page: with five for each address none is left out for its number."""
+MUCH_MEMORY_BYTES = 1_500_000_000
+"""So that a page with a frame for each address lives long enough to try them all."""
 AT_ONCE = 2
 SHORT_VECTORS = (
     "fetch", "XHR", "WebSocket", "WebRTC", "worker", "service worker", "iframe", "meta refresh in a frame",
@@ -123,7 +125,12 @@ def _pass_of_browser(
 ) -> Result:
     done = Pass(name)
     chunks, tries = vectors.chunks(CHUNK), SHORT_TOP_LEVEL_TRIES if short else TOP_LEVEL_TRIES
-    settings = {"browser_pages": AT_ONCE, "max_requests_per_page": MANY_REQUESTS, **crawl}
+    settings = {
+        "browser_pages": AT_ONCE,
+        "browser_memory_bytes": MUCH_MEMORY_BYTES,
+        "max_requests_per_page": MANY_REQUESTS,
+        **crawl,
+    }
     room: dict[str, object] = {"max_requests_per_crawl": MANY_REQUESTS}
     with world.parts(crawl=settings, egress=room) as parts, _Hunt(world, done) as hunt:
         for vector in [*filter(SHORT_VECTORS.__contains__, BROWSER)] if short else BROWSER:
