@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from urllib.parse import urlsplit
 
 import ingest.browser
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected
 from ingest.crawling.crawled import CrawledPage
 from ingest.rendering.guards import ALL_OFF
+from ingest.rendering.warm_browser import NO_PROXY_LISTENS
 from tests.chaos.report import Result
 from tests.hostile.literals import CANARIES, OWN, literals
 from tests.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors
@@ -85,6 +87,8 @@ def inner_addresses_unguarded(world: World, *, short: bool) -> Iterator[Result]:
         own_network: dict[str, object] = {"browser_network": "isolated"}
         yield _pass_of_browser(world, "guards off", own_network, vectors, chosen, short=short)
     if not short:
+        nowhere = urlsplit(NO_PROXY_LISTENS)  # whither the browser sends what no page asked for; nothing listens there
+        world.wire.known.add((str(nowhere.hostname), int(nowhere.port or 0)))
         shared: dict[str, object] = {"browser_network": "shared"}
         yield _pass_of_browser(world, "guards and no network of its own", shared, vectors, chosen, short=short)
 
