@@ -28,7 +28,7 @@ from ingest.chunking.passage import Passage, bounded, trimmed
 from ingest.chunking.prose import Prose
 from ingest.chunking.sections import sections_of
 from ingest.chunking.splitters import Splitters
-from ingest.chunking.tokens import TokenSpans
+from ingest.embedding.tokens import TokenSpans
 from ingest.extract import extract, extract_text
 from ingest.extraction.extracted import Extracted
 from ingest.extraction.media import charset_of

@@ -36,10 +36,10 @@ from gate.directives import crawl_of, crawls_of_results, directives
 from ingest.breaker import HostUnavailable
 from ingest.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunking.token_ids import chunk_batch, embedding_texts, tokenized_texts
-from ingest.chunking.tokens import tokenizer_sha256
 from ingest.crawl import CrawledPage, UnchangedPage, directions_from
 from ingest.crawling.going_out import going_out_by
 from ingest.crawling.meter import Meter
+from ingest.embedding.tokens import tokenizer_sha256
 from ingest.search import SearchFailed, search
 from otel import metrics
 from workers.answering import answer_question

@@ -334,7 +334,7 @@ class Parts:
     @part
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
-        from ingest.chunking.tokens import load_tokenizer
+        from ingest.embedding.tokens import load_tokenizer
 
         return load_tokenizer(None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tokenizers import Tokenizer
 
-from ingest.chunking.tokens import TokenSpans, count_tokens
+from ingest.embedding.tokens import TokenSpans, count_tokens
 from ingest.settings import ChunkSettings
 
 _ELLIPSIS = "…"

@@ -17,7 +17,7 @@ from ingest.chunking.cuts import cut_text, joined
 from ingest.chunking.passage import Passage
 from ingest.chunking.splitters import Splitters
 from ingest.chunking.symbols import Symbol, has_grammar, symbols_of
-from ingest.chunking.tokens import TokenSpans
+from ingest.embedding.tokens import TokenSpans
 
 _SCRAP_TOKENS = 24
 """Lines of no symbol of their own (a class's first line, a closing brace) that are too few to stand alone."""

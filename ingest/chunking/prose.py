@@ -15,7 +15,7 @@ from ingest.chunking.cuts import cut_text, joined
 from ingest.chunking.passage import Passage
 from ingest.chunking.sections import Section
 from ingest.chunking.splitters import Splitters
-from ingest.chunking.tokens import TokenSpans
+from ingest.embedding.tokens import TokenSpans
 from ingest.extraction.extracted import Form
 
 _DEEP = re.compile(r"^[ \t>]{64}", re.MULTILINE)

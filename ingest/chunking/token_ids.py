@@ -11,7 +11,7 @@ import numpy as np
 from contracts.document import ChunkBatch, TokenIds
 from contracts.errors import Corrupted
 from ingest.chunk import Tokenized
-from ingest.chunking.tokens import TokenizedText
+from ingest.embedding.tokens import TokenizedText
 
 _LARGEST_ID = 0xFFFF
 _UNKNOWN = -1

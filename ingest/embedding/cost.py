@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tokenizers import Tokenizer
 
 from contracts.budget import Spend
-from ingest.chunking.tokens import TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
+from ingest.embedding.tokens import TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
 from ingest.settings import EmbedSettings
 
 SPECIAL_TOKENS = 2

@@ -27,8 +27,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from contracts.errors import InvalidSetting
-from ingest.chunking import tokens
-from ingest.chunking.tokens import TokenizedText, tokenizer_sha256
+from ingest.embedding import tokens
 from ingest.embedding.embedder import Embedded, Vectors, require_fingerprint
 from ingest.embedding.minilm_files import (
     DIMENSION,
@@ -41,6 +40,7 @@ from ingest.embedding.minilm_files import (
     ensure_model,
     load_tokenizer,
 )
+from ingest.embedding.tokens import TokenizedText, tokenizer_sha256
 from ingest.wanted import Wanted, always
 
 __all__ = [

@@ -19,9 +19,9 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import InvalidInput, InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable, first_problem
-from ingest.chunking.tokens import estimated_tokens
 from ingest.embedding.embedder import Embedded, Vectors, require_fingerprint, unit_rows
 from ingest.embedding.packing import Limits, fitted, packed
+from ingest.embedding.tokens import estimated_tokens
 from ingest.settings import EmbedSettings
 from ingest.wanted import Wanted, always
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from contracts.errors import InvalidInput
-from ingest.chunking.tokens import BYTES_PER_TOKEN, estimated_tokens
+from ingest.embedding.tokens import BYTES_PER_TOKEN, estimated_tokens
 
 _FRAME_BYTES = 512
 """What a body holds besides its texts: the names of its fields, and of a model."""

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from contracts.document import ChunkedDocument, Document, Provenance, embedding_text, sha256_text
 from ingest.chunk import chunk_document
-from ingest.chunking.tokens import count_tokens, load_tokenizer
+from ingest.embedding.tokens import count_tokens, load_tokenizer
 from ingest.settings import ChunkSettings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from contracts.document import Chunk, Document, Provenance
 from ingest.chunk import chunk_document
 from ingest.chunking.symbols import symbols_of
-from ingest.chunking.tokens import count_tokens, load_tokenizer
+from ingest.embedding.tokens import count_tokens, load_tokenizer
 from ingest.settings import ChunkSettings
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

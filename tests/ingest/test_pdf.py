@@ -20,7 +20,7 @@ from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, Na
 from contracts.document import Document, Provenance
 from contracts.errors import InvalidInput, Unavailable
 from ingest.chunk import chunk_document
-from ingest.chunking.tokens import load_tokenizer
+from ingest.embedding.tokens import load_tokenizer
 from ingest.extract import extract
 from ingest.extraction import pdf
 from ingest.settings import ChunkSettings

@@ -19,9 +19,9 @@ from contracts.document import ChunkBatch, Document, Provenance
 from contracts.errors import Corrupted
 from ingest.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunking.token_ids import chunk_batch, embedding_texts
-from ingest.chunking.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from ingest.embedding import minilm
 from ingest.embedding.minilm import MiniLM
+from ingest.embedding.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from ingest.settings import ChunkSettings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
