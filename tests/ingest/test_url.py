@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
 from ingest.url import (
+    MAX_HOST_CHARACTERS,
     MAX_URL_CHARACTERS,
     canonical_of,
     host_of,
@@ -88,6 +89,8 @@ def test_addresses_that_mean_the_same_are_written_the_same(written: str, normal:
         "http://example.com:99999/",
         "https://xn--.example.com/",
         "https://xn--zz-zzzzzz.example.com/",
+        f"https://{'a' * (MAX_HOST_CHARACTERS - 3)}.com/",
+        f"https://{'a' * (MAX_HOST_CHARACTERS + 1)}/",
         "https://example.com/" + "a" * MAX_URL_CHARACTERS,
         "https://example.com/" + "é" * (MAX_URL_CHARACTERS // 2),
     ],
