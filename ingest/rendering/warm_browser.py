@@ -93,9 +93,13 @@ class WarmBrowser:
         )
 
     async def responds(self) -> bool:
-        """Whether it still opens and closes a context: a page that hung must not have hung the browser."""
+        """Whether it still opens a page and closes it: one that hung must not have hung the browser.
+
+        A context alone would tell nothing of the processes that pages need.
+        """
         try:
             context = await asyncio.wait_for(self.engine.new_context(), CLOSE_SECONDS)
+            await asyncio.wait_for(context.new_page(), CLOSE_SECONDS)
             await asyncio.wait_for(context.close(), CLOSE_SECONDS)
         except (PlaywrightError, TimeoutError):
             return False

@@ -25,6 +25,8 @@ PAUSES_SECONDS = (0.05, 1.0)
 """After a page was read: each process that is killed had work, on a slow machine as well."""
 LONGEST_PAUSE_SECONDS = 60.0
 GONE_SECONDS = 15.0
+TRIES_AFTERWARDS = 2
+"""The last kill may lie under the first page behind it, whose network then hangs until its time is up."""
 _BODY = "<title>A page</title><main><h1>A page</h1><p>Words that a script wrote.</p></main>" * 20
 
 
@@ -47,11 +49,11 @@ def killed_browsers(world: World, *, short: bool) -> list[Result]:
 
         with killer, ThreadPoolExecutor(AT_ONCE) as threads:
             endings.update(threads.map(crawl, range(pages)))
-        last = crawl(pages)
+        afterwards = [crawl(pages + number) for number in range(TRIES_AFTERWARDS)]
     left = await_gone(known, GONE_SECONDS)
     problems = [f"left behind: {one.pid} {command(one.pid)[:120]}" for one in left]
     problems += ["nothing was killed"] * (not killer.killed)
-    problems += [f"the page after the kills: {last}"] * (last != "a page")
+    problems += [f"the pages after the kills: {afterwards}"] * (afterwards[-1] != "a page")
     problems += ["no page was read"] * (not endings["a page"])
     figures = {"killed": sum(killer.killed.values()), **killer.killed, "endings": dict(endings), "left": len(left)}
     return [Result("killed browsers", f"{pages} pages", "0 processes left", not problems, figures, tuple(problems))]
