@@ -102,8 +102,11 @@ class Fetcher:
         user_agent: str,
         tls: ssl.SSLContext | None = None,
         wanted: Wanted = always,
+        account: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`account` says by which address of the proxy an exchange goes that is not told; None leaves `proxy_url`."""
         self._proxy = ProxyAddress.at(proxy_url)
+        self._account = account
         self._wanted = wanted
         self._user_agent = user_agent
         self._tls = tls or httpx.create_ssl_context()
@@ -180,7 +183,7 @@ class Fetcher:
         """
         seconds = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
         request = Request.to(url, method, headers or {}, content)
-        return self._answer(request, limits, seconds, proxy_url)
+        return self._answer(request, limits, seconds, proxy_url or self._account())
 
     def _answer(
         self, request: Request, limits: FetchLimits, seconds: float, proxy_url: str | None, *, follows: bool = False

@@ -241,12 +241,15 @@ class Parts:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through that way, for one purpose."""
-        from ingest.crawling.going_out import AccountedFetcher
+        from ingest.crawling.going_out import way_out_in_hand
+        from ingest.fetch import Fetcher
 
         with self.lock:
             if purpose not in self._fetchers:
                 proxy_url, user_agent = self.egress.url_for(purpose), self.settings.crawl.agent
-                self._fetchers[purpose] = AccountedFetcher(proxy_url, user_agent=user_agent, wanted=check_wanted)
+                self._fetchers[purpose] = Fetcher(
+                    proxy_url, user_agent=user_agent, wanted=check_wanted, account=way_out_in_hand
+                )
             return self._fetchers[purpose]
 
     @part

@@ -6,11 +6,9 @@ in hand, so they ask here which way out that has; what is refused to them is the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-from ingest.fetch import Fetched, Fetcher, FetchLimits
 
 _in_hand: ContextVar[str | None] = ContextVar("way_out_url", default=None)
 
@@ -28,29 +26,3 @@ def going_out_by(proxy_url: str) -> Iterator[None]:
 def way_out_in_hand() -> str | None:
     """The proxy's address with the account of the work in hand; None where it has none of its own."""
     return _in_hand.get()
-
-
-class AccountedFetcher(Fetcher):
-    """A fetcher whose exchanges are on the account of the work in hand; without such work, on its own."""
-
-    def exchange(
-        self,
-        url: str,
-        *,
-        limits: FetchLimits,
-        method: str = "GET",
-        headers: Mapping[str, str] | None = None,
-        content: bytes | None = None,
-        timeout_seconds: float | None = None,
-        proxy_url: str | None = None,
-    ) -> Fetched:
-        """See `Fetcher.exchange`."""
-        return super().exchange(
-            url,
-            limits=limits,
-            method=method,
-            headers=headers,
-            content=content,
-            timeout_seconds=timeout_seconds,
-            proxy_url=proxy_url or way_out_in_hand(),
-        )

@@ -55,10 +55,10 @@ def _feed(root: etree._Element, items: list[etree._Element], url: str | None) ->
     linked_words: list[LinkedWords] = []
     done = sum(len(section) + len(_BETWEEN) for section in sections)
     for item in items:
-        start = done + len("## ")
+        start, heading = done + len("## "), _first(item, ("title",)) or "Untitled"
         if address := _address(item, url):
-            linked_words.append(LinkedWords(start, start + len(_heading(item)), address))
-        sections.append(_section(item, url))
+            linked_words.append(LinkedWords(start, start + len(heading), address))
+        sections.append(_section(item, heading, url))
         done += len(sections[-1]) + len(_BETWEEN)
     return Extracted(
         text=_BETWEEN.join(sections),
@@ -71,9 +71,9 @@ def _feed(root: etree._Element, items: list[etree._Element], url: str | None) ->
     )
 
 
-def _section(item: etree._Element, url: str | None) -> str:
+def _section(item: etree._Element, heading: str, url: str | None) -> str:
     published = _published(item)
-    parts = [f"## {_heading(item)}", published.date().isoformat() if published else "", _body(item, url)]
+    parts = [f"## {heading}", published.date().isoformat() if published else "", _body(item, url)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -84,10 +84,6 @@ def _body(item: etree._Element, url: str | None) -> str:
     # Headings inside an item would break out of its section.
     lines = extract_html(raw, url).text.splitlines()
     return "\n".join(f"**{line.lstrip('# ')}**" if line.startswith("#") else line for line in lines)
-
-
-def _heading(item: etree._Element) -> str:
-    return _first(item, ("title",)) or "Untitled"
 
 
 def _published(item: etree._Element) -> datetime | None:

@@ -115,10 +115,11 @@ class HostTurns:
         Raises:
             Overloaded: the broker does not answer. It is not asked of a host that was not slowed at its last turn.
         """
+        line = self._host_line(host, interval_seconds)
         if host not in self._slow:
-            return _with_margin(max(self._interval_seconds, interval_seconds))
+            return line.interval_seconds
         with _broker_named(host):
-            return self._timetable.interval_seconds(self._host_line(host, interval_seconds))
+            return self._timetable.interval_seconds(line)
 
     def close(self) -> None:
         """Close the connections to the broker."""

@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from playwright.async_api import Browser as PlaywrightBrowser
 from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings
@@ -22,6 +21,7 @@ from playwright.async_api import Error as PlaywrightError
 from ingest.rendering.guards import Guards
 from ingest.rendering.rendered import RenderRequest
 from ingest.rendering.way_out import ProxyAddress, WayOut
+from ingest.url import origin_of
 
 CLOSE_SECONDS = 5.0
 """How long a healthy browser may take to drop a context; it needs milliseconds."""
@@ -45,7 +45,7 @@ class Owner:
     @classmethod
     def of(cls, request: RenderRequest) -> Owner:
         """Who asks for the page."""
-        return cls(request.run_id, _origin(request.url), request.user_agent)
+        return cls(request.run_id, origin_of(request.url), request.user_agent)
 
 
 @dataclass(eq=False, slots=True)
@@ -161,7 +161,7 @@ class Tabs:
 
     async def _left(self, tab: Tab, request: RenderRequest) -> bool:
         """Whether the tab may be kept: its page was well-behaved, and has let go of it."""
-        if tab.spoiled or not request.run_id or tab.address is None or _origin(tab.page.url) != tab.owner.origin:
+        if tab.spoiled or not request.run_id or tab.address is None or origin_of(tab.page.url) != tab.owner.origin:
             return False
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
@@ -219,11 +219,6 @@ def proxy_settings(proxy_url: str) -> ProxySettings:
     if proxy.username:
         settings |= ProxySettings(server=settings["server"], username=proxy.username, password=proxy.password)
     return settings
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _stop_waiting(tab: Tab) -> None:
