@@ -37,7 +37,7 @@ class BudgetSettings(Value):
     run_pages: Count = None
     """Pages one run may crawl; by default as many as crawl.max_pages plans, or as a request names one by one."""
     run_bytes: Count = None
-    """Bytes of pages one run may bring in; by default as many as crawl.max_bytes plans."""
+    """Bytes of pages one run may bring in; by default as many as the settings of crawling plan."""
     run_tokens: Count = None
     """Tokens one run may embed; no ceiling by default: the local model costs time alone, an endpoint USD."""
     run_milliseconds: Amount = None

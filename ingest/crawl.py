@@ -72,7 +72,7 @@ class Crawler:
         meter = meter or Meter(directed.allowance)
         url = normalise_url(directed.url)
         note("address", url)
-        most_bytes = TUNNEL_SHARE * meter.bytes_left(settings.max_bytes) + TUNNEL_BYTES
+        most_bytes = TUNNEL_SHARE * meter.bytes_left(settings.run_bytes) + TUNNEL_BYTES
         way_out = self._parts.egress.open("crawl", run_id=run_id, max_bytes=most_bytes)
         try:
             with way_out, going_out_by(way_out.url):

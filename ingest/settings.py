@@ -141,7 +141,9 @@ class CrawlSettings(Value):
     max_pages: Annotated[int, Field(ge=1)] = 8
     """Pages of one run, seeds and links together."""
     max_depth: Annotated[int, Field(ge=0, le=5)] = 1
-    max_bytes: Annotated[int, Field(ge=1)] = 50_000_000
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    """Of the pages of one run together; by default as many as `max_pages` of `max_page_bytes` have. A run's bytes are
+    divided among its pages beforehand: with fewer, a page larger than its share is refused."""
     page_timeout_seconds: Annotated[float, Field(gt=0)] = 15.0
     """Of fetching a page, redirects included; rendering it may take as long again."""
     page_deadline_seconds: Annotated[float, Field(gt=0)] = 30.0
@@ -200,6 +202,11 @@ class CrawlSettings(Value):
         if not self.contact or self.contact in self.user_agent:
             return self.user_agent
         return f"{self.user_agent} (+{self.contact})"
+
+    @property
+    def run_bytes(self) -> int:
+        """What the pages of one run may have together."""
+        return self.max_bytes or self.max_pages * self.max_page_bytes
 
 
 class ChunkSettings(Value):

@@ -121,7 +121,7 @@ def test_a_cancelled_run_lets_go_of_everything_and_its_workers_do_other_work(ins
     view = instance.http.delete(f"/v1/runs/{run_id}").json()
     assert (view["status"], view["open_events"]) == ("cancelled", 0)
     left = instance.ledger.budget_left(run_id).run
-    assert (left.pages, left.bytes) == (8, 50_000_000)
+    assert (left.pages, left.bytes) == (8, 8 * 10_000_000)
     told = [event["kind"] for event in instance.events(run_id)]
     assert told[-1] == "RunFinished"
 

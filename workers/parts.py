@@ -211,7 +211,7 @@ class Parts:
         return Reach(
             max_pages=crawl.max_pages,
             max_depth=crawl.max_depth,
-            max_bytes=crawl.max_bytes,
+            max_bytes=crawl.run_bytes,
             page_bytes=crawl.max_page_bytes,
             page_milliseconds=rendering * crawl.page_timeout_seconds * 1_000,
             search_top_k=search.top_k,

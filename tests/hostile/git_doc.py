@@ -52,7 +52,6 @@ def real_site(*, short: bool) -> list[Result]:
             "CRAWL__ENABLED": "true",
             "CRAWL__REQUESTS_PER_SECOND_PER_HOST": "100",
             "CRAWL__MAX_PAGES": "500",
-            "CRAWL__MAX_BYTES": "1000000000",
             "CRAWL__MAX_DEPTH": "2",
             "EGRESS__ALLOW": f'["crawl={address}"]',
         }

@@ -57,7 +57,7 @@ def _directive(settings: CrawlSettings, url: str, render: Render | None, screens
         url=url,
         max_depth=1,
         page_allowance=2,
-        byte_allowance=settings.max_bytes,
+        byte_allowance=settings.run_bytes,
         render=render or settings.render,
         screenshot=screenshot,
     )
