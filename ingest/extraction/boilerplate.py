@@ -96,6 +96,11 @@ _AROUND_PAIRS = frozenset(
     ]
 )
 """The same in two words."""
+_MEANT_OTHERWISE = frozenset(("elementor-widget", "widget-blog", "node-promoted"))
+"""Pairs whose words say nothing of the kind: a page builder's parts, Blogger's posts, Drupal's stories on its front."""
+_POST = re.compile(r"(?:^|\s)(?:hentry|post-\d+|type-[a-z]\S*)(?=\s|$)")
+_TOPICS = re.compile(r"(?:^|\s)(?:category|tag)-\S+")
+"""Of a WordPress post: classes that its author made up."""
 _GUTTERS = frozenset(("lineno", "linenos", "linenumber", "linenumbers", "lines", "gutter"))
 """Words of a cell that numbers the lines of the code beside it."""
 _LINE_NUMBERS = _GUTTERS - {"lines"}
@@ -160,6 +165,8 @@ _INDEX_SHARE = 0.5
 _FEW_CHARS = 200
 _HEADING_CHARS = 80
 _ENOUGH_PROSE = 1_000
+_TOO_MUCH_SHARE = 0.4
+"""Of the characters of the page that are in no link: a part with more of them is no surroundings, whatever its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,11 +344,17 @@ def _is_around(nodes: Nodes, node: int, shown: Shown, most_chars: int, in_conten
     is_edge = tag in ("header", "footer") and not in_content
     is_small = shown.chars_in(node, end) <= most_chars
     # `has-sidebar` may stand on the wrapper of everything; old sites wrap whole pages in one form.
-    if not (says_so or is_edge) and not (is_small and (tag == "form" or names.are_around(attributes))):
+    is_named_so = is_small and (tag == "form" or names.are_around(attributes))
+    if not (says_so or is_edge) and (not is_named_so or _is_too_much(shown, node, end)):
         return False
     if shown.has_title(node, end):
         return says_so and is_small
     return tag != "form" or says_so or shown.unlinked_in(node, end) < _FEW_CHARS or names.are_around(attributes)
+
+
+def _is_too_much(shown: Shown, start: int, end: int) -> bool:
+    unlinked = shown.unlinked_in(start, end)
+    return unlinked >= _ENOUGH_PROSE and unlinked > _TOO_MUCH_SHARE * (shown.chars[-1] - shown.linked[-1])
 
 
 class _Names:
@@ -385,10 +398,10 @@ def _words_of(name: str) -> list[str]:
 
 
 def _names_surroundings(name: str) -> bool:
-    words = _words_of(name)
-    if not _AROUND_WORDS.isdisjoint(words):
-        return True
-    return any(f"{one}-{other}" in _AROUND_PAIRS for one, other in pairwise(words))
+    words = _words_of(_TOPICS.sub("", name) if _POST.search(name) else name)
+    pairs = [f"{one}-{other}" for one, other in pairwise(words)]
+    meant_otherwise = {word for pair in _MEANT_OTHERWISE.intersection(pairs) for word in pair.split("-")}
+    return not _AROUND_WORDS.isdisjoint(set(words) - meant_otherwise) or not _AROUND_PAIRS.isdisjoint(pairs)
 
 
 def _names_remarks(name: str) -> bool:

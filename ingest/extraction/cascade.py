@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from tinycss2 import color4
 
@@ -36,17 +37,28 @@ _MENTIONS = re.compile(
     r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|\\",
     re.IGNORECASE,
 )
-_PIECE = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?|/\*.*?(?:\*/|\Z)|\\.|[{}]", re.DOTALL)
+_PIECE = re.compile(
+    r"([^{}\"'/\\]*+)\{([^{}\"'/\\]*+)\}|([^{}\"'/\\]++)|"
+    r"\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?|/\*.*?(?:\*/|\Z)|\\.|.",
+    re.DOTALL,
+)
+"""A whole rule of the usual kind, other text, a string, a comment, an escape, or one sign."""
 _STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?", re.DOTALL)
 _SELECTOR_PART = re.compile(r"(\s*[>+~]\s*|\s+)|((?:\\.|\[[^\]]*\]|[^\s>+~\[\\])+)|(.)", re.DOTALL)
 _SIMPLE = re.compile(
     r"([.#])((?:\\.|[\w-]|[^\x00-\x7f])+)|\[\s*([\w-]+)\s*(?:([~|^$*]?=)\s*(.*?)\s*)?(?:\s[is])?\]|(:root)|(.)"
 )
+_PLAIN = re.compile(r"[\w\s>+~.#*-]+", re.ASCII)
+_COMBINATORS = re.compile(r"[\s>+~]+")
+_IDS = re.compile(r"#([\w-]+)", re.ASCII)
 _TAG = re.compile(r"(?:[a-zA-Z][\w-]*|\*)")
 _FEATURE = re.compile(r"\(\s*(min|max)-width\s*:\s*([\d.]+)(px|em|rem)\s*\)")
 _AT_TAKEN = ("@supports", "@layer", "@container", "@scope", "@starting-style")
 _RELATIVE_SIZE = re.compile(r"(?:[\d.]+(?:em|%|ex|ch)|smaller|larger|inherit|unset)$")
 _MOST_PAIRS = 10_000
+_MOST_SELECTOR_CHARS = 1_000
+_MOST_NAMES = 300
+"""Of all elements around one that are kept: a page has some fifty."""
 _MOST_KEPT_CHARS = 100_000
 """Of styles whose rules are kept, which take some twenty times as many bytes."""
 _ANYWHERE = [""]
@@ -77,16 +89,32 @@ class _Compound:
 
 
 @dataclass(frozen=True, slots=True)
+class _Selector:
+    """The parts of a selector. `above` is what must be found around an element for it to hold."""
+
+    compounds: tuple[_Compound, ...]
+    above: frozenset[str]
+    specificity: tuple[int, int, int]
+    goes_by_names: bool
+    """Whether it holds for an element by its name and by the names of those around it, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """What one selector declares, as it is written, and its place: most are for elements that the page has not."""
+
+    selector: str
+    style: tuple[tuple[str, str, bool], ...]
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Rule:
     """What one selector declares; `rank` is its specificity and its place."""
 
-    compounds: tuple[_Compound, ...]
+    selector: _Selector
     style: tuple[tuple[str, str, bool], ...]
     rank: tuple[int, int, int, int]
-
-    def goes_by_names(self) -> bool:
-        """Whether it holds for an element by its name and by the names of those around it, and nothing else."""
-        return all(not compound.attributes and compound.relation in (" ", ">") for compound in self.compounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +141,8 @@ class _Place:
     look: _Look
     hides_text: bool
     is_hidden: bool = False
+    names: frozenset[str] | None = frozenset()
+    """What the element and those around it have that a selector may ask for; None where that is too much to keep."""
     below: dict[_Key, _Place] = field(default_factory=dict)
 
 
@@ -120,7 +150,7 @@ class _Place:
 class _Sheet:
     """The rules of a page that matter, by what their last part asks for, and the ids that any part of them names."""
 
-    rules: Mapping[str, Sequence[_Rule]]
+    rules: Mapping[str, Sequence[_Declared]]
     ids: frozenset[str]
     is_needed: bool
 
@@ -136,6 +166,7 @@ class Cascade:
         self._rules, self._ids, self.is_needed = sheet.rules, sheet.ids, sheet.is_needed
         self._steps = 0
         self._candidates: dict[_Name, tuple[list[_Rule], bool]] = {}
+        self._keys: dict[_Name, frozenset[str]] = {}
         self._classes: dict[str, frozenset[str]] = {}
         self._siblings: list[int] | None = None
         first = _Look() if _is_styled_elsewhere(nodes) else _Look(ink=_BLACK, ground=_WHITE)
@@ -164,34 +195,56 @@ class Cascade:
     def _place(self, node: int, around: _Place, name: _Name, own: str | None) -> _Place:
         """The place of an element: a known one where only its name could tell, else one for the rules that hold."""
         candidates, go_by_names = self._candidates_of(name)
-        rules = self._matching(node, candidates)
+        rules = self._matching(node, candidates, around.names)
         key: _Key = (name, own) if go_by_names else (name, own, tuple(rule.rank for rule in rules))
         place = around.below.get(key)
         if place is None:
             place = around.below[key] = _placed(around, _style(rules, own), name[0])
+            if around.names is None or len(around.names) > _MOST_NAMES:
+                place.names = None
+            else:
+                place.names = around.names.union(self._keys_of(name))
         return place
 
-    def _matching(self, node: int, candidates: Sequence[_Rule]) -> Sequence[_Rule]:
-        """Those that hold for an element, the weightiest last."""
-        found = [rule for rule in candidates if self._matches(node, rule.compounds, len(rule.compounds) - 1)]
+    def _matching(self, node: int, candidates: Sequence[_Rule], names: frozenset[str] | None) -> Sequence[_Rule]:
+        """Those that hold for an element among such `names`, the weightiest last."""
+        self._step(len(candidates))
+        found = [
+            rule
+            for rule in candidates
+            if (names is None or rule.selector.above <= names)
+            and self._matches(node, rule.selector.compounds, len(rule.selector.compounds) - 1)
+        ]
         return sorted(found, key=lambda rule: rule.rank) if len(found) > 1 else found
 
     def _candidates_of(self, name: _Name) -> tuple[list[_Rule], bool]:
         """The rules whose last part asks for nothing but what `name` says, and whether names settle them all."""
         found = self._candidates.get(name)
         if found is None:
-            tag, written, identity = name
-            keys = [tag, "", *(f".{part}" for part in self._names_in(written or ""))]
-            keys += [f"#{identity}"] if identity else []
-            rules = [rule for key in keys for rule in self._rules.get(key, ())]
-            found = self._candidates[name] = rules, all(rule.goes_by_names() for rule in rules)
+            keys = self._keys_of(name)
+            declared = [one for key in ("", *keys) for one in self._rules.get(key, ())]
+            self._step(len(declared))
+            rules = [rule for one in declared if (rule := _rule(one)) and _has(keys, rule.selector.compounds[-1])]
+            found = self._candidates[name] = rules, all(rule.selector.goes_by_names for rule in rules)
         return found
+
+    def _keys_of(self, name: _Name) -> frozenset[str]:
+        """What an element of that name has that a selector may ask for."""
+        found = self._keys.get(name)
+        if found is None:
+            tag, written, identity = name
+            keys = {tag, *(f".{part}" for part in self._names_in(written or ""))}
+            found = self._keys[name] = frozenset(keys | {f"#{identity}"} if identity else keys)
+        return found
+
+    def _step(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            raise InvalidInput("body", "its style sheets ask for too many comparisons", "send the page without them")
 
     def _matches(self, node: int, compounds: tuple[_Compound, ...], last: int) -> bool:
         """From right to left, the nearest candidate first; only a descendant's ancestor may be tried again."""
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise InvalidInput("body", "its style sheets ask for too many comparisons", "send the page without them")
+        self._step(1)
         compound = compounds[last]
         if not self._is(node, compound):
             return False
@@ -273,30 +326,82 @@ def _kept_sheet(sheets: tuple[str, ...], inline: frozenset[str]) -> _Sheet:
 
 
 @lru_cache(maxsize=16)
-def _kept_rules(sheets: tuple[str, ...]) -> tuple[_Rule, ...]:
+def _kept_rules(sheets: tuple[str, ...]) -> tuple[_Declared, ...]:
     return tuple(_rules_of(sheets))
 
 
-def _sheet(rules: Sequence[_Rule], inline: frozenset[str]) -> _Sheet:
+def _sheet(rules: Sequence[_Declared], inline: frozenset[str]) -> _Sheet:
     hiding = _hiding_names(rules, inline) if rules or inline else frozenset()
-    by_key = _by_key(rules, hiding)
-    compounds = (compound for kept in by_key.values() for rule in kept for compound in rule.compounds)
-    return _Sheet(by_key, frozenset(identity for one in compounds for identity in one.ids), bool(hiding))
+    by_key: dict[str, list[_Declared]] = {}
+    ids: set[str] = set()
+    for rule in rules:
+        style = tuple(declared for declared in rule.style if declared[0] in hiding)
+        if style and (named := _named(rule.selector)):
+            key, of_selector = named
+            by_key.setdefault(key, []).append(_Declared(rule.selector, style, rule.place))
+            ids.update(of_selector)
+    return _Sheet(by_key, frozenset(ids), bool(hiding))
 
 
-def _rules_of(sheets: Iterable[str]) -> Iterator[_Rule]:
+def _rules_of(sheets: Iterable[str]) -> Iterator[_Declared]:
     place = 0
     for sheet in sheets:
         for selectors, body in _blocks(sheet):
-            style = tuple(found for found in declarations(_STRING.sub('""', body)) if found[0] in WATCHED)
+            plain = _STRING.sub('""', body) if '"' in body or "'" in body else body
+            style = tuple(found for found in declarations(plain) if found[0] in WATCHED)
             if not style:
                 continue
-            for compounds in filter(None, map(_compounds, selectors)):
+            for selector in selectors:
                 place += 1
-                yield _Rule(compounds, style, (*_specificity(compounds), place))
+                yield _Declared(selector[:_MOST_SELECTOR_CHARS], style, place)
 
 
-def _hiding_names(rules: Sequence[_Rule], inline: Iterable[str]) -> frozenset[str]:
+def _rule(declared: _Declared) -> _Rule | None:
+    """None where its selector holds what is not followed."""
+    selector = _selector(declared.selector)
+    return _Rule(selector, declared.style, (*selector.specificity, declared.place)) if selector else None
+
+
+def _named(selector: str) -> tuple[str, Sequence[str]] | None:
+    """What an element must have for a selector to hold, and the ids in it; None where it holds what is not followed.
+
+    Those of plain names are not taken apart for that.
+    """
+    if _PLAIN.fullmatch(selector):
+        last = next(filter(None, reversed(_COMBINATORS.split(selector))), "")
+        if "#" in selector:
+            ids = _IDS.findall(selector)
+            return (f"#{ids[-last.count('#')]}" if "#" in last else _class_or_tag(last)), ids
+        return _class_or_tag(last), ()
+    parsed = _selector(selector)
+    if parsed is None:
+        return None
+    return parsed.compounds[-1].key(), [one for part in parsed.compounds for one in part.ids]
+
+
+def _class_or_tag(compound: str) -> str:
+    tag, dot, classes = compound.partition(".")
+    return f".{classes.partition('.')[0]}" if dot else tag.lower().replace("*", "")
+
+
+@kept_if_short(4_096)
+def _selector(written: str) -> _Selector | None:
+    compounds = _compounds(written)
+    if compounds is None:
+        return None
+    around = (one for one, inner in pairwise(compounds) if inner.relation in (" ", ">"))
+    by_names = all(not compound.attributes and compound.relation in (" ", ">") for compound in compounds)
+    return _Selector(compounds, frozenset(one.key() for one in around) - {""}, _specificity(compounds), by_names)
+
+
+def _has(keys: frozenset[str], compound: _Compound) -> bool:
+    """Whether an element that has these `keys` is what `compound` asks for, attributes aside."""
+    if compound.tag and compound.tag not in keys:
+        return False
+    return all(f".{one}" in keys for one in compound.classes) and all(f"#{one}" in keys for one in compound.ids)
+
+
+def _hiding_names(rules: Sequence[_Declared], inline: Iterable[str]) -> frozenset[str]:
     """The properties that hide somewhere on the page; those of colour only where two of them look alike."""
     declared = {(name, value) for rule in rules for name, value, _ in rule.style}
     declared.update((name, value) for style in inline for name, value, _ in declarations(style) if name in WATCHED)
@@ -306,15 +411,6 @@ def _hiding_names(rules: Sequence[_Rule], inline: Iterable[str]) -> frozenset[st
     if "font" in hiding or "font-size" in hiding:
         hiding.update(("font", "font-size"))
     return frozenset(hiding)
-
-
-def _by_key(rules: Iterable[_Rule], names: frozenset[str]) -> dict[str, list[_Rule]]:
-    """The rules by what their last part asks for, with the properties `names` alone."""
-    found: dict[str, list[_Rule]] = {}
-    for rule in rules:
-        if style := tuple(declared for declared in rule.style if declared[0] in names):
-            found.setdefault(rule.compounds[-1].key(), []).append(replace(rule, style=style))
-    return found
 
 
 def _style(rules: Sequence[_Rule], own: str | None) -> _Style:
@@ -367,17 +463,22 @@ def _blocks(sheet: str) -> Iterator[tuple[list[str], str]]:
     """(selectors, declarations) of every rule that holds on a screen."""
     within: list[list[str] | None] = [_ANYWHERE]
     pieces: list[str] = []
-    done = 0
     for found in _PIECE.finditer(sheet):
-        pieces.append(sheet[done : found.start()])
-        done = found.end()
-        mark = found[0]
-        if mark == "{":
-            body, _, prelude = "".join(pieces).rpartition(";")
+        prelude, rule, text = found.groups()
+        mark = found[0] if rule is None else "{"
+        if text is not None:
+            pieces.append(text)
+        elif mark == "{":
+            written = "".join((*pieces, prelude or ""))
+            pieces.clear()
+            body, _, selectors = written.rpartition(";")
             if (around := within[-1]) and around != _ANYWHERE and body.strip():
                 yield around, body
-            within.append(_entered(prelude.strip(), around))
-            pieces.clear()
+            entered = _entered(selectors.strip(), around)
+            if rule is None:
+                within.append(entered)
+            elif entered and entered != _ANYWHERE:
+                yield entered, rule
         elif mark == "}":
             if len(within) > 1 and (ended := within.pop()) and ended != _ANYWHERE:
                 yield ended, "".join(pieces)
@@ -385,7 +486,7 @@ def _blocks(sheet: str) -> Iterator[tuple[list[str], str]]:
         else:
             pieces.append(" " if mark.startswith("/*") else mark)
     if (open_at_end := within[-1]) and open_at_end != _ANYWHERE:
-        yield open_at_end, "".join((*pieces, sheet[done:]))
+        yield open_at_end, "".join(pieces)
 
 
 def _entered(prelude: str, around: list[str] | None) -> list[str] | None:
@@ -427,7 +528,7 @@ def _compounds(selector: str) -> tuple[_Compound, ...] | None:
     """The parts of a selector; None where it holds what is not followed."""
     found: list[_Compound] = []
     relation = " "
-    for combinator, written, other in _SELECTOR_PART.findall(selector.strip()[:1_000]):
+    for combinator, written, other in _SELECTOR_PART.findall(selector.strip()):
         if other:
             return None
         if combinator:

@@ -4,8 +4,8 @@ An element is followed by all that stands in it, up to `ends`; so a subtree is a
 by `parents`, and a sum over subtrees is one loop from the end to the start. No depth is too deep and nothing is visited
 twice. White space beside the tag of a block is left out. The parser is libxml2's, which reads tag soup as browsers do.
 
-Promises: linear in the page; no text holds a no-break space or a character that no reader can see
-(ingest/extraction/invisible.py); of a page with more than `MOST_NODES` entries the first ones are read.
+Promises: linear in the page; no text but that of scripts and styles holds a no-break space or a character that no
+reader can see (ingest/extraction/invisible.py); of a page with more than `MOST_NODES` entries the first ones are read.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ BLOCKS = frozenset(
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _SPACE_IS_NOTHING = (BLOCKS | {"head", "script", "style", "meta", "link"}) - {"pre", "xmp", "listing", "plaintext"}
 """Elements at whose tags white space shows nothing."""
+_PROGRAMS = frozenset(("script", "style"))
+"""Elements whose text is megabytes at times and never shown; what is read of it is cleared by who reads it."""
 _UNUSUAL = re.compile(r"[^\t\n -~]")
 _NONE: Mapping[str, str] = {}
 _Event = Mapping[str, str] | str | None
@@ -156,7 +158,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
             more.append(str(event))
             continue
         if more:
-            texts[-1] = _readable("".join((texts[-1], *more)))
+            texts[-1] = _joined(texts[-1], more, is_program=above >= 0 and tags[above] in _PROGRAMS)
             more.clear()
         if event is None:
             if above >= 0:
@@ -169,7 +171,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
             if last in _SPACE_IS_NOTHING and text.isspace():
                 continue
             last = ""
-            if is_unusual(text):
+            if is_unusual(text) and not (above >= 0 and tags[above] in _PROGRAMS):
                 text = _readable(text)
             add_tag("")
             add_text(text)
@@ -188,12 +190,17 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
         if above >= MOST_NODES:
             break
     if more:
-        texts[-1] = _readable("".join((texts[-1], *more)))
+        texts[-1] = _joined(texts[-1], more, is_program=above >= 0 and tags[above] in _PROGRAMS)
     nodes.is_cut = len(tags) > MOST_NODES
     while above >= 0:
         ends[above] = len(tags)
         above = opened.pop()
     return nodes
+
+
+def _joined(first: str, more: Iterable[str], *, is_program: bool) -> str:
+    text = "".join((first, *more))
+    return text if is_program else _readable(text)
 
 
 def _readable(text: str) -> str:

@@ -152,6 +152,27 @@ class TestHtml:
         )
         assert extract(page, "text/html").text == "The whole content of the page."
 
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "class='node node-promoted' id=node-7",
+            "class='post-7 post type-post hentry category-social tag-newsletter'",
+            "class='elementor-element elementor-widget elementor-widget-text-editor'",
+            "class='widget Blog' id=Blog1",
+        ],
+    )
+    def test_what_systems_call_their_content_is_content(self, name: str) -> None:
+        body = f"<div {name}><p>{'Boats rise between the gates of a lock. ' * 3}</p></div>"
+        around = "<ul class=archive>" + "<li><a href=/x>An earlier month of posts</a></li>" * 12 + "</ul>"
+        assert "Boats rise" in extract(html(body + around), "text/html").text
+        assert "Boats" not in extract(html(body.replace(name, "class='widget'") + around), "text/html").text
+
+    def test_most_of_the_words_of_a_page_are_no_surroundings(self) -> None:
+        story = "<p>" + "Boats rise between the gates of a lock. " * 30 + "</p>"
+        page = f"<div class=story><p>{'They wait below it. ' * 20}</p><div id=read-more>{story}</div></div>"
+        menu = "<div>" + "<a href=/x>Somewhere else on this site</a> " * 60 + "</div>"
+        assert "Boats rise" in extract(html(page + menu), "text/html").text
+
     @settings(max_examples=150, deadline=None)
     @given(st.lists(SOUP, max_size=40).map("".join))
     def test_no_soup_of_tags_is_an_error(self, soup: str) -> None:
