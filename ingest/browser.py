@@ -12,7 +12,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
@@ -41,12 +41,21 @@ _log = logging.getLogger(__name__)
 class Browser:
     """Renders pages for any number of threads. Close it when done; a closed one cannot be used again.
 
-    `wanted` is called now and then while a page is waited for; what it raises ends the page.
+    `wanted` is called now and then while a page is waited for; what it raises ends the page. What is in the folders
+    `hidden` is out of the browser's sight, where the system allows it mounts of its own.
     """
 
-    def __init__(self, settings: CrawlSettings, *, wanted: Wanted = always, guards: Guards = ALL_ON) -> None:
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        *,
+        wanted: Wanted = always,
+        guards: Guards = ALL_ON,
+        hidden: Sequence[Path] = (),
+    ) -> None:
         self._settings = settings
         self._guards = guards
+        self._hidden = hidden
         self._warned = False
         self._wanted = wanted
         self._guard = threading.Lock()
@@ -195,7 +204,7 @@ class Browser:
 
     async def _launch(self) -> WarmBrowser:
         try:
-            warm = await launch(await self._driver(), self._settings, self._guards)
+            warm = await launch(await self._driver(), self._settings, self._guards, self._hidden)
         except Unavailable:
             await self._drop_driver()  # it may be the driver that died: the next try begins with a new one
             raise

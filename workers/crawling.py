@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from ingest.breaker import HostBreakers, host_rule
 from ingest.browser import Browser
@@ -14,6 +16,7 @@ from ingest.manners.turns import HostTurns
 from ingest.robots import RobotsCache
 from workers.heartbeat import check_wanted
 from workers.parts import Parts, count_left_alone, utc_now
+from workers.settings import Settings
 
 
 def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]) -> Crawler:
@@ -40,8 +43,9 @@ def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]
         max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
         store=store,
     )
-    browser = Browser(crawl, wanted=check_wanted) if crawl.render != "never" else None
-    if browser:
+    browser = None
+    if crawl.render != "never":
+        browser = Browser(crawl, wanted=check_wanted, hidden=private_folders(parts.settings))
         at_close(browser.close)
     breakers = HostBreakers(
         host_rule(crawl.breaker_reset_seconds),
@@ -64,3 +68,11 @@ def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]
         figures=parts.host_figures,
     )
     return Crawler(crawl_parts)
+
+
+def private_folders(settings: Settings) -> tuple[Path, ...]:
+    """What a browser need not see, though the user that it runs as may: our data, settings, keys and the like."""
+    folders = [settings.data_dir, Path.cwd()]
+    with suppress(RuntimeError):  # a user without a home
+        folders.append(Path.home())
+    return tuple(folders)

@@ -1,12 +1,10 @@
 """What of an HTML page is its content, and what stands around it: navigation, banners, side columns, remarks.
 
-Three steps over the arrays of a page (ingest/extraction/nodes.py), each linear in it:
+Two steps over what a reader could see of a page (ingest/extraction/measures.py), each linear in it:
 
-1. `shown_nodes`: what a reader could see. Hidden text goes first and for a second reason: it is where a page speaks to
-   a machine behind its reader's back.
-2. `without_surroundings`: out goes what its element, its role or its name says is no content, unless most of the page
-   stands in it.
-3. `main_content`: where the page marks its content, that; then down the tree as long as one child holds nearly all of
+1. `without_surroundings`: out goes what its element, its role or its name (ingest/extraction/names.py) says is no
+   content, unless most of the page stands in it.
+2. `main_content`: where the page marks its content, that; then down the tree as long as one child holds nearly all of
    the text that reads like prose. Text counts by its length and by how little of it is linked (shallow text features:
    Kohlschütter, Fankhauser, Nejdl, "Boilerplate Detection using Shallow Text Features", WSDM 2010).
 
@@ -16,102 +14,18 @@ What is left is then cleared of lists of links and of headings that have lost wh
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ingest.extraction.cascade import Cascade
-from ingest.extraction.nodes import BLOCKS, Nodes
+from ingest.extraction.measures import Measures, Shown
+from ingest.extraction.names import Names, is_gutter, names_of
+from ingest.extraction.nodes import BLOCKS, HEADINGS, Nodes
 
-HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-
-_NEVER_READ = frozenset(
-    [
-        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "applet", "portal"),
-        *("title", "audio", "video", "map", "link", "meta", "base", "dialog", "frame", "frameset", "noembed"),
-        *(
-            "button",
-            "input",
-            "select",
-            "textarea",
-            "datalist",
-            "progress",
-            "meter",
-            "annotation",
-            "annotation-xml",
-            "rp",
-        ),
-    ]
-)
 _AROUND_CONTENT = frozenset(("nav", "aside", "menu"))
 _SECTIONING = frozenset(("nav", "aside", "menu", "header", "footer", "form", "main", "article", "section"))
 _ROLES_AROUND = frozenset(("navigation", "banner", "contentinfo", "search", "complementary", "dialog", "menu", "alert"))
 _NEVER_AROUND = frozenset(("html", "body", "main", "h1", "h2", "h3", "p", "pre", "code", "td", "dt", "dd"))
 _LITERAL = frozenset(("pre", "code", "samp", "kbd", "xmp", "listing"))
 """Elements in which classes colour code: `hljs-comment` is no remark of a reader's."""
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_BETWEEN_WORDS = re.compile(r"[\s_-]+")
-_AROUND_WORDS = frozenset(
-    [
-        *("nav", "navbar", "navigation", "navigator", "sidenav", "subnav", "topnav", "menu", "menus", "submenu"),
-        *("breadcrumb", "breadcrumbs", "cookie", "cookies", "cookiebar", "consent", "gdpr", "ad", "ads", "advert"),
-        *("adverts", "advertisement", "advertising", "adsense", "adsbygoogle", "promo", "promos", "promotion"),
-        *("promotions", "promoted", "sponsor", "sponsors", "sponsored", "newsletter", "newsletters", "subscribe"),
-        *("subscription", "signup", "social", "socials", "socialmedia", "share", "shares", "sharing", "sharedaddy"),
-        *("addtoany", "addthis", "sidebar", "sidebars", "sphinxsidebar", "popup", "popover", "modal", "overlay"),
-        *("lightbox", "related", "relatedposts", "recommend", "recommended", "recommendation", "recommendations"),
-        *("outbrain", "taboola", "zergnet", "trending", "pagination", "pager", "pagenav", "toolbar", "masthead"),
-        *("footer", "colophon", "copyright", "login", "signin", "searchform", "searchbox", "searchbar", "byline"),
-        *("tagcloud", "taglist", "tags", "rating", "ratings", "reaction", "reactions", "likes", "vote", "votes"),
-        *("voting", "widget", "widgets", "topbar", "bottombar", "headerlink", "paywall", "donate", "donation"),
-        *("signature", "postprofile", "postauthor", "userinfo", "lineno", "linenos", "linenumber", "linenumbers"),
-        *("gutter", "visuallyhidden", "noprint", "jumplinks", "toplink", "backtotop", "scrolltop", "disclaimer"),
-        *("survey", "feedback", "navbox", "catlinks", "printfooter", "hatnote", "ambox", "cta", "postmeta"),
-        *("entrymeta", "readmore", "upnext"),
-    ]
-)
-"""Words of a class or an id that say: no content."""
-_AROUND_PAIRS = frozenset(
-    [
-        *("ad-slot", "ad-unit", "ad-box", "ad-container", "ad-wrapper", "sign-up", "sign-in", "log-in", "skip-link"),
-        *("skip-links", "skip-nav", "skip-to", "most-read", "most-popular", "most-viewed", "most-shared"),
-        *("popular-posts", "popular-post", "latest-news", "latest-posts", "recent-posts", "recent-articles"),
-        *("recent-comments", "more-news", "more-posts", "more-articles", "more-stories", "other-news", "other-posts"),
-        *("other-articles", "read-next", "read-also", "read-more", "up-next", "page-links", "post-navigation"),
-        *("posts-navigation", "page-navigation", "prev-next", "search-form", "search-box", "search-bar", "by-line"),
-        *("author-bio", "author-box", "author-info", "author-card", "author-meta", "author-profile"),
-        *("author-details", "about-author", "the-author", "post-tags", "entry-tags", "tag-list", "tag-links"),
-        *("tag-cloud", "cat-links", "post-meta", "entry-meta", "article-meta", "post-info", "entry-info"),
-        *("article-info", "post-footer", "entry-footer", "article-footer", "post-actions", "article-actions"),
-        *("post-tools", "article-tools", "story-tools", "posted-on", "posted-in", "posted-by", "edit-section"),
-        *("edit-link", "print-link", "print-button", "site-header", "site-footer", "site-info", "site-branding"),
-        *("site-nav", "site-menu", "page-footer", "page-tools", "top-bar", "bottom-bar", "header-top", "header-bar"),
-        *("header-nav", "header-menu", "follow-us", "follow-me", "follow-bar", "app-promo", "app-banner"),
-        *("user-info", "user-profile", "user-details", "user-stats", "user-panel", "post-author", "post-profile"),
-        *("post-buttons", "post-options", "post-controls", "message-user", "message-attribution"),
-        *("message-actionbar", "message-signature", "line-number", "line-numbers", "screen-reader", "reader-text"),
-        *("sr-only", "visually-hidden", "assistive-text", "d-none", "is-hidden", "no-print", "hidden-print"),
-        *("to-top", "back-to", "scroll-top", "mw-editsection", "mw-jump", "inline-related", "toctree-wrapper-nav"),
-    ]
-)
-"""The same in two words."""
-_MEANT_OTHERWISE = frozenset(("elementor-widget", "widget-blog", "node-promoted"))
-"""Pairs whose words say nothing of the kind: a page builder's parts, Blogger's posts, Drupal's stories on its front."""
-_POST = re.compile(r"(?:^|\s)(?:hentry|post-\d+|type-[a-z]\S*)(?=\s|$)")
-_TOPICS = re.compile(r"(?:^|\s)(?:category|tag)-\S+")
-"""Of a WordPress post: classes that its author made up."""
-_GUTTERS = frozenset(("lineno", "linenos", "linenumber", "linenumbers", "lines", "gutter"))
-"""Words of a cell that numbers the lines of the code beside it."""
-_LINE_NUMBERS = _GUTTERS - {"lines"}
-_LINE_NUMBER_PAIRS = frozenset((("line", "number"), ("line", "numbers")))
-"""The same of what stands within the code itself."""
-_REMARK_WORDS = frozenset(
-    [
-        *("comment", "comments", "commentlist", "commentform", "disqus", "respond", "replyform", "livefyre"),
-        *("pingback", "pingbacks", "trackback", "trackbacks", "guestbook", "discussion"),
-    ]
-)
 _CONTENT_NAMES = re.compile(
     r"(?:^|\s)(?:"
     r"(?:post|entry|article|story|page|main|node|blog|news|single|content)[_-]*(?:content|body|text|main|copy)|"
@@ -141,10 +55,6 @@ _FORUMS = re.compile(
 )
 _FORUM_KINDS = frozenset(("discussionforumposting", "qapage", "question", "socialmediaposting"))
 
-_SHORTEST_PROSE = 25
-"""Characters of a block below which it tells nothing about where the content is (as in Readability)."""
-_FULL_PROSE = 80
-"""Characters from which a block counts in full: a line of text."""
 _MARKED_SHARE = 0.4
 """Of the prose of the page: what a part holds at least that is taken at its word to be the main content."""
 _DESCENT_SHARE = 0.88
@@ -169,148 +79,17 @@ _TOO_MUCH_SHARE = 0.4
 """Of the characters of the page that are in no link: a part with more of them is no surroundings, whatever its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a reader could see of a page. `chars` and `linked` count, for every entry, the characters before it."""
-
-    nodes: list[int]
-    chars: list[int]
-    linked: list[int]
-    titles: list[int]
-
-    def chars_in(self, start: int, end: int) -> int:
-        """Characters of the entries from `start` up to `end`."""
-        return self.chars[end] - self.chars[start]
-
-    def unlinked_in(self, start: int, end: int) -> int:
-        """As `chars_in`, those of links left out."""
-        return self.chars[end] - self.chars[start] - self.linked[end] + self.linked[start]
-
-    def has_title(self, start: int, end: int) -> bool:
-        """Whether an `<h1>` with text stands from `start` up to `end`."""
-        return bisect_left(self.titles, start) < bisect_left(self.titles, end)
-
-
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """Of every entry, summed over what is left in it: characters, linked ones and prose."""
-
-    left: list[int]
-    chars: list[int]
-    linked: list[int]
-    prose: list[float]
-
-
-def shown_nodes(nodes: Nodes) -> Shown:
-    """The entries that a reader could see, in their order.
-
-    Raises InvalidInput where the page's style sheets ask for more work than any honest page's do.
-    """
-    cascade = Cascade(nodes)
-    hides = cascade.hides if cascade.is_needed else None
-    tags, ends, texts, attributes = nodes.tags, nodes.ends, nodes.texts, nodes.attributes
-    shown: list[int] = []
-    titles: list[int] = []
-    chars, linked = [0], [0]
-    node, count = 0, len(tags)
-    total = total_linked = anchored_to = 0
-    while node < count:
-        tag = tags[node]
-        if not tag:
-            if hides is None or not hides(node):
-                shown.append(node)
-                length = len(texts[node].strip())
-                if length:
-                    total += length + 1
-                    if node < anchored_to:
-                        total_linked += length + 1
-            chars.append(total)
-            linked.append(total_linked)
-            node += 1
-        elif (
-            tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node])) or (hides and hides(node))
-        ):
-            chars += [total] * (ends[node] - node)
-            linked += [total_linked] * (ends[node] - node)
-            node = ends[node]
-        else:
-            shown.append(node)
-            chars.append(total)
-            linked.append(total_linked)
-            if tag == "a":
-                anchored_to = max(anchored_to, ends[node])
-            elif tag == "h1":
-                titles.append(node)
-            node += 1
-    return Shown(shown, chars, linked, [title for title in titles if chars[ends[title]] > chars[title]])
-
-
-def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
-    # `hidden` hides by being there: `hidden=no` does too.
-    return "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true"
-
-
-def measured(nodes: Nodes, left: list[int]) -> Measures:
-    """The measures of `nodes`, of which those in `left` are counted. Two loops: to the nearest block, then upwards."""
-    count = len(nodes)
-    tags, texts, parents = nodes.tags, nodes.texts, nodes.parents
-    chars, linked, blocks = [0] * count, [0] * count, [0] * count
-    own, own_linked = [0] * count, [0] * count
-    prose = [0.0] * count
-    anchored_to = 0
-    for node in left:
-        tag = tags[node]
-        if tag:
-            if tag in BLOCKS or parents[node] < 0:
-                blocks[node] = node
-            else:
-                blocks[node] = blocks[parents[node]]
-                if tag == "a":
-                    anchored_to = nodes.ends[node]
-            continue
-        length = len(texts[node].strip())
-        if length:
-            length += 1
-            chars[node] = length
-            block = blocks[parents[node]]
-            own[block] += length
-            if node < anchored_to:
-                linked[node] = length
-                own_linked[block] += length
-    for node in reversed(left):
-        if not chars[node]:
-            continue
-        if own[node] >= _SHORTEST_PROSE:
-            prose[node] += _prose(tags[node], own[node], own_linked[node])
-        parent = parents[node]
-        if parent >= 0:
-            chars[parent] += chars[node]
-            linked[parent] += linked[node]
-            prose[parent] += prose[node]
-    return Measures(left, chars, linked, prose)
-
-
-def _prose(tag: str, chars: int, linked: int) -> float:
-    """How much of a block's own text reads like prose."""
-    if tag in HEADINGS:
-        return 0.0
-    unlinked = 1.0 - linked / chars
-    if tag != "pre":
-        unlinked *= min(1.0, chars / _FULL_PROSE)
-    return chars * unlinked * unlinked
-
-
 def is_forum(nodes: Nodes, kinds: frozenset[str], generator: str) -> bool:
     """Whether the remarks of the page's readers are its content."""
     if not kinds.isdisjoint(_FORUM_KINDS) or _FORUMS.search(generator):
         return True
     pages = (nodes.attributes[node] for node in range(min(len(nodes), 400)) if nodes.tags[node] in ("html", "body"))
-    return any(_FORUMS.search(name) for attributes in pages for name in _written(attributes))
+    return any(_FORUMS.search(name) for attributes in pages for name in names_of(attributes))
 
 
 def without_surroundings(nodes: Nodes, shown: Shown, *, keep_remarks: bool) -> list[int]:
     """What is left of the shown entries when navigation, banners, side columns and remarks are taken out."""
-    names = _Names()
+    names = Names()
     remarks = frozenset() if keep_remarks else frozenset(_remarks(nodes, shown, names))
     tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
     most_chars = shown.chars[-1] // 2
@@ -336,10 +115,10 @@ def without_surroundings(nodes: Nodes, shown: Shown, *, keep_remarks: bool) -> l
     return kept
 
 
-def _is_around(nodes: Nodes, node: int, shown: Shown, most_chars: int, in_content: bool, names: _Names) -> bool:
+def _is_around(nodes: Nodes, node: int, shown: Shown, most_chars: int, in_content: bool, names: Names) -> bool:
     tag, attributes, end = nodes.tags[node], nodes.attributes[node], nodes.ends[node]
     if tag in _NEVER_AROUND:
-        return tag in ("td", "pre") and any(not _GUTTERS.isdisjoint(_words_of(name)) for name in _written(attributes))
+        return tag in ("td", "pre") and is_gutter(attributes)
     says_so = tag in _AROUND_CONTENT or attributes.get("role") in _ROLES_AROUND
     is_edge = tag in ("header", "footer") and not in_content
     is_small = shown.chars_in(node, end) <= most_chars
@@ -357,63 +136,7 @@ def _is_too_much(shown: Shown, start: int, end: int) -> bool:
     return unlinked >= _ENOUGH_PROSE and unlinked > _TOO_MUCH_SHARE * (shown.chars[-1] - shown.linked[-1])
 
 
-class _Names:
-    """What the classes and ids of elements say; each is looked at once."""
-
-    def __init__(self) -> None:
-        self._around: dict[str | None, bool] = {None: False, "": False}
-        self._remarks: dict[str | None, bool] = {None: False, "": False}
-        self._line_numbers: dict[str | None, bool] = {None: False, "": False}
-
-    def are_around(self, attributes: Mapping[str, str]) -> bool:
-        """Whether they name what stands around content."""
-        return _is_either(attributes, self._around, _names_surroundings)
-
-    def are_remarks(self, attributes: Mapping[str, str]) -> bool:
-        """Whether they name what readers added."""
-        return _is_either(attributes, self._remarks, _names_remarks)
-
-    def are_line_numbers(self, attributes: Mapping[str, str]) -> bool:
-        """Whether they name the numbers of lines, for what stands within code."""
-        return _is_either(attributes, self._line_numbers, _names_line_numbers)
-
-
-def _is_either(attributes: Mapping[str, str], known: dict[str | None, bool], judge: Callable[[str], bool]) -> bool:
-    for name in (attributes.get("class"), attributes.get("id")):
-        if name not in known:
-            known[name] = judge(name or "")
-        if known[name]:
-            return True
-    return False
-
-
-def _written(attributes: Mapping[str, str]) -> Iterator[str]:
-    for key in ("class", "id"):
-        if name := attributes.get(key):
-            yield name
-
-
-def _words_of(name: str) -> list[str]:
-    return _BETWEEN_WORDS.split(_CAMEL.sub("-", name[:300]).lower().strip())
-
-
-def _names_surroundings(name: str) -> bool:
-    words = _words_of(_TOPICS.sub("", name) if _POST.search(name) else name)
-    pairs = [f"{one}-{other}" for one, other in pairwise(words)]
-    meant_otherwise = {word for pair in _MEANT_OTHERWISE.intersection(pairs) for word in pair.split("-")}
-    return not _AROUND_WORDS.isdisjoint(set(words) - meant_otherwise) or not _AROUND_PAIRS.isdisjoint(pairs)
-
-
-def _names_remarks(name: str) -> bool:
-    return not _REMARK_WORDS.isdisjoint(_words_of(name))
-
-
-def _names_line_numbers(name: str) -> bool:
-    words = _words_of(name)
-    return not _LINE_NUMBERS.isdisjoint(words) or any(pair in _LINE_NUMBER_PAIRS for pair in pairwise(words))
-
-
-def _remarks(nodes: Nodes, shown: Shown, names: _Names) -> list[int]:
+def _remarks(nodes: Nodes, shown: Shown, names: Names) -> list[int]:
     """The outermost parts that hold the remarks of readers, where there is a text besides that they are about."""
     found: list[int] = []
     done = 0
@@ -468,7 +191,7 @@ def _marks(tag: str, attributes: Mapping[str, str], names: dict[str, bool]) -> I
     if tag == "main" or attributes.get("role") == "main":
         yield 1
     if tag not in ("html", "body"):
-        for name in _written(attributes):
+        for name in names_of(attributes):
             if name not in names:
                 names[name] = _CONTENT_NAMES.search(name) is not None
             if names[name]:

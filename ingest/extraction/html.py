@@ -3,6 +3,7 @@
 The page is read once into arrays (ingest/extraction/nodes.py); everything after that is loops over them:
 
     styles that hide        ingest/extraction/cascade.py
+    what is seen            ingest/extraction/measures.py
     what is no content      ingest/extraction/boilerplate.py, and in doubt ingest/extraction/second_opinion.py
     headings by their look  ingest/extraction/outline.py
     the text                ingest/extraction/markdown.py
@@ -13,19 +14,10 @@ Links keep their words in the text, and their addresses stand beside it: an addr
 
 from __future__ import annotations
 
-from ingest.extraction.boilerplate import (
-    Measures,
-    Shown,
-    is_forum,
-    is_marked,
-    main_content,
-    measured,
-    shown_nodes,
-    without_link_lists,
-    without_surroundings,
-)
+from ingest.extraction.boilerplate import is_forum, is_marked, main_content, without_link_lists, without_surroundings
 from ingest.extraction.extracted import Extracted
 from ingest.extraction.markdown import Markdown
+from ingest.extraction.measures import Measures, Shown, measured, shown_nodes
 from ingest.extraction.media import HTML
 from ingest.extraction.nodes import Nodes, read_nodes
 from ingest.extraction.outline import outline_of

@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from ingest.extraction.boilerplate import HEADINGS
 from ingest.extraction.extracted import LinkedWords
 from ingest.extraction.kept import kept_if_short
-from ingest.extraction.nodes import BLOCKS, Nodes
+from ingest.extraction.nodes import BLOCKS, HEADINGS, Nodes
 from ingest.extraction.outline import Outline
 
 _EMPHASIS = {

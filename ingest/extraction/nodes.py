@@ -44,6 +44,7 @@ BLOCKS = frozenset(
     ]
 )
 """Elements that begin a line of their own (HTML, section 15.3)."""
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _SPACE_IS_NOTHING = (BLOCKS | {"head", "script", "style", "meta", "link"}) - {"pre", "xmp", "listing", "plaintext"}

@@ -18,8 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ingest.extraction.boilerplate import HEADINGS
-from ingest.extraction.nodes import BLOCKS, Nodes
+from ingest.extraction.nodes import BLOCKS, HEADINGS, Nodes
 
 _HEADING_CLASS = re.compile(r"(?:^|[\s_-])(?:heading|headline|title|bigsection|section-?title)(?:$|\s)", re.IGNORECASE)
 _BLOCK_CANDIDATES = frozenset(("p", "div", "td", "th", "caption", "summary"))

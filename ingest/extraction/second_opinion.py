@@ -19,8 +19,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from ingest.extraction.boilerplate import HEADINGS
-from ingest.extraction.nodes import BLOCKS, Nodes
+from ingest.extraction.nodes import BLOCKS, HEADINGS, Nodes
 
 _SHORT_CHARS = 70
 """Characters below which a block says nothing of itself: a line of text (as in jusText)."""

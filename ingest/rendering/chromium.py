@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -94,8 +94,10 @@ def unprivileged_user() -> pwd.struct_passwd:
     raise PolicyRefused("sandbox", "there is no unprivileged user to run the browser as", "run workers without root")
 
 
-def write_launcher(folder: Path, binary: Path, *, network: bool) -> Launcher:
+def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequence[Path] = ()) -> Launcher:
     """The script, in the private `folder`, that starts `binary`; with `network`, in a network of its own if it can.
+
+    What is in the folders `hidden` it does not see, where mounts of its own can be had.
 
     Raises:
         PolicyRefused: rule `sandbox`: we are root and there is nobody to hand the browser to.
@@ -106,6 +108,7 @@ def write_launcher(folder: Path, binary: Path, *, network: bool) -> Launcher:
         way_out=str(launcher.way_out),
         process_id=str(launcher.process_id),
         network=network,
+        hidden=tuple(map(str, hidden)),
         uid=user.pw_uid if user else None,
         gid=user.pw_gid if user else None,
     )

@@ -8,8 +8,9 @@ privilege and becomes the browser. Promises:
    room, so that pages take the machine for connected. No packet leaves but by the listener.
 2. Processes of their own have an init that ends with the program, and the program ends with whoever started it: a
    worker that is killed leaves no browser behind.
-3. What cannot be had is told the worker by name, with the reason; whether the browser may run then is its decision.
-4. The browser, its init and this program run as the unprivileged user that was named, and cannot become another.
+3. Folders that are none of its business are empty there, but for what the browser itself consists of and works in.
+4. What cannot be had is told the worker by name, with the reason; whether the browser may run then is its decision.
+5. The browser, its init and this program run as the unprivileged user that was named, and cannot become another.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 LISTENER_PORT = 8080
 """Where the browser finds the way out, at any address of 127.0.0.0/8 in its network. Nobody else listens there."""
@@ -36,6 +37,10 @@ NETWORK, PROCESSES, MOUNTS, MESSAGES, USERS = 0x40000000, 0x20000000, 0x00020000
 
 _SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38
 _MOUNT_NOSUID_NODEV_NOEXEC, _MOUNT_PRIVATE_RECURSIVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x40000
+_MOUNT_READ_ONLY, _MOUNT_AGAIN, _MOUNT_BIND_RECURSIVE = 0x1, 0x20, 0x1000 | 0x4000
+_EMPTY_FOLDER = b"mode=0755,size=1m"
+_SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sys", "/usr/bin", "/usr/lib", "/usr/share")
+"""Without these no program runs: neither they, nor what is in them, nor what they are in is ever hidden."""
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _DEBUGGING_PIPE = (3, 4)
 """The descriptors over which the browser is driven; who keeps them open keeps the browser from seeing their end."""
@@ -54,6 +59,8 @@ class Plan:
     process_id: str
     """The file that takes the process id of this program, which lives as long as the browser."""
     network: bool
+    hidden: tuple[str, ...] = ()
+    """Folders that the browser shall find empty."""
     uid: int | None = None
     """Whom to become; None stays who it is."""
     gid: int | None = None
@@ -65,6 +72,7 @@ class Isolation:
 
     network: bool
     processes: bool
+    mounts: bool
     missing: tuple[str, ...] = ()
 
 
@@ -97,7 +105,7 @@ def _tried(plan: Plan) -> Isolation:
     with open(reading) as pipe:
         found = json.load(pipe)
     os.waitpid(child, 0)
-    return Isolation(found["network"], found["processes"], tuple(found["missing"]))
+    return Isolation(**found)
 
 
 def _try(plan: Plan) -> Isolation:
@@ -112,14 +120,14 @@ def _try(plan: Plan) -> Isolation:
         return True
 
     if not _is_root() and not works("user namespace", _own_users):
-        return Isolation(network=False, processes=False, missing=tuple(missing))
+        return Isolation(network=False, processes=False, mounts=False, missing=tuple(missing))
     network = plan.network and works("network namespace", _own_network)
     if network:
         works("network cable", _connect_cable)
     processes = works("process namespace", lambda: _unshare(PROCESSES))
-    works("mount namespace", lambda: _unshare(MOUNTS))
+    mounts = works("mount namespace", lambda: _unshare(MOUNTS))
     works("message namespace", lambda: _unshare(MESSAGES))
-    return Isolation(network, processes, tuple(missing))
+    return Isolation(network, processes, mounts, tuple(missing))
 
 
 def _enter(plan: Plan, isolation: Isolation) -> None:
@@ -129,9 +137,10 @@ def _enter(plan: Plan, isolation: Isolation) -> None:
         _own_network()
         with suppress(OSError):  # without a cable pages believe the machine is not connected, and no more
             _connect_cable()
-    for space in (MOUNTS, MESSAGES):
-        with suppress(OSError):
-            _unshare(space)
+    with suppress(OSError):
+        _unshare(MESSAGES)
+    if isolation.mounts:
+        _unshare(MOUNTS)
     if isolation.processes:
         _unshare(PROCESSES)
 
@@ -164,8 +173,8 @@ def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
 def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
     """The first process of its namespace: start the browser, collect whoever dies, end all when the browser ends."""
     _die_with_the_parent()
-    with suppress(OSError):  # where it cannot be had, the outer one shows through, which other users may read as well
-        _own_process_folder()
+    if isolation.mounts:
+        isolation = replace(isolation, missing=(*isolation.missing, *_own_folders(plan, isolation, command)))
     _report(plan, isolation, _listen() if isolation.network else None)
     browser = os.fork()
     _become(plan)
@@ -179,10 +188,48 @@ def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
             return _exit_code(status)
 
 
-def _own_process_folder() -> None:
-    """A /proc that shows this namespace alone. In a container whose /proc is masked the kernel refuses one."""
-    _check(_libc.mount(b"none", b"/", None, _MOUNT_PRIVATE_RECURSIVE, None), "mount")
-    _check(_libc.mount(b"proc", b"/proc", b"proc", _MOUNT_NOSUID_NODEV_NOEXEC, None), "mount")
+def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[str]:
+    """Put out of sight what is none of the browser's business; returns what could not be."""
+    try:
+        _mount(None, "/", None, _MOUNT_PRIVATE_RECURSIVE)  # or the outer namespace would see it too
+    except OSError as error:
+        return [f"folders of its own: {error.strerror}"]
+    if isolation.processes:
+        with suppress(OSError):  # where a container's is masked; other users may read the outer one as well
+            _mount("proc", "/proc", "proc", _MOUNT_NOSUID_NODEV_NOEXEC)
+    os.chdir("/")  # where it stood would still be seen from there
+    os.umask(0o022)
+    needed = {os.path.realpath(one) for one in (os.environ.get("TMPDIR"), _profile(command)) if one}
+    needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.way_out, plan.process_id))
+    missing: list[str] = []
+    for folder in map(os.path.realpath, plan.hidden):
+        if not os.path.isdir(folder) or folder in needed or _is_of_the_system(folder):
+            continue
+        try:
+            _hide(folder, [one for one in sorted(needed) if one.startswith(f"{folder}/")])
+        except OSError as error:
+            missing.append(f"hiding {folder}: {error.strerror}")
+    return missing
+
+
+def _hide(folder: str, needed: list[str]) -> None:
+    """Lay an empty folder over `folder`, through which only what is `needed` in it can be seen."""
+    held = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in needed]
+    _mount("none", folder, "tmpfs", _MOUNT_NOSUID_NODEV_NOEXEC, _EMPTY_FOLDER)
+    for path, descriptor in held:
+        os.makedirs(path, exist_ok=True)
+        _mount(f"/proc/self/fd/{descriptor}", path, None, _MOUNT_BIND_RECURSIVE)
+        os.close(descriptor)
+    _mount("none", folder, None, _MOUNT_AGAIN | _MOUNT_READ_ONLY | _MOUNT_NOSUID_NODEV_NOEXEC)
+
+
+def _is_of_the_system(folder: str) -> bool:
+    return any(f"{one}/".startswith(f"{folder.rstrip('/')}/") or folder.startswith(f"{one}/") for one in _SYSTEM)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: bytes | None = None) -> None:
+    written = [one.encode() if one is not None else None for one in (source, target, kind)]
+    _check(_libc.mount(*written, flags, data), f"mount {target}")
 
 
 def _listen() -> socket.socket:

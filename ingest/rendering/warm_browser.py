@@ -8,7 +8,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -124,8 +124,12 @@ class WarmBrowser:
         self.retired = True
 
 
-async def launch(playwright: Playwright, settings: CrawlSettings, guards: Guards) -> WarmBrowser:
+async def launch(
+    playwright: Playwright, settings: CrawlSettings, guards: Guards, hidden: Sequence[Path]
+) -> WarmBrowser:
     """A new Chromium whose renderers are proven to be confined, in a network of its own as the settings say.
+
+    It does not see what is in the folders `hidden`, where mounts of its own can be had.
 
     Raises:
         InvalidSetting: there is no Chromium; says how to get one.
@@ -135,7 +139,7 @@ async def launch(playwright: Playwright, settings: CrawlSettings, guards: Guards
     binary = find_chromium(settings.chromium_path, playwright.chromium.executable_path)
     folder = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)
     try:
-        warm = await _launch_in(folder, playwright, binary, settings, guards)
+        warm = await _launch_in(folder, playwright, binary, settings, guards, hidden)
     except BaseException:
         folder.cleanup()
         raise
@@ -157,8 +161,10 @@ async def _launch_in(
     binary: Path,
     settings: CrawlSettings,
     guards: Guards,
+    hidden: Sequence[Path],
 ) -> WarmBrowser:
-    launcher = write_launcher(Path(folder.name), binary, network=settings.browser_network != "shared")
+    has_network = settings.browser_network != "shared"
+    launcher = write_launcher(Path(folder.name), binary, network=has_network, hidden=hidden)
     with _listening(launcher.way_out) as door:
         report = asyncio.ensure_future(_isolation(door))
         try:
@@ -200,7 +206,7 @@ async def _isolation(door: socket.socket) -> tuple[Isolation, socket.socket | No
         launcher.settimeout(CLOSE_SECONDS)
         message, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, launcher, MAX_REPORT_BYTES, 1)
     found = json.loads(message)
-    isolation = Isolation(found["network"], found["processes"], tuple(found["missing"]))
+    isolation = Isolation(**{**found, "missing": tuple(found["missing"])})
     if not descriptors:
         return isolation, None
     listener = socket.socket(fileno=descriptors[0])

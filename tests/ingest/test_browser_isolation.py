@@ -7,8 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from contracts.errors import PolicyRefused
 from ingest.browser import Browser
 from ingest.rendering import namespace, warm_browser
-from ingest.rendering.chromium import Launcher, write_launcher
+from ingest.rendering.chromium import Launcher, find_chromium, write_launcher
 from ingest.rendering.processes import descendants, family
 from ingest.rendering.rendered import RenderLimits
 from ingest.rendering.sandbox import require_sandbox
@@ -109,7 +110,7 @@ def test_from_within_nothing_can_be_reached_but_the_way_out_and_that_only_for_a_
 def test_a_worker_that_must_isolate_refuses_a_browser_without_a_network_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def without_network(folder: Path, binary: Path, *, network: bool) -> Launcher:
+    def without_network(folder: Path, binary: Path, *, network: bool, hidden: Sequence[Path]) -> Launcher:
         assert network
         return write_launcher(folder, binary, network=False)
 
@@ -174,6 +175,44 @@ def test_a_renderer_that_shares_the_namespace_of_its_browser_is_refused_however_
 
 
 @as_root
+def test_the_browser_does_not_see_the_folders_of_its_worker(tmp_path: Path) -> None:
+    """Through /proc/PID/root (proc(5)): the files as that process finds them."""
+    ours, other = tmp_path / "ours" / "data", tmp_path / "other"
+    for folder in (ours, other):
+        folder.mkdir(parents=True)
+        (folder / "key").write_text("secret")
+    browser = Browser(CrawlSettings(), hidden=[ours.parent, ours, tmp_path / "missing", Path("/"), Path("/usr/lib")])
+    try:
+        browser.assert_sandboxed()
+        assert browser._warm is not None
+        if not browser._warm.isolation.mounts:
+            pytest.skip(f"no mount namespace here: {browser._warm.isolation.missing}")
+        sight = Path(f"/proc/{chromium_under_test(browser)}/root")
+        found = [sight / str(path)[1:] for path in (ours.parent, other / "key", ours)]
+        assert [path.exists() for path in found] == [True, True, False]
+        assert list(found[0].iterdir()) == []
+        assert not any("hiding" in missing for missing in browser._warm.isolation.missing)
+        assert (ours / "key").read_text() == "secret"
+    finally:
+        browser.close()
+
+
+def test_a_browser_that_is_installed_in_a_hidden_folder_runs_all_the_same() -> None:
+    with tempfile.TemporaryDirectory() as home:
+        launcher = Path(home) / "programs" / "chromium"
+        launcher.parent.mkdir()
+        for folder in (launcher.parent, launcher.parent.parent):
+            folder.chmod(0o755)
+        launcher.write_text(f'#!/bin/sh\nexec {find_chromium(None, "")} "$@"\n')
+        launcher.chmod(0o755)
+        browser = Browser(CrawlSettings(chromium_path=launcher), hidden=[Path(home)])
+        try:
+            assert browser.assert_sandboxed() == launcher
+        finally:
+            browser.close()
+
+
+@as_root
 def test_a_plain_user_has_the_same_sandbox_and_network(tmp_path: Path) -> None:
     """As a worker that is not root runs: in a mount namespace in which it may read the interpreter of this test."""
     script = tmp_path / "plain.py"
@@ -181,17 +220,21 @@ def test_a_plain_user_has_the_same_sandbox_and_network(tmp_path: Path) -> None:
 import json, os
 from ingest.browser import Browser
 from ingest.settings import CrawlSettings
-browser = Browser(CrawlSettings(browser_network="isolated"))
+home = os.environ["HOME"]
+assert os.listdir(home) == ["key"]
+browser = Browser(CrawlSettings(browser_network="isolated"), hidden=[home])
 browser.assert_sandboxed()
-print(json.dumps([os.getuid(), browser._warm.isolation.network, browser._warm.isolation.processes]))
+seen = os.listdir(f"/proc/{browser._warm.pid}/root{home}")
+print(json.dumps([os.getuid(), browser._warm.isolation.network, browser._warm.isolation.processes, "key" in seen]))
 browser.close()
 """)
     tmp_path.chmod(0o755)
     answer = _as_plain_user(script)
-    uid, network, processes = json.loads(answer.splitlines()[-1])
+    uid, network, processes, sees_key = json.loads(answer.splitlines()[-1])
     assert uid != 0
     assert network
     assert processes
+    assert not sees_key
 
 
 def _as_plain_user(script: Path) -> str:
@@ -199,14 +242,15 @@ def _as_plain_user(script: Path) -> str:
     open_up = f"""set -e
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs {parent}
-mkdir {parent}/home {parent}/script {parent}/tmp
+mkdir {parent}/home {parent}/script {parent}/tmp {parent}/own
+echo secret > {parent}/own/key
 cp {script} {parent}/script/plain.py
 chmod 1777 {parent}/tmp
 mount --bind {home} {parent}/home
 mount -t tmpfs -o mode=755 tmpfs /root
 mkdir -p {home}
 mount --bind {parent}/home {home}
-export HOME={parent}/tmp TMPDIR={parent}/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={Path.cwd()}
+export HOME={parent}/own TMPDIR={parent}/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={Path.cwd()}
 exec setpriv --reuid nobody --regid nogroup --clear-groups {sys.executable} {parent}/script/plain.py
 """
     done = subprocess.run(

@@ -143,6 +143,13 @@ def test_a_page_whose_styles_would_take_hours_is_refused_by_name(monkeypatch: py
         extract(page.encode(), "text/html")
 
 
+@pytest.mark.parametrize("selector", ["p#", "##", "#", ".", "p##a", "p.", "> #", "a#b#", "*", "p >", "#.x"])
+def test_a_selector_that_is_none_hides_nothing_and_harms_nothing(selector: str) -> None:
+    page = f"<style>{selector}{{color:#fff;font-size:0}} .gone{{display:none}}</style><div class=gone>SECRET</div>"
+    found = extract(f"{page}<i id=a>{WORDS}</i>".encode(), "text/html").text
+    assert (WORDS.strip() in found, "SECRET" in found) == (selector != "*", False)
+
+
 def test_a_page_without_styles_pays_nothing_for_them() -> None:
     assert not Cascade(read_nodes("<p class=x>text</p><style>.x{border:1px solid}</style>")).is_needed
     assert not Cascade(read_nodes("<p class=x>text</p><style>.y{line-height:2}</style>")).is_needed

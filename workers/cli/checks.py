@@ -236,10 +236,11 @@ def _embedding(settings: Settings) -> Check:
 
 def _chromium(settings: Settings) -> Check:
     from ingest.browser import Browser
+    from workers.crawling import private_folders
 
     if settings.crawl.render == "never":
         return Check("chromium", "ok", "not needed: crawl.render is never")
-    browser = Browser(settings.crawl)
+    browser = Browser(settings.crawl, hidden=private_folders(settings))
     try:
         return Check("chromium", "ok", f"{browser.assert_sandboxed()}, sandboxed")
     except SluiceError as error:
