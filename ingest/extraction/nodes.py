@@ -173,7 +173,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
                 continue
             last = ""
             if is_unusual(text) and not (above >= 0 and tags[above] in _PROGRAMS):
-                text = _readable(text)
+                text = readable(text)
             add_tag("")
             add_text(text)
             add_attributes(_NONE)
@@ -201,8 +201,9 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
 
 def _joined(first: str, more: Iterable[str], *, is_program: bool) -> str:
     text = "".join((first, *more))
-    return text if is_program else _readable(text)
+    return text if is_program else readable(text)
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
+    """`text` without what no reader can see, and with spaces for no-break spaces."""
     return visible(text).replace("\u00a0", " ")

@@ -16,7 +16,7 @@ from typing import Any
 import ada_url
 
 from ingest.extraction.invisible import visible
-from ingest.extraction.nodes import Nodes
+from ingest.extraction.nodes import Nodes, readable
 
 MOST_JSON_LD_BYTES = 65_536
 """Of the linked data that is kept: an article's has some 3 KB."""
@@ -171,7 +171,7 @@ class PageFacts:
     def _read_linked_data(self) -> Iterator[Any]:
         scripts = (place for place in self._places["script"] if self._get(place, "type") == "application/ld+json")
         for _, place in zip(range(_MOST_LD_SCRIPTS), scripts, strict=False):
-            source = "".join(self._nodes.texts[place : self._nodes.ends[place]])
+            source = readable("".join(self._nodes.texts[place : self._nodes.ends[place]]))
             try:
                 data = json.loads(source[:_MOST_LD_CHARS], strict=False)
             except (ValueError, RecursionError):

@@ -106,6 +106,11 @@ class TestHtml:
         assert found.published_at == datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)
         assert found.canonical_url == "https://example.org/guide"
 
+    def test_linked_data_is_read_without_what_nobody_sees(self) -> None:
+        data = '{"headline":"A\u200b title","datePublished":"2020-01-02\u200b"}'
+        found = extract(html("<p>text</p>", f"<script type='application/ld+json'>{data}</script>"), "text/html")
+        assert (found.title, found.published_at) == ("A title", datetime(2020, 1, 2, tzinfo=UTC))
+
     def test_facts_that_do_not_parse_are_left_out(self) -> None:
         head = "<meta name=date content='soon'><script type='application/ld+json'>{broken</script>"
         found = extract(html("<p>text</p>", head), "text/html")
