@@ -9,11 +9,11 @@ Costs nothing for a page without such styles; a page that asks for more than `MO
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from contracts.errors import InvalidInput
-from ingest.extraction.inline_style import WATCHED, declarations, is_unreadable, takes_away
+from ingest.extraction.inline_style import declarations, is_unreadable, takes_away
 from ingest.extraction.look import BLACK_ON_WHITE, Look, Style, styled
 from ingest.extraction.nodes import Nodes
 from ingest.extraction.selectors import Compound, attribute_holds, fits
@@ -23,8 +23,8 @@ MOST_STEPS = 20_000_000
 """Comparisons of selectors with elements: some seconds. A large page with a large style sheet takes a tenth."""
 _MOST_NAMES = 300
 """Of all elements around one that are kept: a page has some fifty."""
-_Name = tuple[str, str | None, str | None]
-"""Tag, class as it is written, and id where a rule asks for it."""
+_Name = tuple[str, str | None, str | None, tuple[str, ...]]
+"""Tag, class as it is written, and id and attributes where a rule asks for them."""
 _Key = tuple[object, ...]
 
 
@@ -46,7 +46,7 @@ class Cascade:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         sheet = sheet_of(nodes)
-        self._rules, self._ids, self.is_needed = sheet.rules, sheet.ids, sheet.is_needed
+        self._rules, self._ids, self._attributes, self.is_needed = sheet
         self._steps = 0
         self._candidates: dict[_Name, tuple[list[Rule], bool]] = {}
         self._keys: dict[_Name, frozenset[str]] = {}
@@ -66,14 +66,19 @@ class Cascade:
         tag = self._nodes.tags[node]
         if not tag:
             return around.hides_text
-        get = self._nodes.attributes[node].get
+        attributes = self._nodes.attributes[node]
+        get = attributes.get
         identity, own = get("id"), get("style")
-        name = (tag, get("class"), identity if identity in self._ids else None)
+        asked = self._asked_of(attributes) if self._attributes else ()
+        name = (tag, get("class"), identity if identity in self._ids else None, asked)
         place = around.below.get((name, own))
         if place is None:
             place = self._place(node, around, name, own)
         self._places[node] = place
         return place.is_hidden
+
+    def _asked_of(self, attributes: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(sorted(self._attributes.intersection(attributes))) if attributes else ()
 
     def _place(self, node: int, around: _Place, name: _Name, own: str | None) -> _Place:
         """The place of an element: a known one where only its name could tell, else one for the rules that hold."""
@@ -115,8 +120,8 @@ class Cascade:
         """What an element of that name has that a selector may ask for."""
         found = self._keys.get(name)
         if found is None:
-            tag, written, identity = name
-            keys = {tag, *(f".{part}" for part in self._names_in(written or ""))}
+            tag, written, identity, asked = name
+            keys = {tag, *(f".{part}" for part in self._names_in(written or "")), *(f"[{one}" for one in asked)}
             found = self._keys[name] = frozenset(keys | {f"#{identity}"} if identity else keys)
         return found
 
@@ -151,11 +156,13 @@ class Cascade:
         if compound.tag and self._nodes.tags[node] != compound.tag:
             return False
         attributes = self._nodes.attributes[node]
-        if compound.ids and any(attributes.get("id") != identity for identity in compound.ids):
-            return False
-        if compound.classes and not self._names_in(attributes.get("class") or "").issuperset(compound.classes):
-            return False
-        return all(attribute_holds(attributes.get(name), sign, value) for name, sign, value in compound.attributes)
+        for name, sign, value in compound.attributes:
+            if not attribute_holds(attributes.get(name), sign, value):
+                return False
+        for identity in compound.ids:
+            if attributes.get("id") != identity:
+                return False
+        return not compound.classes or self._names_in(attributes.get("class") or "").issuperset(compound.classes)
 
     def _names_in(self, written: str) -> frozenset[str]:
         if written not in self._classes:
@@ -200,7 +207,7 @@ def _inline(style: str) -> Style:
     found: dict[str, str] = {}
     for name, value, _ in declarations(style):
         kept = found.get(name)
-        if name in WATCHED and not (kept is not None and (takes_away(name, kept) or is_unreadable(name, kept))):
+        if kept is None or not (takes_away(name, kept) or is_unreadable(name, kept)):
             found[name] = value
     return found
 

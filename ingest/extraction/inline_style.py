@@ -44,13 +44,11 @@ def hides(style: str) -> bool:
 
 
 def declarations(style: str) -> Iterator[tuple[str, str, bool]]:
-    """The properties of `style` with their values, in lower case, and whether they are marked as important."""
+    """What `style` declares of the properties in `WATCHED`: name, value in lower case, whether it is important."""
     plain = _ESCAPE.sub(_unescaped, _COMMENT.sub(" ", style)) if "\\" in style or "/*" in style else style
-    for declaration in plain.lower().split(";"):
-        name, colon, value = declaration.partition(":")
-        if colon:
-            value, important, _ = value.partition("!")
-            yield name.strip(), " ".join(value.split()), bool(important)
+    for name, written in _DECLARATION.findall(plain.lower()):
+        value, important, _ = written.partition("!")
+        yield name, " ".join(value.split()), bool(important)
 
 
 def takes_away(name: str, value: str) -> bool:
@@ -177,3 +175,4 @@ _INHERITED: Mapping[str, Callable[[str], bool]] = {
 """By property that an element hands down: whether a value of it hides."""
 WATCHED = frozenset((*_JUDGES, *_INHERITED, "background", "background-color"))
 """The properties that can hide, or show again."""
+_DECLARATION = re.compile(rf"(?:\A|;)\s*+({'|'.join(map(re.escape, sorted(WATCHED)))})\s*+:([^;]*+)")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from ingest.extraction.kept import kept_if_short
 
@@ -39,7 +40,9 @@ class Compound:
         """What an element must have, so that no other is looked at."""
         if self.ids:
             return f"#{self.ids[0]}"
-        return f".{self.classes[0]}" if self.classes else self.tag
+        if self.classes:
+            return f".{self.classes[0]}"
+        return f"[{self.attributes[0][0]}" if self.attributes else self.tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,14 @@ class Selector:
     """Whether it holds for an element by its name and by the names of those around it, and nothing else."""
 
 
+class Asked(NamedTuple):
+    """`key` is what an element must have for a selector to hold; ids and attributes are those of any part of it."""
+
+    key: str
+    ids: Sequence[str] = ()
+    attributes: Sequence[str] = ()
+
+
 @kept_if_short(4_096)
 def selector_of(written: str) -> Selector | None:
     """A selector taken apart; None where it holds what is not followed."""
@@ -64,21 +75,22 @@ def selector_of(written: str) -> Selector | None:
     return Selector(compounds, frozenset(one.key() for one in around) - {""}, _specificity(compounds), by_names)
 
 
-def key_and_ids(selector: str) -> tuple[str, Sequence[str]] | None:
-    """What an element must have for a selector to hold, and the ids in it; None where it holds what is not followed.
+def asked_by(selector: str) -> Asked | None:
+    """What a selector asks for; None where it holds what is not followed.
 
     Those of plain names are not taken apart for that.
     """
     if _PLAIN.fullmatch(selector):
         last = next(filter(None, reversed(_COMBINATORS.split(selector))), "")
         if "#" not in selector:
-            return _class_or_tag(last), ()
+            return Asked(_class_or_tag(last))
         ids = _IDS.findall(last)
-        return (f"#{ids[0]}" if ids else _class_or_tag(last)), _IDS.findall(selector)
+        return Asked(f"#{ids[0]}" if ids else _class_or_tag(last), _IDS.findall(selector))
     parsed = selector_of(selector)
     if parsed is None:
         return None
-    return parsed.compounds[-1].key(), [one for part in parsed.compounds for one in part.ids]
+    ids = [one for part in parsed.compounds for one in part.ids]
+    return Asked(parsed.compounds[-1].key(), ids, [name for part in parsed.compounds for name, _, _ in part.attributes])
 
 
 def fits(keys: frozenset[str], compound: Compound) -> bool:

@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-from ingest.extraction.inline_style import WATCHED, declarations, is_unreadable, takes_away
+from ingest.extraction.inline_style import declarations, is_unreadable, takes_away
 from ingest.extraction.kept import kept_if_short
 from ingest.extraction.look import COLOURS, some_look_alike
 from ingest.extraction.nodes import Nodes
-from ingest.extraction.selectors import Selector, key_and_ids, selector_of
+from ingest.extraction.selectors import Selector, asked_by, selector_of
 
 SCREEN_PIXELS = 1_280
 MOST_CSS_CHARS = 2_000_000
@@ -60,12 +61,12 @@ class Rule:
     rank: tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """The rules of a page that matter, by what their last part asks for, and the ids that any part of them names."""
+class Sheet(NamedTuple):
+    """The rules of a page that matter, by what their last part asks for; ids and attributes that any part asks for."""
 
     rules: Mapping[str, Sequence[Declared]]
     ids: frozenset[str]
+    attributes: frozenset[str]
     is_needed: bool
 
 
@@ -113,19 +114,20 @@ def _sheet(rules: Sequence[Declared], inline: frozenset[str]) -> Sheet:
     hiding = _hiding_names(rules, inline) if rules or inline else frozenset()
     by_key: dict[str, list[Declared]] = {}
     ids: set[str] = set()
+    attributes: set[str] = set()
     for rule in rules:
         style = tuple(declared for declared in rule.style if declared[0] in hiding)
-        if style and (named := key_and_ids(rule.selector)):
-            key, of_selector = named
-            by_key.setdefault(key, []).append(Declared(rule.selector, style, rule.place))
-            ids.update(of_selector)
-    return Sheet(by_key, frozenset(ids), bool(hiding))
+        if style and (asked := asked_by(rule.selector)):
+            by_key.setdefault(asked.key, []).append(Declared(rule.selector, style, rule.place))
+            ids.update(asked.ids)
+            attributes.update(asked.attributes)
+    return Sheet(by_key, frozenset(ids), frozenset(attributes), bool(hiding))
 
 
 def _hiding_names(rules: Sequence[Declared], inline: Iterable[str]) -> frozenset[str]:
     """The properties that hide somewhere on the page; those of colour only where two of them look alike."""
     declared = {(name, value) for rule in rules for name, value, _ in rule.style}
-    declared.update((name, value) for style in inline for name, value, _ in declarations(style) if name in WATCHED)
+    declared.update((name, value) for style in inline for name, value, _ in declarations(style))
     hiding = {name for name, value in declared if _hides(name, value)}
     if "color" in hiding or some_look_alike(declared):
         hiding.update(COLOURS)
@@ -144,7 +146,7 @@ def _rules_of(sheets: Iterable[str]) -> Iterator[Declared]:
     for sheet in sheets:
         for selectors, body in _blocks(sheet):
             plain = _STRING.sub('""', body) if '"' in body or "'" in body else body
-            style = tuple(found for found in declarations(plain) if found[0] in WATCHED)
+            style = tuple(declarations(plain))
             if not style:
                 continue
             for selector in selectors:
