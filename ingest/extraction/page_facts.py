@@ -31,6 +31,7 @@ _DATE_NAMES = (
     *("dcterms.created", "citation_publication_date", "parsely-pub-date", "sailthru.date", "pubdate", "publishdate"),
 )
 _AUTHOR_NAMES = ("author", "article:author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author")
+_LANGUAGE_NAMES = ("content-language", "language", "lang", "dc.language", "dcterms.language", "og:locale")
 _LICENCE_NAMES = ("dcterms.license", "dc.license", "license", "dcterms.rights", "dc.rights", "rights")
 _COMMONS = re.compile(r"https?://(?:www\.)?creativecommons\.org/(?:licenses|publicdomain)/", re.IGNORECASE)
 _NO_RELATIONS: frozenset[str] = frozenset()
@@ -62,7 +63,7 @@ class PageFacts:
     def language(self) -> str | None:
         """The declared language, as two letters."""
         of_page = [self._get(place, name) for place in self._places["html"][:1] for name in ("lang", "xml:lang")]
-        for declared in (*of_page, self._meta.get("content-language")):
+        for declared in (*of_page, *(self._meta.get(name) for name in _LANGUAGE_NAMES)):
             found = _LANGUAGE.match(declared.strip()) if declared else None
             if found:
                 return found[0].lower()

@@ -106,6 +106,20 @@ class TestHtml:
         assert found.published_at == datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)
         assert found.canonical_url == "https://example.org/guide"
 
+    @pytest.mark.parametrize(
+        ("meta", "language"),
+        [
+            ("name=language content=de", "de"),
+            ("name=DC.language content=es-MX", "es"),
+            ("property=og:locale content=pt_BR", "pt"),
+            ("name=language content=English", None),
+        ],
+    )
+    def test_the_language_is_read_from_meta_where_the_page_has_none(self, meta: str, language: str | None) -> None:
+        page = f"<head><meta {meta}></head><body><p>text</p></body>"
+        assert extract(page.encode(), "text/html").language == language
+        assert extract(page.replace("<head>", "<html lang=fr><head>").encode(), "text/html").language == "fr"
+
     def test_linked_data_is_read_without_what_nobody_sees(self) -> None:
         data = '{"headline":"A\u200b title","datePublished":"2020-01-02\u200b"}'
         found = extract(html("<p>text</p>", f"<script type='application/ld+json'>{data}</script>"), "text/html")
