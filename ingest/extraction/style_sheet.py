@@ -4,7 +4,7 @@ Heeded are lists of selectors, nested rules, `@media` for a screen of `SCREEN_PI
 `@import` and style sheets elsewhere are not followed. A rule stands under what an element must have for its selector
 (ingest/extraction/selectors.py) to hold, and is taken apart by `rule_of` when the page has such an element.
 
-Read are `MOST_CSS_CHARS` of a page at most.
+Read are `MOST_CSS_CHARS` of a page at most; one whose sheets have more than `MOST_PIECES` is refused.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count, islice
 from typing import NamedTuple
 
+from contracts.errors import InvalidInput
 from ingest.extraction.inline_style import declarations, is_unreadable, takes_away
 from ingest.extraction.kept import kept_if_short
 from ingest.extraction.look import COLOURS, some_look_alike
@@ -24,12 +26,15 @@ from ingest.extraction.selectors import Selector, asked_by, selector_of
 SCREEN_PIXELS = 1_280
 MOST_CSS_CHARS = 2_000_000
 """Of all style elements together."""
+MOST_PIECES = 200_000
+"""Of all of them: rules, and what strings and comments make of a rule. A large page has some ten thousand."""
 _MENTIONS = re.compile(
     r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|\\",
     re.IGNORECASE,
 )
+_TEXT = r"[^{}\"'/\\]*+(?:/(?!\*)[^{}\"'/\\]*+)*+"
 _PIECE = re.compile(
-    r"([^{}\"'/\\]*+)\{([^{}\"'/\\]*+)\}|([^{}\"'/\\]++)|"
+    rf"({_TEXT})\{{({_TEXT})\}}|((?!/\*|[{{}}\"'\\]){_TEXT})|"
     r"\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?|/\*.*?(?:\*/|\Z)|\\.|.",
     re.DOTALL,
 )
@@ -38,6 +43,7 @@ _STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?", re.DOTALL)
 _FEATURE = re.compile(r"\(\s*(min|max)-width\s*:\s*([\d.]+)(px|em|rem)\s*\)")
 _AT_TAKEN = ("@supports", "@layer", "@container", "@scope", "@starting-style")
 _MOST_SELECTOR_CHARS = 1_000
+_MOST_NESTED = 30
 _MOST_KEPT_CHARS = 100_000
 """Of styles whose rules are kept, which take some twenty times as many bytes."""
 _ANYWHERE = [""]
@@ -143,22 +149,30 @@ def _hides(name: str, value: str) -> bool:
 
 def _rules_of(sheets: Iterable[str]) -> Iterator[Declared]:
     place = 0
+    pieces = count()
     for sheet in sheets:
-        for selectors, body in _blocks(sheet):
+        for selectors, body in _blocks(sheet, pieces):
             plain = _STRING.sub('""', body) if '"' in body or "'" in body else body
             style = tuple(declarations(plain))
             if not style:
                 continue
             for selector in selectors:
                 place += 1
-                yield Declared(selector[:_MOST_SELECTOR_CHARS], style, place)
+                _require_few(place)
+                yield Declared(selector, style, place)
 
 
-def _blocks(sheet: str) -> Iterator[tuple[list[str], str]]:
-    """(selectors, declarations) of every rule that holds on a screen."""
+def _require_few(rules: int) -> None:
+    if rules > MOST_PIECES:
+        raise InvalidInput("body", "its style sheets have too many rules", "send the page without them")
+
+
+def _blocks(sheet: str, so_far: Iterator[int]) -> Iterator[tuple[list[str], str]]:
+    """(selectors, declarations) of every rule that holds on a screen. `so_far` counts the pieces."""
     within: list[list[str] | None] = [_ANYWHERE]
     pieces: list[str] = []
     for found in _PIECE.finditer(sheet):
+        _require_few(next(so_far))
         prelude, rule, text = found.groups()
         mark = found[0] if rule is None else "{"
         if text is not None:
@@ -169,7 +183,7 @@ def _blocks(sheet: str) -> Iterator[tuple[list[str], str]]:
             body, _, selectors = written.rpartition(";")
             if (around := within[-1]) and around != _ANYWHERE and body.strip():
                 yield around, body
-            entered = _entered(selectors.strip(), around)
+            entered = _entered(selectors.strip(), around) if len(within) <= _MOST_NESTED else None
             if rule is None:
                 within.append(entered)
             elif entered and entered != _ANYWHERE:
@@ -192,12 +206,16 @@ def _entered(prelude: str, around: list[str] | None) -> list[str] | None:
         name = prelude.split(None, 1)[0].lower().partition("(")[0]
         taken = name in _AT_TAKEN or (name == "@media" and _is_for_screen(prelude[6:].lower()))
         return around if taken else None
-    own = [selector.strip() for selector in prelude.split(",") if selector.strip()]
+    own = [selector for written in prelude.split(",") if _is_of_a_length(selector := written.strip())]
     if around == _ANYWHERE:
         return own
-    return [
-        inner.replace("&", outer) if "&" in inner else f"{outer} {inner}" for outer in around[:20] for inner in own[:50]
-    ][:100]
+    pairs = ((outer, inner) for outer in around[:20] for inner in own[:50])
+    nested = (inner.replace("&", outer, 5) if "&" in inner else f"{outer} {inner}" for outer, inner in pairs)
+    return list(islice(filter(_is_of_a_length, nested), 100))
+
+
+def _is_of_a_length(selector: str) -> bool:
+    return 0 < len(selector) <= _MOST_SELECTOR_CHARS
 
 
 def _is_for_screen(query: str) -> bool:

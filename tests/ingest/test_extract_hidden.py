@@ -143,6 +143,14 @@ def test_a_page_whose_styles_would_take_hours_is_refused_by_name(monkeypatch: py
         extract(page.encode(), "text/html")
 
 
+def test_a_page_of_endless_rules_is_refused_by_name() -> None:
+    for sheet in ("{" * 300_000, "a{b:'" * 300_000, "/**/" * 300_000):
+        with pytest.raises(InvalidInput, match="too many rules"):
+            extract(f"<style>display{sheet}</style><p>text".encode(), "text/html")
+    page = "<style>" + ".c{display:none}" * 20_000 + "</style><p class=c>SECRET</p><p>text</p>"
+    assert extract(page.encode(), "text/html").text == "text"
+
+
 @pytest.mark.parametrize("selector", ["p#", "##", "#", ".", "p##a", "p.", "> #", "a#b#", "*", "p >", "#.x"])
 def test_a_selector_that_is_none_hides_nothing_and_harms_nothing(selector: str) -> None:
     page = f"<style>{selector}{{color:#fff;font-size:0}} .gone{{display:none}}</style><div class=gone>SECRET</div>"
