@@ -278,7 +278,7 @@ class TestRefusals:
             _, side = await asyncio.get_running_loop().create_connection(Side, "127.0.0.1", site.port)
             return side
 
-        monkeypatch.setattr("ingest.egress.dial", dial)
+        monkeypatch.setattr("ingest.proxy.dialling.dial", dial)
         site.put("/", b"outside")
         with EgressProxy(EgressSettings(ports=(80, canary.port)), resolver=alternating) as proxy:
             answers = [ask(proxy, "GET http://rebind.example/ HTTP/1.1\r\n{auth}\r\n") for _ in range(40)]

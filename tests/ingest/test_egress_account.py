@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from contracts.errors import Unavailable
-from ingest.egress import MAX_CHALLENGES, MAX_STRANGERS, EgressAccount, EgressProxy, Refusal
+from ingest.egress import EgressAccount, EgressProxy, Refusal
 from ingest.proxy.account import MAX_KINDS, MAX_WAITING_SHARE
+from ingest.proxy.clients import MAX_STRANGERS
+from ingest.proxy.serving import MAX_CHALLENGES
 from ingest.settings import EgressSettings
 
 RunProxy = Callable[..., EgressProxy]

@@ -71,7 +71,7 @@ class TestTunnels:
         async def here(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
             return await dial(("127.0.0.1",), tls_site.port, limit_seconds)
 
-        monkeypatch.setattr("ingest.egress.dial", here)
+        monkeypatch.setattr("ingest.proxy.dialling.dial", here)
         tls_site.put("/", b"secret")
         return tls_site
 
