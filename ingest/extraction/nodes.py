@@ -172,7 +172,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
             if last in _SPACE_IS_NOTHING and text.isspace():
                 continue
             last = ""
-            if is_unusual(text) and not (above >= 0 and tags[above] in _PROGRAMS):
+            if (above < 0 or tags[above] not in _PROGRAMS) and is_unusual(text):
                 text = readable(text)
             add_tag("")
             add_text(text)
