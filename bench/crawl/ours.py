@@ -43,7 +43,7 @@ def main() -> None:
         page = parts.crawler.crawl(directed, run_id=f"round {next(reads) // len(urls)}")
         assert isinstance(page, CrawledPage)
         found = extract(page.body, page.media_type, charset=page.charset, url=page.final_url)
-        return found.text, found.title
+        return found.markdown(), found.title
 
     try:
         read(urls[0])
