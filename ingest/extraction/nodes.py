@@ -159,7 +159,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
             more.append(str(event))
             continue
         if more:
-            texts[-1] = _joined(texts[-1], more, is_program=above >= 0 and tags[above] in _PROGRAMS)
+            _add_to_last(nodes, more)
             more.clear()
         if event is None:
             if above >= 0:
@@ -191,7 +191,7 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
         if above >= MOST_NODES:
             break
     if more:
-        texts[-1] = _joined(texts[-1], more, is_program=above >= 0 and tags[above] in _PROGRAMS)
+        _add_to_last(nodes, more)
     nodes.is_cut = len(tags) > MOST_NODES
     while above >= 0:
         ends[above] = len(tags)
@@ -199,9 +199,10 @@ def _arranged(events: Iterable[_Event]) -> Nodes:
     return nodes
 
 
-def _joined(first: str, more: Iterable[str], *, is_program: bool) -> str:
-    text = "".join((first, *more))
-    return text if is_program else readable(text)
+def _add_to_last(nodes: Nodes, more: Iterable[str]) -> None:
+    """The pieces of a text that the parser handed out one by one, put behind its first."""
+    text, parent = "".join((nodes.texts[-1], *more)), nodes.parents[-1]
+    nodes.texts[-1] = text if parent >= 0 and nodes.tags[parent] in _PROGRAMS else readable(text)
 
 
 def readable(text: str) -> str:

@@ -75,6 +75,12 @@ class Isolation:
     mounts: bool
     missing: tuple[str, ...] = ()
 
+    @classmethod
+    def read(cls, written: str | bytes) -> Isolation:
+        """As it was told as JSON."""
+        found = json.loads(written)
+        return cls(found["network"], found["processes"], found["mounts"], tuple(found["missing"]))
+
 
 def main(arguments: list[str]) -> int:
     """Enter the namespaces and run the browser: `PLAN BINARY SWITCH…`. Returns the browser's exit status."""
@@ -103,9 +109,9 @@ def _tried(plan: Plan) -> Isolation:
         os._exit(0)
     os.close(writing)
     with open(reading) as pipe:
-        found = json.load(pipe)
+        found = pipe.read()
     os.waitpid(child, 0)
-    return Isolation(**found)
+    return Isolation.read(found)
 
 
 def _try(plan: Plan) -> Isolation:
@@ -198,7 +204,6 @@ def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[s
         with suppress(OSError):  # where a container's is masked; other users may read the outer one as well
             _mount("proc", "/proc", "proc", _MOUNT_NOSUID_NODEV_NOEXEC)
     os.chdir("/")  # where it stood would still be seen from there
-    os.umask(0o022)
     needed = {os.path.realpath(one) for one in (os.environ.get("TMPDIR"), _profile(command)) if one}
     needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.way_out, plan.process_id))
     missing: list[str] = []
@@ -217,7 +222,9 @@ def _hide(folder: str, needed: list[str]) -> None:
     held = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in needed]
     _mount("none", folder, "tmpfs", _MOUNT_NOSUID_NODEV_NOEXEC, _EMPTY_FOLDER)
     for path, descriptor in held:
+        before = os.umask(0o022)  # another user has to find the way
         os.makedirs(path, exist_ok=True)
+        os.umask(before)
         _mount(f"/proc/self/fd/{descriptor}", path, None, _MOUNT_BIND_RECURSIVE)
         os.close(descriptor)
     _mount("none", folder, None, _MOUNT_AGAIN | _MOUNT_READ_ONLY | _MOUNT_NOSUID_NODEV_NOEXEC)

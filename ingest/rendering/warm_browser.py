@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 import tempfile
@@ -205,8 +204,7 @@ async def _isolation(door: socket.socket) -> tuple[Isolation, socket.socket | No
     with launcher:
         launcher.settimeout(CLOSE_SECONDS)
         message, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, launcher, MAX_REPORT_BYTES, 1)
-    found = json.loads(message)
-    isolation = Isolation(**{**found, "missing": tuple(found["missing"])})
+    isolation = Isolation.read(message)
     if not descriptors:
         return isolation, None
     listener = socket.socket(fileno=descriptors[0])
