@@ -20,8 +20,8 @@ from index.layout import CorpusLayout
 from index.reader import IndexReader
 from index.settings import QuerySettings
 from ingest.embedding.minilm import MiniLM
+from ledger.ledger import Ledger
 from workers.blobs import BlobStore
-from workers.ledger import Ledger
 
 CORPUS = "bench"
 

@@ -20,7 +20,7 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Done, Next
-from workers.ledger import Claim, Ledger, NewRun
+from ledger.ledger import Claim, Ledger, NewRun
 
 PROCESSES = 8
 SECONDS = 5.0

@@ -10,7 +10,7 @@ import pytest
 
 from bench.instance import Instance
 from gate.client import SluiceClient
-from workers.ledger import Ledger
+from ledger.ledger import Ledger
 
 pytestmark = pytest.mark.timeout(240)
 

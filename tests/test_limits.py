@@ -17,7 +17,7 @@ import pytest
 
 from bench.instance import Instance
 from contracts.event import QUEUES, Queue
-from workers.ledger import Ledger
+from ledger.ledger import Ledger
 
 pytestmark = pytest.mark.timeout(300)
 

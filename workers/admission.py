@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from contracts.errors import Overloaded
 from contracts.event import Queue
-from workers.ledger import Ledger
-from workers.overdue import Backlog
-from workers.runs import NewRun
+from ledger.backlog import Backlog
+from ledger.fair_queue import lane_of, priority_of
+from ledger.ledger import Ledger
+from ledger.runs import NewRun
 from workers.settings import DeliverySettings
-from workers.turns import lane_of, priority_of
 
 PATHS: Mapping[Queue, Sequence[Queue]] = {
     "query": ("query", "gate"),

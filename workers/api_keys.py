@@ -15,8 +15,8 @@ from typing import Literal, get_args
 
 from contracts.base import CORPUS_NAME
 from contracts.errors import InvalidInput, InvalidSetting
-from workers.keys_table import KeyRecord
-from workers.ledger import Ledger
+from ledger.api_keys import KeyRecord
+from ledger.ledger import Ledger
 from workers.settings import Settings
 
 Role = Literal["agent", "operator"]

@@ -9,10 +9,10 @@ from contextlib import closing
 from sqlalchemy import select
 
 from contracts.errors import SluiceError
-from workers.database import Database
+from ledger.database import Database
+from ledger.tables import leases
 from workers.procfs import ProcessFacts, anonymous_bytes, descendants
 from workers.reconcile import LEASE
-from workers.schema import leases
 from workers.settings import Settings
 from workers.transport import BROKER_ERRORS, Transport
 

@@ -8,10 +8,10 @@ from contextlib import closing
 import structlog
 from sqlalchemy import select
 
-from workers.database import Database
-from workers.ledger import Ledger
-from workers.outbox import Permit
-from workers.schema import events
+from ledger.database import Database
+from ledger.ledger import Ledger
+from ledger.outbox import Permit
+from ledger.tables import events
 from workers.settings import Settings
 from workers.transport import Transport
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from contracts.errors import Fenced, Unavailable
-from workers.ledger import Claim, Ledger
+from ledger.ledger import Claim, Ledger
 
 log = structlog.get_logger(__name__)
 

@@ -23,12 +23,12 @@ from contracts.event import Event
 from contracts.gate import BudgetState, PolicyState
 from gate.directives import Reach
 from gate.policy import policy_state
+from ledger.ledger import Ledger
 from otel import metrics
 from workers.admission import Admission
 from workers.blobs import BlobStore
 from workers.cancelling import Cancellations
 from workers.heartbeat import check_wanted
-from workers.ledger import Ledger
 from workers.settings import Settings
 from workers.shipping import Shipper
 from workers.transport import Transport

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from contracts.event import Queue
-from workers.ledger import Ledger, Permit
-from workers.overdue import Backlog
+from ledger.backlog import Backlog
+from ledger.ledger import Ledger, Permit
 from workers.settings import DeliverySettings
 
 LEASE = "reconciler"

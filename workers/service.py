@@ -23,13 +23,13 @@ from contracts.ingest import DocumentsRemoved, DocumentsSubmitted, Render
 from contracts.outcome import Next
 from gate.budget import ceilings_of_run, lifted_by
 from gate.directives import allowance_of, crawl_directives, lowered, shown_as
+from ledger.fair_queue import NO_KEY
+from ledger.ledger import NewRun
+from ledger.outbox import run_baggage
+from ledger.runs import RunKind
 from otel.context import current_traceparent
-from workers.ledger import NewRun
-from workers.outbox import run_baggage
 from workers.parts import Parts
-from workers.runs import RunKind
 from workers.submissions import batches_of, document_of, encoded, has_content, usable_url
-from workers.turns import NO_KEY
 
 _NO_LIMITS = Limits()
 

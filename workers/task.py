@@ -40,15 +40,15 @@ from contracts.errors import (
 )
 from contracts.event import Event, Gap, Queue
 from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Retry
+from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
+from ledger.park import subject_of
 from otel import metrics
 from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
 from workers.breaker import StageBreaker, speaks_against
 from workers.handlers import HANDLERS
 from workers.heartbeat import Heartbeat
 from workers.isolation import Isolation
-from workers.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from workers.measure import count_events
-from workers.parking import subject_of
 from workers.parts import Parts
 from workers.settings import DeliverySettings
 

@@ -27,6 +27,7 @@ from contracts.errors import InvalidInput, Unavailable
 from contracts.event import QUEUES, Event, Queue
 from contracts.outcome import DeadLetterReason
 from contracts.retrieval import Query
+from ledger.outbox import Permit, permits_of
 from workers.app import HANDLE_TASK, make_app
 from workers.channel import set_misplaced_aside
 from workers.keys import (
@@ -45,7 +46,6 @@ from workers.keys import (
     taken_key,
     takers_key,
 )
-from workers.outbox import Permit, permits_of
 from workers.permit import permit_in, reason_of
 from workers.settings import Settings
 

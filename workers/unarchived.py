@@ -18,8 +18,8 @@ import shutil
 from collections import defaultdict
 from pathlib import Path
 
+from ledger.ledger import Ledger
 from workers.blobs import BlobStore
-from workers.ledger import Ledger
 
 _BETWEEN = "."
 """Between the ids of run and event: neither has one."""

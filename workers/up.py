@@ -35,6 +35,9 @@ from filelock import FileLock, Timeout
 from contracts.errors import Conflict, InvalidSetting, SluiceError, Unavailable
 from contracts.event import QUEUES
 from index.qdrant import require_shared
+from ledger.database import Database
+from ledger.ledger import Ledger
+from ledger.migrate import migrate
 from otel.metrics import forget_process
 from workers import ending
 from workers.api_keys import ApiKeys, check_exposure
@@ -42,12 +45,9 @@ from workers.app import POOLS, pool_size
 from workers.broker import broker_command, prepare_broker
 from workers.child import FIRST_PAUSE_SECONDS, Child
 from workers.clerk import Clerk
-from workers.database import Database
 from workers.examining import browser_bytes, largest_bytes, reconciler_is_late
 from workers.handing_back import hand_back
-from workers.ledger import Ledger
 from workers.life import adopt_orphans, belongs_to, hear_signals, worker_name
-from workers.migrating import migrate
 from workers.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
 from workers.procfs import all_processes
 from workers.settings import Settings, environment_of

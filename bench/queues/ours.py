@@ -24,8 +24,8 @@ from contracts.ids import new_run_id
 from contracts.ingest import ChunkFact, DocumentChunked
 from contracts.outcome import Done, Next
 from ingest.settings import EmbedSettings
+from ledger.ledger import NewRun
 from workers import handlers
-from workers.ledger import NewRun
 from workers.parts import Parts
 from workers.process import run_worker
 from workers.settings import Settings

@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from contracts.event import Queue
+from ledger.tables import metadata, versions
 from tests.chaos.machine_bugs import BUGS
 from tests.chaos.machine_deeds import WatchedLedger
 from tests.chaos.machine_laws import Broken
@@ -35,7 +36,6 @@ from tests.chaos.machine_state import Connection
 from tests.chaos.machine_world import CEILINGS, COSTS, STAGES, Emit, Intent, Killed, Seam, World
 from tests.chaos.report import Result
 from tests.workers.ledger_story import NOON, Clock
-from workers.schema import metadata, versions
 
 Intrusion = tuple[int, str, int]
 """At which seam of a method, what happens there, and to whom."""

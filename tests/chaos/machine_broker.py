@@ -8,7 +8,7 @@ from random import Random
 
 from contracts.errors import Unavailable
 from contracts.event import QUEUES, Queue
-from workers.ledger import Permit
+from ledger.ledger import Permit
 
 
 @dataclass

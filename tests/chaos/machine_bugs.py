@@ -16,14 +16,18 @@ from sqlalchemy import bindparam, select, update
 
 from contracts.event import Event, Queue
 from contracts.outcome import Done
-from workers import claims, closing, outbox, overdue, pauses, reconcile, reservations, settling
-from workers.ledger import Claim, Ledger, Settled
-from workers.outbox import Entry, write
-from workers.overdue import Backlog
-from workers.runs import take
-from workers.schema import days, events, runs
-from workers.schema import pauses as paused_stages
-from workers.transaction import Transaction
+from ledger import backlog as overdue
+from ledger import claims, outbox, pauses, reservations
+from ledger import finish as closing
+from ledger import settle as settling
+from ledger.backlog import Backlog
+from ledger.ledger import Claim, Ledger, Settled
+from ledger.outbox import Entry, write
+from ledger.runs import take
+from ledger.tables import days, events, runs
+from ledger.tables import pauses as paused_stages
+from ledger.transaction import Transaction
+from workers import reconcile
 
 Bug = Callable[[], AbstractContextManager[Any]]
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 from contracts.event import Event, Queue
 from contracts.outcome import Next, Outcome
-from workers.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Permit, Settled
-from workers.outbox import permits_of
+from ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Permit, Settled
+from ledger.outbox import permits_of
 
 
 @dataclass(slots=True)

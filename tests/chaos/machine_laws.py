@@ -3,7 +3,7 @@
 Three kinds, all judged after every transaction:
 
 - of a *change*: what a transaction did to the rows is what its deed may do, no less and no more. This is the diagram
-  of `workers/ledger.py`, arrow by arrow, with what happens to the counters on the way;
+  of `ledger/ledger.py`, arrow by arrow, with what happens to the counters on the way;
 - of a *state*: what holds whatever was done, as "what a run has reserved is what its open events hold";
 - of a *history*: what needs a memory, as "an event settles once" (`Memory`) or "lanes take turns" (`machine_turns`).
 
@@ -22,6 +22,7 @@ from contracts.budget import Ceiling, Spend
 from contracts.event import GapFound, Queue
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, RunFinished
 from contracts.outcome import DeadLetter, Discard, Done, Next, Retry
+from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Permit
 from tests.chaos.machine_deeds import (
     Add,
     Beat,
@@ -40,7 +41,6 @@ from tests.chaos.machine_deeds import (
     Wake,
 )
 from tests.chaos.machine_state import NOTHING, OPEN, Account, Amounts, EventRow, LeaseRow, PauseRow, State, added
-from workers.ledger import PROBE_SECONDS, Claim, NotClaimed, Permit
 
 UNFINISHED = ("open", "answering")
 NO_END = 2**62

@@ -25,10 +25,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from contracts.event import Queue
+from ledger.fair_queue import NO_KEY
 from tests.chaos.machine_deeds import Deed, Free, Take, Wake
 from tests.chaos.machine_laws import demand
 from tests.chaos.machine_state import EventRow, State
-from workers.turns import NO_KEY
 
 BOUND = 2
 

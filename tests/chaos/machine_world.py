@@ -24,14 +24,14 @@ from contracts.gate import FeedbackGiven, GateRequested
 from contracts.ids import new_run_id
 from contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
 from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
+from ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, Permit
+from ledger.outbox import permits_of
 from tests.chaos.machine_broker import Broker
 from tests.chaos.machine_deeds import Begin, Deed, Replay, Settle, WatchedLedger
 from tests.chaos.machine_laws import Memory, demand, fits, is_lost, judge_change, judge_result, judge_state
 from tests.chaos.machine_state import OPEN, Connection, EventRow, State, look
 from tests.chaos.machine_turns import Turns
 from tests.workers.ledger_story import Clock, answer, page
-from workers.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, Permit
-from workers.outbox import permits_of
 from workers.reconcile import Reconciled, Reconciler
 from workers.settings import DeliverySettings
 

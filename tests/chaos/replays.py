@@ -17,6 +17,7 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import DocumentsRemoved
 from contracts.outcome import Next
+from ledger.ledger import Ledger, NewRun
 from tests.chaos.failpoints import Cell
 from tests.chaos.instance import BLAMELESS, ChaosInstance
 from tests.chaos.plan import Killer, kill_plan, wait_until
@@ -24,7 +25,6 @@ from tests.chaos.report import Result
 from tests.chaos.truth import count, read_corpus, rows, settled_more_than_once
 from tests.chaos.verdict import await_quiet, settled_events
 from tests.chaos.work import Work
-from workers.ledger import Ledger, NewRun
 
 CORPUS = "graves"
 PER_RUN = 500

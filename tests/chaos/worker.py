@@ -17,10 +17,10 @@ from kombu.transport.virtual import base as virtual
 from contracts.event import Event
 from contracts.outcome import DeadLetter, Retry
 from index.journal import Journal
+from ledger.ledger import Claim, Ledger, NotClaimed
 from tests.chaos.failpoints import Failpoints
 from tests.chaos.witness import Witness
 from workers import handlers
-from workers.ledger import Claim, Ledger, NotClaimed
 from workers.reconcile import Reconciler
 from workers.transport import Transport
 

@@ -19,11 +19,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from ledger.ledger import Ledger
 from tests.ingest.conftest import Site
 from tests.workers.instance import Instance, MakeInstance
 from tests.workers.ledger_story import Clock, Story
 from workers.broker import broker_command, prepare_broker
-from workers.ledger import Ledger
 from workers.settings import Settings
 from workers.transport import BROKER_ERRORS, Transport
 

@@ -12,8 +12,8 @@ from contracts.budget import Spend
 from contracts.event import Body, Event, Gap, Queue
 from contracts.ids import new_run_id
 from contracts.outcome import Next
+from ledger.ledger import NewRun
 from workers.heartbeat import Heartbeat
-from workers.ledger import NewRun
 from workers.parts import Parts
 from workers.service import Service
 from workers.settings import Settings

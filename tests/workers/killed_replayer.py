@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import sys
 
+from ledger.ledger import Ledger
 from tests.workers.ledger_story import NOON
-from workers.ledger import Ledger
 
 
 def main() -> None:

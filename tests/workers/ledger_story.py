@@ -14,7 +14,7 @@ from contracts.ids import new_run_id
 from contracts.index import Answer, AnswerReady
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next, Outcome
-from workers.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
+from ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
 

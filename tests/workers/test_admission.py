@@ -10,10 +10,10 @@ from contracts.errors import Overloaded
 from contracts.event import Queue
 from contracts.index import AnswerDirected
 from contracts.ingest import CrawlDirected, DocumentsRemoved
+from ledger.ledger import Ledger, NewRun
+from ledger.runs import RunKind
 from tests.workers.ledger_story import Story
 from workers.admission import LATEST_SECONDS, LOOK_SECONDS, Admission
-from workers.ledger import Ledger, NewRun
-from workers.runs import RunKind
 from workers.settings import DeliverySettings
 
 

@@ -12,11 +12,11 @@ from contracts.errors import Fenced
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.outcome import Next
+from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers.cancelling import Cancellations
 from workers.heartbeat import Heartbeat, check_wanted
-from workers.ledger import Claim, Ledger, NewRun
 from workers.settings import Settings
 
 

@@ -28,6 +28,8 @@ from contracts.errors import InvalidInput
 from contracts.event import Event
 from contracts.ids import new_event_id, new_run_id
 from contracts.outcome import Next
+from ledger.ledger import Ledger, NewRun
+from ledger.outbox import Permit
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers import app as app_module
@@ -41,8 +43,6 @@ from workers.keys import (
     taken_key,
     takers_key,
 )
-from workers.ledger import Ledger, NewRun
-from workers.outbox import Permit
 from workers.permit import permit_in, reason_of
 from workers.settings import Settings
 from workers.transport import Transport

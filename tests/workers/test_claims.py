@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from contracts.errors import Fenced
 from contracts.outcome import Done, Next
+from ledger.ledger import Claim, NotClaimed
 from tests.workers.ledger_story import Story, page
-from workers.ledger import Claim, NotClaimed
 
 
 def test_a_claim_brings_the_event_and_its_history(story: Story) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import Unavailable
-from workers import database
-from workers.ledger import Ledger
+from ledger import database
+from ledger.ledger import Ledger
 
 
 def test_writers_behind_a_foreign_lock_give_up_together_and_not_one_after_the_other(

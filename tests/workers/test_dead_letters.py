@@ -23,10 +23,10 @@ from contracts.ids import new_run_id
 from contracts.index import DocumentIndexed
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Done, Next
+from ledger.ledger import NewRun
+from ledger.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from otel.context import span, use_provider
 from tests.workers.ledger_story import NOON, Story, page
-from workers.ledger import NewRun
-from workers.parking import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 
 
 def refused(problem: str = "https://example.org/7 is disallowed") -> DeadLetter:
@@ -479,7 +479,7 @@ def test_many_are_purged_only_by_whoever_knows_how_many_they_are(story: Story) -
 
 
 def test_a_purge_of_more_than_one_transaction_holds_empties_all(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.dead_letters._PURGED_AT_ONCE", 2)
+    monkeypatch.setattr("ledger.dead_letters.store._PURGED_AT_ONCE", 2)
     letters = story.ledger.dead_letters
     for number in range(5):
         letters.park_raw(json.dumps(number).encode(), "crawl", "malformed")

@@ -18,8 +18,8 @@ from sqlalchemy import create_engine, text
 from contracts.errors import Conflict, Fenced, InvalidSetting, Unavailable
 from contracts.ingest import SearchDirected
 from contracts.outcome import Done, Next
+from ledger.ledger import Claim, Ledger
 from tests.workers.ledger_story import Clock, Story, page
-from workers.ledger import Claim, Ledger
 
 FORK = multiprocessing.get_context("fork")
 

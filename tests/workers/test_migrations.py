@@ -24,12 +24,12 @@ from contracts.errors import Conflict, Unavailable
 from contracts.event import Event, encode
 from contracts.gate import GateRequested
 from contracts.outcome import Done
+from ledger.database import Database
+from ledger.ledger import Claim, Ledger
+from ledger.migrate import Migration, look, migrate, upgrade
+from ledger.reservations import NO_CEILING
+from ledger.tables import SCHEMA_VERSION, install, metadata
 from tests.workers.ledger_story import page
-from workers.database import Database
-from workers.ledger import Claim, Ledger
-from workers.migrating import Migration, look, migrate, upgrade
-from workers.reservations import NO_CEILING
-from workers.schema import SCHEMA_VERSION, install, metadata
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
@@ -235,7 +235,7 @@ def test_of_two_that_migrate_at_once_one_does(old: Database) -> None:
 
 def test_a_new_ledger_is_opened_without_alembic(tmp_path: Path) -> None:
     program = (
-        "import sys; from workers.ledger import Ledger; from workers import migrating, up;"
+        "import sys; from ledger.ledger import Ledger; from workers import migrating, up;"
         f"Ledger('sqlite:///{tmp_path / 'ledger.sqlite'}').close(); sys.exit('alembic' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=GOLDEN.parents[1], timeout=60).returncode == 0

@@ -21,12 +21,12 @@ from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next
 from ingest.rendering.chromium import find_chromium
+from ledger.database import Database
+from ledger.ledger import Ledger, NewRun
 from otel.spans import SpanStore
 from tests.workers.conftest import Valkey
 from tests.workers.odd_worker import BEGAN
-from workers.database import Database
 from workers.ending import DEAF, HUNG, STOP_SECONDS
-from workers.ledger import Ledger, NewRun
 from workers.procfs import ZOMBIE, all_processes, descendants, facts_of
 from workers.transport import Transport
 

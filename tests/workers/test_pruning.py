@@ -14,11 +14,11 @@ from contracts.errors import InvalidInput, NotFound, PolicyRefused
 from contracts.event import Event
 from contracts.gate import FeedbackGiven
 from contracts.outcome import DeadLetter, Done, Next, Retry
+from ledger import retention as pruning
+from ledger.database import Database
+from ledger.retention import Pruned, Pruning
 from tests.workers.ledger_story import Story, page
-from workers import pruning
 from workers.cli.ledger import age
-from workers.database import Database
-from workers.pruning import Pruned, Pruning
 
 DAY_SECONDS = 86_400.0
 

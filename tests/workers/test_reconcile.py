@@ -11,10 +11,10 @@ import pytest
 from contracts.errors import Unavailable
 from contracts.event import Queue
 from contracts.outcome import Done, Retry
+from ledger.ledger import Permit
+from ledger.outbox import permits_of
 from tests.workers.ledger_story import NOON, Story, page
 from workers import reconcile
-from workers.ledger import Permit
-from workers.outbox import permits_of
 from workers.reconcile import Reconciled, Reconciler
 from workers.settings import DeliverySettings
 

@@ -20,10 +20,10 @@ from contracts.dead_letters import LetterFilter, LetterPage, ReplayRequest, Repl
 from contracts.errors import Conflict, InvalidInput, NotFound
 from contracts.event import Event
 from contracts.outcome import DeadLetter, Done, Next, Outcome
+from ledger.dead_letters import bulk_replay as replays
+from ledger.ledger import Claim, Ledger
+from ledger.tables import dead_letters, runs
 from tests.workers.ledger_story import Story, page
-from workers import replays
-from workers.ledger import Claim, Ledger
-from workers.schema import dead_letters, runs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAILED = DeadLetter("discarded", ValueError("the site is gone"))

@@ -21,10 +21,10 @@ from contracts.index import AnswerDirected
 from contracts.outcome import Next
 from contracts.retrieval import Query, Strategy
 from ingest.embedding.embedder import Embedded
+from ledger.ledger import NewRun
 from otel import metrics
 from tests.index.test_rerank_http import KEY, Endpoint
 from workers.answering import answer_question, retrieve
-from workers.ledger import NewRun
 from workers.parts import Parts
 from workers.reranking import DayPurse
 from workers.settings import Settings

@@ -11,9 +11,9 @@ import pytest
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted
 from contracts.outcome import DeadLetter, Done, Next, Retry
+from ledger.ledger import Claim, Ledger
+from ledger.reservations import NO_CEILING, amounts_of
 from tests.workers.ledger_story import NOON, Story, page
-from workers.ledger import Claim, Ledger
-from workers.reservations import NO_CEILING, amounts_of
 
 FIVE = {
     "pages": Spend(pages=1),

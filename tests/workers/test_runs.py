@@ -10,8 +10,8 @@ from contracts.errors import Conflict, NotFound
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.outcome import Done, Next
+from ledger.ledger import CreatedRun, NewRun
 from tests.workers.ledger_story import Story, page
-from workers.ledger import CreatedRun, NewRun
 
 
 def create(story: Story, sha: str = "a" * 64, owner: str = "local", key: str | None = "k") -> CreatedRun:

@@ -15,13 +15,14 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected, SearchDirected
 from contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
+from ledger import database
+from ledger.ledger import Claim, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
-from workers import database, task
+from workers import task
 from workers.breaker import LEAST_OUTCOMES, StageBreaker
 from workers.handlers import HANDLERS
 from workers.heartbeat import Heartbeat
-from workers.ledger import Claim, NewRun
 from workers.parts import Parts
 from workers.reconcile import Reconciler
 from workers.settings import DeliverySettings

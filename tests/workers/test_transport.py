@@ -12,11 +12,11 @@ from contracts.errors import Unavailable
 from contracts.event import QUEUES, Event, Gap, GapFound
 from contracts.ids import new_event_id, new_run_id
 from contracts.retrieval import Query
+from ledger.outbox import Permit
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers import transport as transport_module
 from workers.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
-from workers.outbox import Permit
 from workers.permit import permit_in
 from workers.transport import Transport
 

@@ -7,8 +7,8 @@ import pytest
 from contracts.event import Event
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Done, Next, Retry
+from ledger.ledger import Claim
 from tests.workers.ledger_story import Story, page
-from workers.ledger import Claim
 
 MANY = 10_000
 

@@ -22,13 +22,13 @@ from contracts.errors import InvalidSetting
 from contracts.event import QUEUES, Event
 from contracts.ids import new_run_id
 from contracts.outcome import Next
+from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from tests.workers.test_migrations import old_ledger_in
 from workers import orphans, up
 from workers.child import Child
 from workers.cli.checks import checks_of
-from workers.ledger import Claim, Ledger, NewRun
 from workers.life import child_name, worker_name
 from workers.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
 from workers.settings import DeliverySettings, PoolSettings, Settings

@@ -119,7 +119,7 @@ def _index(settings: Settings) -> Check:
 def _ledger(settings: Settings) -> Check:
     from sqlalchemy import make_url
 
-    from workers.ledger import Ledger
+    from ledger.ledger import Ledger
 
     with Ledger(settings.ledger_location) as ledger:
         count = ledger.open_count()

@@ -14,12 +14,12 @@ import typer
 from filelock import FileLock, Timeout
 
 from contracts.errors import Conflict, InvalidInput
+from ledger.database import Database
+from ledger.migrate import Migration, look
+from ledger.migrate import migrate as carry_out
+from ledger.retention import Pruning
+from ledger.tables import install
 from workers.cli.output import AsJson, console, errors_told, print_json, print_table
-from workers.database import Database
-from workers.migrating import Migration, look
-from workers.migrating import migrate as carry_out
-from workers.pruning import Pruning
-from workers.schema import install
 from workers.settings import Settings, load_settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}

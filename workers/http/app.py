@@ -11,13 +11,13 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ledger.ledger import Ledger
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.api_keys import ApiKeys, check_exposure
 from workers.http import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
 from workers.http.waiting import Announcements
-from workers.ledger import Ledger
 from workers.life import die_with_parent, give_signs_of_life
 from workers.parts import Parts
 from workers.service import Service

@@ -16,7 +16,7 @@ from contracts.dead_letters import (
     Replayed,
 )
 from contracts.errors import InvalidInput, NotFound
-from workers.dead_letters import DeadLetters
+from ledger.dead_letters.store import DeadLetters
 from workers.http import replays
 from workers.http.access import Caller, Operator
 from workers.http.problems import problem_responses

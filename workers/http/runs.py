@@ -14,11 +14,11 @@ from starlette.concurrency import run_in_threadpool
 
 from contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
 from contracts.errors import InvalidInput, NotFound
+from ledger.ledger import Ledger, RunSummary
 from workers.http.access import AnyCaller, Caller
 from workers.http.problems import problem_responses, problem_responses_of_stream
 from workers.http.tracing import request_span
 from workers.http.waiting import Announcements, news_or_patience
-from workers.ledger import Ledger, RunSummary
 from workers.service import Service
 
 router = APIRouter(prefix="/v1", tags=["runs"])

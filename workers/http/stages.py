@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 
 from contracts.api import StageView
 from contracts.event import Queue
+from ledger.ledger import Ledger
 from workers.http.access import Operator
 from workers.http.problems import problem_responses
-from workers.ledger import Ledger
 
 router = APIRouter(prefix="/v1/stages", tags=["stages"])
 

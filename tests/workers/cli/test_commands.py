@@ -23,10 +23,10 @@ from typer.testing import CliRunner, Result
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from index.settings import IndexSettings
 from index.writer import IndexWriter
+from ledger.ledger import Ledger
 from workers.cli.checks import checks_of
 from workers.cli.config_file import config_text, setting_count
 from workers.cli.main import COMMANDS, app
-from workers.ledger import Ledger
 from workers.settings import Settings, load_settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

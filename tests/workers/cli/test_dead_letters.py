@@ -17,10 +17,10 @@ from contracts.event import Event, encode
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Next
+from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from workers.cli.letter_options import moment
 from workers.cli.main import app
-from workers.ledger import Claim, Ledger, NewRun
 
 Sluice = Callable[..., Result]
 

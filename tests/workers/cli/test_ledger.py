@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.outcome import Done, Next
+from ledger.ledger import Claim, Ledger, NewRun
+from ledger.tables import SCHEMA_VERSION
 from tests.workers.ledger_story import page
 from tests.workers.test_migrations import old_ledger_in
 from workers.cli.main import app
-from workers.ledger import Claim, Ledger, NewRun
-from workers.schema import SCHEMA_VERSION
 
 Sluice = Callable[..., Result]
 

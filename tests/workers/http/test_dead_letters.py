@@ -14,10 +14,10 @@ from contracts.event import Event, encode
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Next
+from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from workers.api_keys import ApiKeys
 from workers.http.app import make_api
-from workers.ledger import Claim, Ledger, NewRun
 
 LETTERS, REPLAYS = "/v1/dead-letters", "/v1/replays"
 

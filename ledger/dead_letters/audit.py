@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, insert, select
 
 from contracts.dead_letters import OperatorAction
-from workers.schema import operator_actions
-from workers.transaction import Transaction
+from ledger.tables import operator_actions
+from ledger.transaction import Transaction
 
 SLUICE = "sluice"
 """The operator of what Sluice did by itself."""

@@ -25,9 +25,9 @@ from contracts.dead_letters import (
     Payload,
 )
 from contracts.errors import InvalidInput, NotFound
-from workers.actions import actions_on
-from workers.schema import AnyRow, dead_letter_payloads, dead_letters
-from workers.transaction import Transaction
+from ledger.dead_letters.audit import actions_on
+from ledger.tables import AnyRow, dead_letter_payloads, dead_letters
+from ledger.transaction import Transaction
 
 _LONG = ("stack", "payload")
 _BRIEF = [column for column in dead_letters.c if column.name not in _LONG]

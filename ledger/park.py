@@ -20,11 +20,11 @@ from contracts.errors import MalformedEvent
 from contracts.event import Body, Event, Gap, GapFound, decode
 from contracts.ids import new_event_id
 from contracts.outcome import DeadLetter, DeadLetterReason
+from ledger.outbox import Entry, write
+from ledger.reservations import Balance
+from ledger.tables import AnyRow, dead_letters, events
+from ledger.transaction import Transaction
 from otel.redact import redact_text
-from workers.outbox import Entry, write
-from workers.reservations import Balance
-from workers.schema import AnyRow, dead_letters, events
-from workers.transaction import Transaction
 
 MOST_MESSAGE_CHARACTERS = 4_000
 """Kept of an error's message: its beginning, which says what is wrong."""

@@ -16,11 +16,11 @@ from sqlalchemy import bindparam, func, insert, select, update
 from contracts.budget import Spend
 from contracts.event import Body, Event, Queue, encode
 from contracts.index import DocumentIndexed, SnapshotPublished
+from ledger.fair_queue import lane_of, priority_of, take_turns
+from ledger.reservations import Balance, amounts_of, today
+from ledger.tables import AnyRow, events, runs, storable
+from ledger.transaction import Transaction
 from otel.context import RUN_TRACEPARENT
-from workers.reservations import Balance, amounts_of, today
-from workers.schema import AnyRow, events, runs, storable
-from workers.transaction import Transaction
-from workers.turns import lane_of, priority_of, take_turns
 
 
 class Permit(NamedTuple):

@@ -38,21 +38,25 @@ from contracts.budget import Ceilings
 from contracts.errors import MalformedEvent, NotFound
 from contracts.event import Body, Event, Queue
 from contracts.outcome import Next, Outcome
-from workers import claims, closing, history, overdue, pauses, reservations, runs, settling
-from workers.claims import Claim, NotClaimed
-from workers.closing import Maker
-from workers.database import Database
-from workers.dead_letters import DeadLetters
-from workers.history import QueueDepth, RunSummary
-from workers.keys_table import KeysTable
-from workers.outbox import Entry, Permit, permits_of, write
-from workers.overdue import Backlog
-from workers.page_memory import LedgerPageMemory
-from workers.pauses import Pause
-from workers.replays import Replays
-from workers.runs import CreatedRun, NewRun
-from workers.schema import install
-from workers.settling import Settled
+from ledger import backlog as overdue
+from ledger import claims, pauses, reservations, runs
+from ledger import finish as closing
+from ledger import queries as history
+from ledger import settle as settling
+from ledger.api_keys import KeysTable
+from ledger.backlog import Backlog
+from ledger.claims import Claim, NotClaimed
+from ledger.database import Database
+from ledger.dead_letters.bulk_replay import Replays
+from ledger.dead_letters.store import DeadLetters
+from ledger.finish import Maker
+from ledger.known_pages import LedgerPageMemory
+from ledger.outbox import Entry, Permit, permits_of, write
+from ledger.pauses import Pause
+from ledger.queries import QueueDepth, RunSummary
+from ledger.runs import CreatedRun, NewRun
+from ledger.settle import Settled
+from ledger.tables import install
 
 __all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "Permit", "QueueDepth", "RunSummary", "Settled"]
 

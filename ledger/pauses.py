@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, delete, select, update
 
 from contracts.event import Queue
-from workers.actions import record
-from workers.schema import pauses
-from workers.transaction import Transaction
-from workers.upsert import insert_once
+from ledger.dead_letters.audit import record
+from ledger.tables import pauses
+from ledger.transaction import Transaction
+from ledger.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from contracts.budget import Spend
 from contracts.dead_letters import SkipReason
 from contracts.errors import MalformedEvent, NotFound
 from contracts.event import Event, decode
+from ledger.dead_letters.audit import record
+from ledger.fair_queue import take_turns
+from ledger.outbox import Entry, write
+from ledger.reservations import Balance, spend_in, today
+from ledger.runs import take
+from ledger.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
+from ledger.transaction import Transaction
 from otel.context import current_traceparent, span
-from workers.actions import record
-from workers.outbox import Entry, write
-from workers.reservations import Balance, spend_in, today
-from workers.runs import take
-from workers.schema import AnyRow, dead_letter_payloads, dead_letters, events, runs
-from workers.transaction import Transaction
-from workers.turns import take_turns
 
 MAX_REPLAYS = 3
 """Replays after which one must be forced: what failed four times is not going to mend itself."""

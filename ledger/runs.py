@@ -17,12 +17,12 @@ from contracts.api import RunStatus
 from contracts.budget import Ceilings, Spend
 from contracts.errors import Conflict, NotFound
 from contracts.event import Event
-from workers.outbox import Entry, write
-from workers.reservations import Balance, amounts_of, ceiling_columns
-from workers.schema import UNITS, AnyRow, runs
-from workers.transaction import Transaction
-from workers.turns import NO_KEY
-from workers.upsert import insert_once
+from ledger.fair_queue import NO_KEY
+from ledger.outbox import Entry, write
+from ledger.reservations import Balance, amounts_of, ceiling_columns
+from ledger.tables import UNITS, AnyRow, runs
+from ledger.transaction import Transaction
+from ledger.upsert import insert_once
 
 RunKind = Literal["gate", "documents", "crawl", "deletion"]
 

@@ -37,13 +37,13 @@ from contracts.dead_letters import (
 from contracts.errors import BudgetExhausted, Conflict, InvalidInput, NotFound
 from contracts.event import Event
 from contracts.ids import new_event_id
-from workers import letters
-from workers.actions import SLUICE, actions_on, record
-from workers.database import Database
-from workers.outbox import Permit, permits_of
-from workers.replaying import CASE, Orders, bring_back, can_be_read, judge, replay_span
-from workers.schema import AnyRow, dead_letters, events, replays
-from workers.transaction import Transaction
+from ledger.database import Database
+from ledger.dead_letters import query as letters
+from ledger.dead_letters.audit import SLUICE, actions_on, record
+from ledger.dead_letters.replay import CASE, Orders, bring_back, can_be_read, judge, replay_span
+from ledger.outbox import Permit, permits_of
+from ledger.tables import AnyRow, dead_letters, events, replays
+from ledger.transaction import Transaction
 
 log = structlog.get_logger(__name__)
 

@@ -18,16 +18,16 @@ from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, 
 from contracts.errors import Fenced, MalformedEvent
 from contracts.event import Body, Event, Queue, decode
 from contracts.outcome import DeadLetter
-from workers import pauses
-from workers.closing import close_if_done
-from workers.outbox import Permit, own_event, permits_of
-from workers.parking import park
-from workers.reservations import Balance
-from workers.runs import take
-from workers.schema import IS_READY, IS_SUSPECT, AnyRow, events
-from workers.schema import pauses as paused_stages
-from workers.transaction import Transaction
-from workers.turns import SERVED
+from ledger import pauses
+from ledger.fair_queue import SERVED
+from ledger.finish import close_if_done
+from ledger.outbox import Permit, own_event, permits_of
+from ledger.park import park
+from ledger.reservations import Balance
+from ledger.runs import take
+from ledger.tables import IS_READY, IS_SUSPECT, AnyRow, events
+from ledger.tables import pauses as paused_stages
+from ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql, sqlite
 
-from workers.transaction import Transaction
+from ledger.transaction import Transaction
 
 Insert = sqlite.Insert | postgresql.Insert
 

@@ -23,13 +23,13 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_
 
 from contracts.api import ENDED
 from contracts.errors import NotFound
-from workers.actions import record
-from workers.database import Database
-from workers.reservations import today
-from workers.runs import take
-from workers.schema import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
-from workers.schema import days as days_table
-from workers.transaction import Transaction
+from ledger.database import Database
+from ledger.dead_letters.audit import record
+from ledger.reservations import today
+from ledger.runs import take
+from ledger.tables import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
+from ledger.tables import days as days_table
+from ledger.transaction import Transaction
 
 MOST_ROWS = 5_000
 """Rows that one transaction removes: some ten milliseconds in which nobody else writes."""

@@ -21,9 +21,9 @@ from sqlalchemy import bindparam, delete, func, select, update
 from contracts.ingest import WithdrawnBy
 from ingest.crawling.page_memory import RememberedPage, WithdrawnPage
 from ingest.discovery.links import PageLink
-from workers.database import Database
-from workers.schema import AnyRow, pages
-from workers.upsert import Insert, insert_into
+from ledger.database import Database
+from ledger.tables import AnyRow, pages
+from ledger.upsert import Insert, insert_into
 
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""

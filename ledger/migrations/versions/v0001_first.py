@@ -1,4 +1,4 @@
-"""Version 1: the first schema. New ledgers are made from `workers.schema`; this is where the steps begin."""
+"""Version 1: the first schema. New ledgers are made from `ledger.tables`; this is where the steps begin."""
 
 from __future__ import annotations
 

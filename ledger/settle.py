@@ -15,14 +15,14 @@ from contracts.budget import Spend
 from contracts.errors import Fenced
 from contracts.event import Event, GapFound
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
-from workers.claims import MINE, Claim
-from workers.closing import Maker, close_if_done
-from workers.outbox import Entry, write
-from workers.parking import park
-from workers.reservations import Balance
-from workers.runs import take
-from workers.schema import UNITS, AnyRow, events
-from workers.transaction import Transaction
+from ledger.claims import MINE, Claim
+from ledger.finish import Maker, close_if_done
+from ledger.outbox import Entry, write
+from ledger.park import park
+from ledger.reservations import Balance
+from ledger.runs import take
+from ledger.tables import UNITS, AnyRow, events
+from ledger.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, upd
 
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted
-from workers.schema import UNITS, AnyRow, days, runs
-from workers.transaction import Transaction
-from workers.upsert import insert_once
+from ledger.tables import UNITS, AnyRow, days, runs
+from ledger.transaction import Transaction
+from ledger.upsert import insert_once
 
 NO_CEILING = 2**62
 """Stands in the table for a ceiling that is not there."""

@@ -23,8 +23,8 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text, update
 
 from contracts.errors import Unavailable
-from workers.database import Database
-from workers.schema import SCHEMA_VERSION, metadata, misfit, take_version, versions
+from ledger.database import Database
+from ledger.tables import SCHEMA_VERSION, metadata, misfit, take_version, versions
 
 STEPS = Path(__file__).parent / "migrations"
 ROOM = 5

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, select, update
 
 from contracts.errors import Conflict, NotFound
-from workers.database import Database
-from workers.schema import AnyRow, api_keys
-from workers.upsert import insert_once
+from ledger.database import Database
+from ledger.tables import AnyRow, api_keys
+from ledger.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)

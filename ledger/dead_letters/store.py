@@ -41,15 +41,15 @@ from contracts.dead_letters import (
 from contracts.errors import Conflict, InvalidInput
 from contracts.event import Event, Queue, decode
 from contracts.outcome import DeadLetterReason
+from ledger.database import Database
+from ledger.dead_letters import query as letters
+from ledger.dead_letters.audit import record
+from ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
+from ledger.park import facts_of, new_letter
+from ledger.runs import take
+from ledger.tables import AnyRow, dead_letter_payloads, dead_letters
+from ledger.transaction import Transaction
 from otel.context import current_traceparent
-from workers import letters
-from workers.actions import record
-from workers.database import Database
-from workers.parking import facts_of, new_letter
-from workers.replaying import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
-from workers.runs import take
-from workers.schema import AnyRow, dead_letter_payloads, dead_letters
-from workers.transaction import Transaction
 
 __all__ = ["MAX_REPLAYS", "DeadLetters"]
 

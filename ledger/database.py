@@ -31,8 +31,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from contracts.errors import InvalidSetting, Unavailable
+from ledger.transaction import Transaction
 from otel import metrics
-from workers.transaction import Transaction
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""

@@ -16,8 +16,8 @@ from itertools import count
 from sqlalchemy import bindparam, func, literal_column, select
 
 from contracts.event import Queue
-from workers.schema import IS_READY, AnyRow, events
-from workers.transaction import Transaction
+from ledger.tables import IS_READY, AnyRow, events
+from ledger.transaction import Transaction
 
 NO_KEY = "local"
 """The owner of runs that no API key asked for."""

@@ -22,11 +22,11 @@ from contracts.budget import Spend
 from contracts.event import Body, Event, Gap, GapFound, decode
 from contracts.index import AnswerDirected, AnswerReady, RunFinished
 from contracts.ingest import PageUnchanged
-from workers.outbox import Entry, own_event, write
-from workers.reservations import Balance, spend_in
-from workers.runs import take
-from workers.schema import IS_OPEN, AnyRow, events, runs
-from workers.transaction import Transaction
+from ledger.outbox import Entry, own_event, write
+from ledger.reservations import Balance, spend_in
+from ledger.runs import take
+from ledger.tables import IS_OPEN, AnyRow, events, runs
+from ledger.transaction import Transaction
 
 Maker = Callable[[Body], Event]
 """Puts a body in its envelope: run, corpus, cause and trace are the maker's to know."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from contracts.event import QUEUES, Queue
-from workers.outbox import Permit
-from workers.schema import IS_READY, AnyRow, events, leases
-from workers.transaction import Transaction
-from workers.turns import take_turns
-from workers.upsert import insert_once
+from ledger.fair_queue import take_turns
+from ledger.outbox import Permit
+from ledger.tables import IS_READY, AnyRow, events, leases
+from ledger.transaction import Transaction
+from ledger.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)
