@@ -16,8 +16,8 @@ from pathlib import Path
 
 from bench.instance import MODELS, Instance
 from contracts.document import ChunkBatch
-from index.layout import CorpusLayout
-from index.reader import IndexReader
+from index.disk.layout import CorpusLayout
+from index.local.reader import IndexReader
 from index.settings import QuerySettings
 from ingest.embedding.minilm import MiniLM
 from ledger.ledger import Ledger

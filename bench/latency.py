@@ -20,7 +20,7 @@ from typing import Any
 from bench.demo.library import page_html
 from bench.instance import MODELS, Instance
 from contracts.retrieval import Query
-from index.reader import IndexReader
+from index.local.reader import IndexReader
 from index.settings import QuerySettings
 from ingest.embed import make_embedder
 from ingest.settings import EmbedSettings

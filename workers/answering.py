@@ -13,8 +13,8 @@ from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from gate.budget import lifted_by
-from index.answer import compose_answer
-from index.withheld import without_withheld
+from index.search.compose_answer import compose_answer
+from index.search.nosnippet import without_withheld
 from ingest.embedding.tokens import count_tokens
 from otel import metrics
 from workers.parts import Parts, utc_now

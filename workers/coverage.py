@@ -7,7 +7,7 @@ from datetime import datetime
 from contracts.budget import Spend
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
-from index.probe import RawHit
+from index.search.probe import RawHit
 from workers.parts import Parts, utc_now
 
 PROBE_HITS = 10

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
     from contracts.retrieval import RetrievalPort
     from gate.profile import Profile
-    from index.qdrant_collection import Collection
-    from index.qdrant_reader import QdrantReader
-    from index.qdrant_writer import QdrantWriter
-    from index.reader import IndexReader
-    from index.rerank import Reranker
-    from index.writer import IndexWriter
+    from index.local.reader import IndexReader
+    from index.local.writer import IndexWriter
+    from index.qdrant.collection import Collection
+    from index.qdrant.reader import QdrantReader
+    from index.qdrant.writer import QdrantWriter
+    from index.search.rerank.base import Reranker
     from ingest.crawl import Crawler
     from ingest.crawling.page_memory import PageMemory
     from ingest.egress import EgressProxy
@@ -297,7 +297,7 @@ class Parts:
         return self.ledger.page_memory(read_as=self._way_of_reading, is_there=self._has_journal)
 
     def _has_journal(self, corpus: str) -> bool:
-        from index.layout import CorpusLayout
+        from index.disk.layout import CorpusLayout
 
         return CorpusLayout(self.index_root, corpus).journal.is_dir()
 
@@ -390,7 +390,7 @@ class Parts:
 
     def corpora(self) -> tuple[str, ...]:
         """The corpora that were ever written to."""
-        from index.layout import corpora
+        from index.disk.layout import corpora
 
         return corpora(self.index_root)
 
@@ -404,15 +404,15 @@ class Parts:
 
     def retrieval(self, corpus: str) -> RetrievalPort:
         """The configured engine's searches of a corpus."""
-        from index.port import LocalRetrieval
-        from index.reader import IndexReader
+        from index.local.reader import IndexReader
+        from index.local.retrieval_port import LocalRetrieval
 
         reader = self.reader(corpus)
         return LocalRetrieval(reader, corpus) if isinstance(reader, IndexReader) else reader
 
     def _new_reader(self, corpus: str) -> Reader:
-        from index.qdrant_reader import QdrantReader
-        from index.reader import IndexReader
+        from index.local.reader import IndexReader
+        from index.qdrant.reader import QdrantReader
 
         if self.settings.index.engine == "qdrant":
             return QdrantReader(self._collection(corpus), corpus, self.settings.query, self.reranker)
@@ -427,7 +427,7 @@ class Parts:
 
     def _collection(self, corpus: str) -> Collection:
         """The Qdrant collection of a corpus: one for its reader and its writer."""
-        from index.qdrant import open_collection
+        from index.qdrant.open import open_collection
 
         with self.lock:
             if corpus not in self._collections:
@@ -487,8 +487,8 @@ class Parts:
             return self._writers[corpus]
 
     def _is_handed_over(self, corpus: str) -> bool:
-        from index.handover import is_wanted
-        from index.layout import CorpusLayout
+        from index.disk.handover import is_wanted
+        from index.disk.layout import CorpusLayout
 
         return is_wanted(CorpusLayout(self.index_root, corpus))
 
@@ -501,10 +501,10 @@ class Parts:
     def _new_writer(self, corpus: str) -> Writer:
         settings = self.settings.index
         if settings.engine == "qdrant":
-            from index.qdrant_writer import QdrantWriter
+            from index.qdrant.writer import QdrantWriter
 
             return QdrantWriter(self.index_root, corpus, settings, self.settings.qdrant, self._collection(corpus))
-        from index.writer import IndexWriter
+        from index.local.writer import IndexWriter
 
         return IndexWriter(self.index_root, corpus, settings, on_fallback=_count_fallback)
 

@@ -297,7 +297,7 @@ def _keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 
 
 def _heal(process: WorkerProcess, corpus: str) -> None:
-    from index.writer import IndexWriter
+    from index.local.writer import IndexWriter
 
     reader = process.parts.reader(corpus)
     try:

@@ -14,8 +14,8 @@ from index.settings import RerankSettings
 from otel import metrics
 
 if TYPE_CHECKING:
-    from index.rerank import Reranker, Scorer
-    from index.rerank_http import Post
+    from index.search.rerank.base import Reranker, Scorer
+    from index.search.rerank.http import Post
     from ingest.fetch import Fetcher
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ def build_reranker(
     """
     if settings.provider == "none":
         return None
-    from index.rerank import ScoringReranker
+    from index.search.rerank.base import ScoringReranker
     from ingest.breaker import Breaker, BreakerRule
 
     rule = BreakerRule(window=20, least=5, pause_seconds=settings.pause_seconds)
@@ -81,8 +81,8 @@ _ROUNDING_USD = 1e-9
 
 
 def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher]) -> Scorer:
-    from index.rerank_http import HttpScorer
-    from index.rerank_onnx import OnnxScorer
+    from index.search.rerank.http import HttpScorer
+    from index.search.rerank.onnx import OnnxScorer
 
     if settings.provider == "onnx" and settings.model_dir is not None:
         return OnnxScorer(settings.model_dir, settings.max_tokens, settings.batch_size, settings.threads)

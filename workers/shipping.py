@@ -19,7 +19,7 @@ from contracts.errors import SluiceError
 from otel import metrics
 
 if TYPE_CHECKING:
-    from index.object_store import ObjectStore
+    from index.remote.object_store import ObjectStore
     from index.settings import ObjectStoreSettings
 
 log = structlog.get_logger(__name__)
@@ -64,12 +64,12 @@ class Shipper:
 
     @cached_property
     def _store(self) -> ObjectStore:
-        from index.object_store import open_store
+        from index.remote.object_store import open_store
 
         return open_store(self._url or "", self._settings)
 
     def _push(self, corpus: str) -> None:
-        from index.object_snapshots import push
+        from index.remote.snapshots import push
 
         with self._lock:
             generation = self._wanted.pop(corpus)
@@ -87,7 +87,7 @@ class Shipper:
 
     def _prune(self, corpus: str) -> None:
         """Now and then, so that the store holds at most twice what is kept."""
-        from index.object_snapshots import prune
+        from index.remote.snapshots import prune
 
         self._since_prune[corpus] += 1
         if self._since_prune[corpus] >= self._keep:

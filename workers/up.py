@@ -34,7 +34,7 @@ from filelock import FileLock, Timeout
 
 from contracts.errors import Conflict, InvalidSetting, SluiceError, Unavailable
 from contracts.event import QUEUES
-from index.qdrant import require_shared
+from index.qdrant.open import require_shared
 from ledger.database import Database
 from ledger.ledger import Ledger
 from ledger.migrate import migrate

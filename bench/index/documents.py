@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
-from index.records import Vectors
+from index.journal.records import Vectors
 
 CHUNKS_PER_DOCUMENT = 4
 DOCUMENTS_PER_BATCH = 64

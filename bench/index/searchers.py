@@ -22,7 +22,7 @@ from typing import Any
 from bench.index.beacons import CORPUS, QUERY, beacon_vector, sighting
 from bench.index.synthetic import SyntheticCorpus, Vectors
 from contracts.retrieval import Query
-from index.reader import IndexReader
+from index.local.reader import IndexReader
 from index.settings import QuerySettings
 
 THREADS = 2

@@ -8,9 +8,9 @@ from bench.index.documents import FINGERPRINT, Batch, batches, number_of
 from bench.peers.engine import Chunks, Hit, Vectors
 from bench.peers.serve import main
 from contracts.retrieval import Query, Strategy
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.writer import IndexWriter
 
 CORPUS = "bench"
 

@@ -24,9 +24,9 @@ from bench.index.child import measured
 from bench.index.documents import CHUNKS_PER_DOCUMENT, FINGERPRINT, Batch
 from bench.index.synthetic import SyntheticCorpus, Vectors
 from contracts.retrieval import Query, Strategy
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.writer import IndexWriter
 
 Figures = dict[str, float]
 CORPUS = "sweep"

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import create_engine, text
 
 from contracts.errors import Corrupted, NotFound
-from index.generation import OpenGeneration
-from index.journal import read_journal
-from index.layout import CorpusLayout, corpora
-from index.manifest import load_manifest
-from index.records import Removal, Upsert, decode_record
+from index.disk.layout import CorpusLayout, corpora
+from index.generations.generation import OpenGeneration
+from index.generations.manifest import load_manifest
+from index.journal.journal import read_journal
+from index.journal.records import Removal, Upsert, decode_record
 
 Row = Mapping[str, Any]
 

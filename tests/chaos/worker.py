@@ -16,7 +16,7 @@ from kombu.transport.virtual import base as virtual
 
 from contracts.event import Event
 from contracts.outcome import DeadLetter, Retry
-from index.journal import Journal
+from index.journal.journal import Journal
 from ledger.ledger import Claim, Ledger, NotClaimed
 from tests.chaos.failpoints import Failpoints
 from tests.chaos.witness import Witness

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, Scalar, sha256_text
-from index.records import Vectors
+from index.journal.records import Vectors
 
 DIMENSION = 16
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

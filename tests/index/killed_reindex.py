@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from contracts.document import ChunkBatch
-from index.journal import read_journal
-from index.layout import CorpusLayout, corpora
-from index.reader import IndexReader
-from index.records import Upsert, Vectors, decode_record
-from index.reindex import Plan, reindex
+from index.disk.layout import CorpusLayout, corpora
+from index.generations.publish import current_name, verify
+from index.journal.journal import read_journal
+from index.journal.records import Upsert, Vectors, decode_record
+from index.local.reader import IndexReader
+from index.local.reindex import Plan, reindex
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import current_name, verify
-from index.writer import IndexWriter
 from tests.index.conftest import DIMENSION, Maker
 
 OLD, NEW = "test-model@1", "test-model@2"

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from contracts.retrieval import Query, Strategy
-from index.layout import CorpusLayout
-from index.reader import IndexReader
+from index.disk.layout import CorpusLayout
+from index.generations.publish import current_name, verify
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import current_name, verify
-from index.writer import IndexWriter
 from tests.index.conftest import Maker
 
 SETTINGS = IndexSettings(keep_generations=2, max_segments=3, aside_merge_chunks=0)

@@ -8,8 +8,8 @@ from contracts.document import Provenance, sha256_text
 from contracts.gate import Plan
 from contracts.index import Answer
 from contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from index.answer import NO_TEXT, compose_answer, estimate_tokens
-from index.withheld import without_withheld
+from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens
+from index.search.nosnippet import without_withheld
 
 SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)
 

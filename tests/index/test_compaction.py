@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from contracts.errors import Corrupted
-from index.compaction import compact
-from index.journal import frames_of, pieces, pinned_model, read_journal
+from index.generations.publish import list_generations
+from index.journal.compaction import compact
+from index.journal.journal import frames_of, pieces, pinned_model, read_journal
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings
-from index.snapshot import list_generations
-from index.writer import IndexWriter
 
 SETTINGS = IndexSettings(journal_segment_bytes=1_000, keep_generations=1)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.diversity import diversified
+from index.search.mmr import diversified
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
 

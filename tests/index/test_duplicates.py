@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from index.duplicates import DistinctTexts, Signatures, shingles
+from index.search.near_duplicates import DistinctTexts, Signatures, shingles
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 

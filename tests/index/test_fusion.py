@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.retrieval import Strategy
-from index.fusion import (
+from index.search.fusion import (
     NOTHING_FOUND,
     Candidates,
     Pool,

@@ -9,9 +9,9 @@ import pytest
 import zstandard
 
 from contracts.errors import Corrupted, Unavailable
-from index.facts import facts_of
-from index.journal import Journal, JournalTail, pinned_model, read_journal
-from index.records import Kind, Removal, Upsert, decode_record, encode_record
+from index.journal.document_facts import facts_of
+from index.journal.journal import Journal, JournalTail, pinned_model, read_journal
+from index.journal.records import Kind, Removal, Upsert, decode_record, encode_record
 
 LARGE = 1_000_000
 
@@ -107,7 +107,7 @@ def test_an_append_that_failed_or_was_interrupted_keeps_nothing_of_its_batch(
         def refuse(descriptor: int) -> None:
             raise fault
 
-        patch.setattr("index.journal.os.fsync", refuse)
+        patch.setattr("index.journal.journal.os.fsync", refuse)
         with pytest.raises(told):
             journal.append([_entry("lost")])
     assert journal.append([_entry("next")]) == 2
@@ -200,7 +200,7 @@ def test_a_segment_that_cannot_be_begun_leaves_the_old_one_open(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("index.journal.fsync_path", refuse)
+        full.setattr("index.journal.journal.fsync_path", refuse)
         with pytest.raises(Unavailable):
             journal.append([(Kind.REMOVAL, b"b")])
     assert journal.append([(Kind.REMOVAL, b"b")]) == 2

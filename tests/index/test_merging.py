@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.merging import next_merge
+from index.segments.merge_policy import next_merge
 
 
 def _settled(sizes: list[int], factor: int, most: int) -> tuple[list[int], int]:

@@ -8,10 +8,10 @@ import pytest
 
 from contracts.document import Chunk, sha256_text
 from contracts.retrieval import Query, Strategy
-from index.neighbours import joined
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
+from index.search.neighbours import joined
 from index.settings import IndexSettings, QuerySettings
-from index.writer import IndexWriter
 
 
 def _cut(text: str, start: int, end: int, ordinal: int = 0) -> Chunk:

@@ -14,15 +14,15 @@ from pydantic import SecretStr
 
 from contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.layout import CorpusLayout
-from index.manifest import generation_name, load_manifest
-from index.object_layout import stored_current, stored_generations
-from index.object_snapshots import prune, pull, push
-from index.object_store import ObjectStore, open_store
-from index.reader import IndexReader
+from index.disk.layout import CorpusLayout
+from index.generations.manifest import generation_name, load_manifest
+from index.generations.publish import current_name, generation_names, verify
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
+from index.remote.layout import stored_current, stored_generations
+from index.remote.object_store import ObjectStore, open_store
+from index.remote.snapshots import prune, pull, push
 from index.settings import IndexSettings, ObjectStoreSettings, QuerySettings
-from index.snapshot import current_name, generation_names, verify
-from index.writer import IndexWriter
 from tests.index.loopback_s3 import LoopbackS3, serving
 
 SETTINGS = IndexSettings()

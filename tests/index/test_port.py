@@ -14,16 +14,16 @@ import pytest
 
 from contracts.errors import Conflict, InvalidInput, Unavailable
 from contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
-from index.fusion import ordered
-from index.port import LocalRetrieval
-from index.qdrant_collection import Collection
-from index.qdrant_edge import EdgeCollection
-from index.qdrant_reader import QdrantReader
-from index.qdrant_server import ServerCollection
-from index.qdrant_writer import QdrantWriter
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.retrieval_port import LocalRetrieval
+from index.local.writer import IndexWriter
+from index.qdrant.collection import Collection
+from index.qdrant.embedded import EdgeCollection
+from index.qdrant.reader import QdrantReader
+from index.qdrant.server import ServerCollection
+from index.qdrant.writer import QdrantWriter
+from index.search.fusion import ordered
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
-from index.writer import IndexWriter
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
@@ -362,8 +362,8 @@ def test_a_batch_is_of_one_generation_although_others_are_published_meanwhile(ma
 
 def _plant(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
     """Let the search itself be interrupted: both engines order their hits by this function."""
-    monkeypatch.setattr("index.arms.ordered", function)
-    monkeypatch.setattr("index.qdrant_view.ordered", function)
+    monkeypatch.setattr("index.search.retrievers.ordered", function)
+    monkeypatch.setattr("index.qdrant.view.ordered", function)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
 from contracts.retrieval import Filters, Query, Strategy
-from index.qdrant import open_collection
-from index.qdrant_collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
-from index.qdrant_reader import QdrantReader
-from index.qdrant_writer import QdrantWriter
+from index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
+from index.qdrant.open import open_collection
+from index.qdrant.reader import QdrantReader
+from index.qdrant.writer import QdrantWriter
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
 from tests.index.loopback_qdrant import LoopbackQdrant, serving
 

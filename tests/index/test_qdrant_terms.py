@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.qdrant_terms import (
+from index.qdrant.sparse_bm25 import (
     K1,
     B,
     chunk_weights,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from contracts.retrieval import Filters, Query, Strategy
-from index.qdrant_edge import EdgeCollection
-from index.qdrant_reader import QdrantReader
-from index.qdrant_writer import QdrantWriter
+from index.qdrant.embedded import EdgeCollection
+from index.qdrant.reader import QdrantReader
+from index.qdrant.writer import QdrantWriter
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
 
 QUERIES = QuerySettings(candidates=20, duplicate_threshold=0.0)

@@ -16,15 +16,15 @@ import pytest
 
 from contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.journal import pieces
-from index.qdrant import open_collection
-from index.qdrant_collection import Collection, Point, Where
-from index.qdrant_edge import EdgeCollection
-from index.qdrant_payload import STATE_ID, State
-from index.qdrant_reader import QdrantReader
-from index.qdrant_writer import QdrantWriter
+from index.journal.journal import pieces
+from index.local.writer import IndexWriter
+from index.qdrant.collection import Collection, Point, Where
+from index.qdrant.embedded import EdgeCollection
+from index.qdrant.open import open_collection
+from index.qdrant.payload import STATE_ID, State
+from index.qdrant.reader import QdrantReader
+from index.qdrant.writer import QdrantWriter
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
-from index.writer import IndexWriter
 
 SETTINGS = IndexSettings()
 QDRANT = QdrantSettings(keep_replaced_seconds=3_600, batch_documents=3)
@@ -269,7 +269,7 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
 
 
 def test_a_long_journal_is_taken_in_by_parts_that_each_count(make, root, collection, monkeypatch) -> None:
-    monkeypatch.setattr("index.qdrant_writer._MOST_RECORDS", 4)
+    monkeypatch.setattr("index.qdrant.writer._MOST_RECORDS", 4)
     documents = make.many(11)
     with IndexWriter(root, "c", SETTINGS) as local:
         local.append(*make.batch(documents))
@@ -295,7 +295,7 @@ def test_another_process_is_told_that_a_shard_is_in_use(make, root) -> None:
         writer.append(*make.batch(make.many(1)))
         writer.publish()
         program = (
-            "import sys; from pathlib import Path; from index.qdrant import open_collection;"
+            "import sys; from pathlib import Path; from index.qdrant.open import open_collection;"
             "from index.settings import QdrantSettings;"
             "open_collection(Path(sys.argv[1]), 'c', QdrantSettings(url='embedded')).exists()"
         )

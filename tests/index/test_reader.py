@@ -15,10 +15,10 @@ import pytest
 
 from contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
-from index.reader import IndexReader
+from index.generations.publish import list_generations, rollback
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import list_generations, rollback
-from index.writer import IndexWriter
 
 SETTINGS = IndexSettings()
 QUERIES = QuerySettings(duplicate_threshold=0)

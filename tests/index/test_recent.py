@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.retrieval import Filters, Query, Strategy
-from index import journal
-from index.chunk_terms import FIELDS
-from index.reader import IndexReader
-from index.recent_terms import RecentPostings
+from index.generations.publish import list_generations, rollback
+from index.journal.journal import journal
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import list_generations, rollback
-from index.writer import IndexWriter
+from index.terms.chunk_terms import FIELDS
+from index.terms.memory_bm25 import RecentPostings
 
 KEEP_ALL = QuerySettings(duplicate_threshold=0)
 

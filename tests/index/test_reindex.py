@@ -18,15 +18,15 @@ import pytest
 from contracts.document import ChunkBatch
 from contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, TimedOut, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.exchange import exchange
-from index.handover import is_wanted, taken_over
-from index.journal import pinned_model
-from index.layout import CorpusLayout, corpora
-from index.reader import IndexReader
-from index.reindex import Plan, reindex
+from index.disk.handover import is_wanted, taken_over
+from index.disk.layout import CorpusLayout, corpora
+from index.disk.swap import exchange
+from index.generations.publish import current_name, generation_names, verify
+from index.journal.journal import pinned_model
+from index.local.reader import IndexReader
+from index.local.reindex import Plan, reindex
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import current_name, generation_names, verify
-from index.writer import IndexWriter
 from tests.index.conftest import DIMENSION, Maker
 from tests.index.killed_reindex import NEW, OLD, contents, embed_with, model_of
 
@@ -260,7 +260,7 @@ def test_a_corpus_that_was_exchanged_and_not_yet_removed_is_never_taken_for_a_sh
         raise KeyboardInterrupt
 
     for is_old_kept in (False, True):
-        monkeypatch.setattr("index.reindex.exchange", killed)
+        monkeypatch.setattr("index.local.reindex.exchange", killed)
         new, old = ((NEW, OLD), (OLD, NEW))[is_old_kept]
         plan = Plan(SETTINGS, is_old_kept=is_old_kept)
         with pytest.raises(KeyboardInterrupt):
@@ -311,7 +311,7 @@ def test_a_file_system_that_cannot_exchange_is_told_before_anything_is_embedded(
     class Libc:
         def __init__(self, *arguments: object, **options: object) -> None: ...
 
-    monkeypatch.setattr("index.exchange.ctypes.CDLL", Libc)
+    monkeypatch.setattr("index.disk.swap.ctypes.CDLL", Libc)
     embedding = Embedding()
     with pytest.raises(InvalidInput, match="cannot exchange two folders"):
         reindex(tmp_path, "c", CURRENT_MODEL, embedding, PLAN)

@@ -10,10 +10,10 @@ import pytest
 
 from contracts.errors import Fenced, Unavailable
 from contracts.retrieval import Query, RetrievedChunk, Strategy
-from index.reader import IndexReader
-from index.rerank import NotReranked, ScoringReranker, text_of
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
+from index.search.rerank.base import NotReranked, ScoringReranker, text_of
 from index.settings import IndexSettings, QuerySettings, RerankSettings
-from index.writer import IndexWriter
 
 
 class Scripted:

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from contracts.errors import InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable
-from index.rerank_http import MOST_CHARACTERS, HttpScorer, Post, Shape, in_order_of_texts
+from index.search.rerank.http import MOST_CHARACTERS, HttpScorer, Post, Shape, in_order_of_texts
 
 KEY = "sk-secret-0123456789"
 TEXTS = ["ferrets sleep", "otters swim", "martens climb"]
@@ -177,7 +177,7 @@ def test_an_answer_that_does_not_score_each_text_once_is_refused(endpoint, score
 def test_a_chat_model_that_gives_another_number_of_scores_is_refused_by_whoever_orders_by_them(
     endpoint, scorer
 ) -> None:
-    from index.rerank import check_scores
+    from index.search.rerank.base import check_scores
 
     endpoint.says(_chat('{"scores": [1, 2]}'))
     with pytest.raises(Unavailable, match="2 scores for 3"):

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.facts import document_key
-from index.forms import LEAST_RECALL, LEAST_ROWS, compress
-from index.intake import take_in
-from index.records import Upsert, Vectors
-from index.segment import Mask, nearest_exactly
-from index.segment_file import StoredSegment, content_of, joined, write_segment
+from index.journal.document_facts import document_key
+from index.journal.records import Upsert, Vectors
+from index.local.prepare import take_in
+from index.segments.quantization import LEAST_RECALL, LEAST_ROWS, compress
+from index.segments.segment import Mask, nearest_exactly
+from index.segments.segment_file import StoredSegment, content_of, joined, write_segment
 
 
 def _clustered(count: int, dimension: int = 64, seed: int = 1) -> Vectors:

@@ -11,14 +11,14 @@ import pytest
 
 from contracts.document import Chunk
 from contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
-from index.facts import DocumentFacts, facts_of
-from index.fusion import Candidate
-from index.ranking import Ranking
-from index.reader import IndexReader
-from index.rerank import NotReranked
-from index.select import Selection, select
+from index.journal.document_facts import DocumentFacts, facts_of
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
+from index.search.fusion import Candidate
+from index.search.ranking_options import Ranking
+from index.search.rerank.base import NotReranked
+from index.search.select import Selection, select
 from index.settings import IndexSettings, QuerySettings
-from index.writer import IndexWriter
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 

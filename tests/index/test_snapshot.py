@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import Corrupted, InvalidInput, NotFound
-from index.layout import CorpusLayout
-from index.manifest import load_manifest
-from index.settings import IndexSettings
-from index.snapshot import (
+from index.disk.layout import CorpusLayout
+from index.generations.manifest import load_manifest
+from index.generations.publish import (
     VerifiedFiles,
     collect,
     current_name,
@@ -23,7 +22,8 @@ from index.snapshot import (
     verify,
     verify_files,
 )
-from index.writer import IndexWriter
+from index.local.writer import IndexWriter
+from index.settings import IndexSettings
 
 
 def test_a_writer_killed_at_random_leaves_a_complete_generation_and_loses_nothing_it_acknowledged(
@@ -95,7 +95,7 @@ def test_a_generation_published_while_others_are_collected_stays(tmp_path: Path,
                 writer.publish()
             return looks[0] if len(looks) == 1 else generation_names(at)
 
-        monkeypatch.setattr("index.snapshot.generation_names", look)
+        monkeypatch.setattr("index.generations.publish.generation_names", look)
         collect(layout, keep=1)
         monkeypatch.undo()
         assert current_name(layout) in generation_names(layout)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from contracts.retrieval import Query, Strategy
-from index.identifiers import identifier_query_terms, identifier_terms
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.words import LANGUAGES, analyse, analysed_as, content_terms, content_words
-from index.writer import IndexWriter
+from index.terms.analysis import LANGUAGES, analyse, analysed_as, content_terms, content_words
+from index.terms.identifiers import identifier_query_terms, identifier_terms
 
 
 @pytest.mark.parametrize(

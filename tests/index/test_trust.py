@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from contracts.document import ChunkedDocument
-from index.domains import host_of, is_under
-from index.trust import SourceTrust, TrustScore
+from index.search.domains import host_of, is_under
+from index.search.source_trust import SourceTrust, TrustScore
 
 
 def _score(trust: SourceTrust, document: ChunkedDocument, make, later: timedelta = timedelta()) -> TrustScore:

@@ -12,14 +12,14 @@ import pytest
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.facts import document_key
-from index.journal import Journal
-from index.layout import corpora
-from index.manifest import IdSet
-from index.reader import IndexReader
+from index.disk.layout import corpora
+from index.generations.manifest import IdSet
+from index.generations.publish import list_generations, verify
+from index.journal.document_facts import document_key
+from index.journal.journal import Journal
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import list_generations, verify
-from index.writer import IndexWriter
 
 SETTINGS = IndexSettings()
 QUERIES = QuerySettings()
@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_the_old_generation_and_the_next_publish_resumes(
         first = writer.publish()
         writer.append(*make.batch([make.document("b", "otters")]))
         with monkeypatch.context() as patch:
-            patch.setattr("index.snapshot.link_or_copy", refuse)
+            patch.setattr("index.generations.publish.link_or_copy", refuse)
             with pytest.raises(Unavailable):
                 writer.publish()
         assert [info.name for info in list_generations(tmp_path, "c")] == [first.name]

@@ -15,8 +15,8 @@ from typing import Any
 from unittest.mock import patch
 
 from contracts.errors import Corrupted, Unavailable
-from index.reader import IndexReader
-from index.writer import IndexWriter
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 
 Bug = Callable[[], AbstractContextManager[Any]]
 

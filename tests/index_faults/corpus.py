@@ -16,11 +16,11 @@ from pathlib import Path
 
 from contracts.document import ChunkedDocument
 from contracts.retrieval import Filters, Query, Strategy
-from index.layout import CorpusLayout
-from index.reader import IndexReader
+from index.disk.layout import CorpusLayout
+from index.generations.publish import rollback
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.snapshot import rollback
-from index.writer import IndexWriter
 from tests.index.conftest import Maker
 
 CORPUS = "c"

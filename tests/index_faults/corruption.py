@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import Corrupted, NotFound
-from index.layout import CorpusLayout
-from index.reader import IndexReader
+from index.disk.layout import CorpusLayout
+from index.generations.publish import rollback, verify
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings
-from index.snapshot import rollback, verify
-from index.writer import IndexWriter
 from tests.index_faults.child import ChildFailed, in_child
 from tests.index_faults.corpus import (
     CORPUS,

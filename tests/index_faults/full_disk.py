@@ -24,7 +24,7 @@ from pathlib import Path
 
 from contracts.document import ChunkedDocument
 from contracts.errors import Unavailable
-from index.writer import IndexWriter
+from index.local.writer import IndexWriter
 from tests.index_faults.child import ChildFailed, in_child, quiet
 from tests.index_faults.corpus import CORPUS, TODAY, Step, after, copy_tree, found, new_reader, passages
 from tests.index_faults.publishes import Kind, unverified

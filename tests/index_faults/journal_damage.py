@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import Corrupted
-from index.layout import CorpusLayout
+from index.disk.layout import CorpusLayout
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings
-from index.writer import IndexWriter
 from tests.index_faults.child import ChildFailed, in_child
 from tests.index_faults.corpus import (
     CORPUS,

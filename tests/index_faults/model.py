@@ -23,11 +23,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from contracts.document import ChunkedDocument
 from contracts.errors import NotFound
 from contracts.retrieval import Filters, Strategy
-from index.facts import facts_of
-from index.layout import CorpusLayout
-from index.manifest import generation_number
+from index.disk.layout import CorpusLayout
+from index.generations.manifest import generation_number
+from index.generations.publish import list_generations, rollback, verify
+from index.journal.document_facts import facts_of
 from index.settings import IndexSettings
-from index.snapshot import list_generations, rollback, verify
 from tests.index_faults.corpus import CORPUS, PUBLISHED_ONLY, WITH_RECENT, Holding, after, passages
 from tests.index_faults.model_inputs import DOCUMENTS, EVERYTHING, FILTERS, NAMES, SETTINGS, TEXTS
 from tests.index_faults.model_processes import Died, Process, Reading, Writing

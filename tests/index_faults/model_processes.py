@@ -19,9 +19,9 @@ from typing import Any
 
 from contracts.errors import SluiceError
 from contracts.retrieval import Filters, Query, Strategy
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.writer import IndexWriter
 from tests.index_faults.corpus import CORPUS, MAKE, TODAY, new_reader
 
 TIMEOUT_SECONDS = 30.0

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from contracts.document import ChunkedDocument
 from contracts.errors import Corrupted, NotFound
+from index.generations.publish import list_generations, verify
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings
-from index.snapshot import list_generations, verify
-from index.writer import IndexWriter
 from tests.index_faults.corpus import (
     CORPUS,
     TODAY,

@@ -19,9 +19,9 @@ from bench.instance import MODELS, REPOSITORY
 from contracts.api import DocumentsRequest
 from contracts.errors import Overloaded, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.handover import taken_over
-from index.layout import CorpusLayout
-from index.writer import IndexWriter
+from index.disk.handover import taken_over
+from index.disk.layout import CorpusLayout
+from index.local.writer import IndexWriter
 from ingest.embedding.minilm_files import FINGERPRINTS
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance

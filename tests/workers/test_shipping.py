@@ -12,12 +12,12 @@ import pytest
 from contracts.event import Event
 from contracts.index import DocumentIndexed, SnapshotPublished
 from contracts.outcome import Done
-from index.layout import CorpusLayout
-from index.object_layout import stored_current, stored_generations
-from index.object_snapshots import pull
-from index.object_store import ObjectStore, open_store
+from index.disk.layout import CorpusLayout
+from index.generations.publish import current_name
+from index.remote.layout import stored_current, stored_generations
+from index.remote.object_store import ObjectStore, open_store
+from index.remote.snapshots import pull
 from index.settings import ObjectStoreSettings
-from index.snapshot import current_name
 from otel import metrics
 from tests.workers.valves import valve
 from workers.handlers import on_document_indexed

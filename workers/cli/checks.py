@@ -16,8 +16,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from contracts.errors import InvalidSetting, SluiceError
-from index.layout import corpora
-from index.qdrant import require_shared
+from index.disk.layout import corpora
+from index.qdrant.open import require_shared
 from workers.settings import Settings
 
 State = Literal["ok", "warn", "fail"]

@@ -10,8 +10,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, Unavailable
-from index.records import Vectors
-from index.reindex import Plan, Reindexed, reindex
+from index.journal.records import Vectors
+from index.local.reindex import Plan, Reindexed, reindex
 from ingest.embed import fingerprint_of_corpus
 from ingest.embedding.minilm_files import FINGERPRINTS
 from ingest.settings import EmbedSettings

@@ -9,10 +9,10 @@ import typer
 from rich.progress import Progress
 
 from contracts.errors import Corrupted, InvalidSetting, NotFound
-from index.layout import CorpusLayout
-from index.object_snapshots import Transfer, pull, push
-from index.object_store import ObjectStore, open_store
-from index.snapshot import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
+from index.disk.layout import CorpusLayout
+from index.generations.publish import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
+from index.remote.object_store import ObjectStore, open_store
+from index.remote.snapshots import Transfer, pull, push
 from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
 from workers.cli.session import session
 from workers.parts import Parts

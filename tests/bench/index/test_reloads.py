@@ -9,9 +9,9 @@ import pytest
 from bench.index.beacons import QUERY, beacon_vector, beacons, sighting, version_at
 from bench.index.documents import FINGERPRINT
 from bench.index.reloads import drift, figures_of, measure_reloads, mixed
-from index.reader import IndexReader
+from index.local.reader import IndexReader
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
-from index.writer import IndexWriter
 
 
 def test_every_publish_is_reloaded_while_threads_search(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ import typer
 from typer.testing import CliRunner, Result
 
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings
-from index.writer import IndexWriter
 from ledger.ledger import Ledger
 from workers.cli.checks import checks_of
 from workers.cli.config_file import config_text, setting_count

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from contracts.retrieval import Query, Strategy
+from index.local.writer import IndexWriter
 from index.settings import IndexSettings
-from index.writer import IndexWriter
 from tests.workers.valves import valve
 from workers.cli.main import app
 from workers.parts import Parts

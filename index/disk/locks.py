@@ -1,0 +1,94 @@
+"""Locks: one writer per corpus, fenced by an epoch; generations pinned by their readers."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Self
+
+from filelock import FileLock, Timeout
+
+from contracts.errors import Corrupted, Fenced, NotFound, Unavailable
+from index.disk.durable import is_shortage, replace_file
+from index.disk.layout import CorpusLayout
+
+
+class WriterLock:
+    """The right to write one corpus. Each holder gets a higher epoch, kept in a file.
+
+    The lock ends with the process; the epoch catches a holder that lost it without noticing (a
+    deleted lock file, a file system whose locks lapse). Raises `Unavailable` when another holds it.
+    """
+
+    def __init__(self, layout: CorpusLayout) -> None:
+        layout.folder.mkdir(parents=True, exist_ok=True)
+        self._layout = layout
+        self._lock = FileLock(layout.lock, timeout=0, thread_local=False)
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            raise Unavailable(f"another writer holds corpus {layout.corpus}") from error
+        self.epoch = _read_epoch(layout.epoch) + 1
+        replace_file(layout.epoch, f"{self.epoch}\n".encode())
+
+    def check(self) -> None:
+        """Raise `Fenced` when a later writer has taken over."""
+        found = _read_epoch(self._layout.epoch)
+        if found != self.epoch:
+            raise Fenced(f"corpus {self._layout.corpus} has a writer of epoch {found}; this one has {self.epoch}")
+
+    def release(self) -> None:
+        """Let another writer in."""
+        self._lock.release()
+
+
+class Pin:
+    """A shared lock on a generation's manifest: while it lives, the collector leaves the folder alone."""
+
+    def __init__(self, manifest: Path) -> None:
+        try:
+            self._descriptor = os.open(manifest, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(f"generation {manifest.parent.name} is gone") from error
+        except OSError as error:
+            failure = Unavailable if is_shortage(error) else Corrupted
+            raise failure(f"the manifest of {manifest.parent.name} cannot be opened: {error}") from error
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+        if not manifest.exists():
+            self.release()
+            raise NotFound(f"generation {manifest.parent.name} was collected")
+
+    @classmethod
+    def exclusive(cls, manifest: Path) -> Self | None:
+        """The lock that a collector needs, or None while any reader has the generation pinned."""
+        pin = cls.__new__(cls)
+        try:
+            pin._descriptor = os.open(manifest, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(pin._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pin.release()
+            return None
+        return pin
+
+    def release(self) -> None:
+        """Let go. Also happens when the pin is garbage-collected with the generation that holds it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.release()
+
+
+def _read_epoch(path: Path) -> int:
+    if not path.exists():
+        return 0
+    content = path.read_text()
+    if not content.strip().isdecimal():
+        raise Corrupted(f"{path} holds no number: write one into it that is higher than any epoch in the manifests")
+    return int(content)

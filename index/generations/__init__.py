@@ -1,0 +1,1 @@
+"""A generation: segments and terms that belong together, published whole, verified before it is served."""

@@ -1,0 +1,138 @@
+"""The manifest of a generation: what belongs to it, and the hash of every byte.
+
+The folder's name ends with the hash of the manifest, and the manifest holds the hash of every file, so
+the name that `CURRENT` points to vouches for everything below it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from contracts.base import Moment, Sha256, Value
+from contracts.errors import Corrupted, NotFound, Unavailable
+from index.disk.durable import is_shortage
+
+MANIFEST = "manifest.json"
+FORMAT = 3
+"""Of the files of a generation: 1 had four files a segment, 2 the terms of one language."""
+_MODULUS = 1 << 256
+
+
+class FileEntry(Value):
+    """A file's hash and size."""
+
+    sha256: Sha256
+    size_bytes: int
+
+
+class SegmentEntry(Value):
+    """A vector segment: its name, how many documents and chunks are in it, and where its dead are listed."""
+
+    name: str
+    document_count: int
+    chunk_count: int
+    dead_file: str | None = None
+    dead_document_count: int = 0
+
+
+class Manifest(Value):
+    """Everything a generation consists of. Counts are of what is alive."""
+
+    format: int = FORMAT
+    number: int
+    corpus: str
+    epoch: int
+    created_at: Moment
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+    next_chunk_number: int
+    id_set_hash: Sha256
+    model_fingerprint: str | None
+    dimension: int | None
+    library_versions: dict[str, str]
+    segments: tuple[SegmentEntry, ...]
+    files: dict[str, FileEntry]
+
+    def encode(self) -> bytes:
+        """The bytes of `manifest.json`."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+
+def generation_name(number: int, manifest: bytes) -> str:
+    """`g<number>-<first 16 hex digits of the manifest's SHA-256>`."""
+    return f"g{number:08d}-{hashlib.sha256(manifest).hexdigest()[:16]}"
+
+
+def generation_number(name: str) -> int:
+    """The number in a generation's name."""
+    return int(name[1:9])
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """The manifest of a generation, checked against the folder's name.
+
+    Raises `NotFound` when there is none, `Corrupted` when it is not the one the name vouches for, and `Unavailable`
+    when the machine is short of what reading takes.
+    """
+    try:
+        content = (folder / MANIFEST).read_bytes()
+    except FileNotFoundError as error:
+        if folder.is_dir():
+            raise Corrupted(f"generation {folder.name} has no manifest") from error
+        raise NotFound(f"generation {folder.name} is not there") from error
+    except OSError as error:
+        failure = Unavailable if is_shortage(error) else Corrupted
+        raise failure(f"the manifest of {folder.name} cannot be read: {error}") from error
+    if folder.name != generation_name(generation_number(folder.name), content):
+        raise Corrupted(f"the manifest of {folder.name} does not match the hash in its name")
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError as error:
+        raise Corrupted(f"the manifest of {folder.name} cannot be read: {error}") from error
+    if manifest.format != FORMAT:
+        raise Corrupted(f"{folder.name} has format {manifest.format}, not {FORMAT}: the writer makes it anew")
+    return manifest
+
+
+class IdSet:
+    """A hash of a set of (document, chunk) ids that is kept as they come and go.
+
+    Each element adds its SHA-256 modulo 2^256 (Clarke et al., 2003, MSet-Add-Hash), so the hash does
+    not depend on the order and costs what changes, not what there is.
+    """
+
+    def __init__(self, hexadecimal: str = "0" * 64) -> None:
+        self._sum = int(hexadecimal, 16)
+
+    def add(self, document_key: int, chunk_ids: Iterable[str]) -> None:
+        """Put a document's chunks in."""
+        self._sum = (self._sum + _mass(document_key, chunk_ids)) % _MODULUS
+
+    def remove(self, document_key: int, chunk_ids: Iterable[str]) -> None:
+        """Take a document's chunks out."""
+        self._sum = (self._sum - _mass(document_key, chunk_ids)) % _MODULUS
+
+    @property
+    def hexadecimal(self) -> str:
+        """The hash, as 64 hex digits."""
+        return f"{self._sum:064x}"
+
+
+@lru_cache(maxsize=1)
+def library_versions() -> dict[str, str]:
+    """The versions of the libraries whose files a generation holds."""
+    return {name: importlib.metadata.version(name) for name in ("faiss-cpu", "tantivy", "numpy")}
+
+
+def _mass(document_key: int, chunk_ids: Iterable[str]) -> int:
+    """The document itself counts too: one without chunks is still in the set."""
+    key, sha256 = document_key.to_bytes(16, "big"), hashlib.sha256
+    elements = [key, *[key + chunk_id.encode() for chunk_id in chunk_ids]]
+    return sum([int.from_bytes(sha256(element).digest(), "big") for element in elements])

@@ -1,0 +1,294 @@
+"""Generations on disk: published whole, verified, listed, rolled back, collected.
+
+Publishing goes temporary folder → files → fsync → manifest → fsync → self-test → rename → fsync of the
+parent → swap of `CURRENT` → fsync. Killed at any point, it leaves the old generation or the new one
+current, both complete. Unchanged files are hard links, and their hashes are carried over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from contracts.errors import Corrupted, NotFound, Unavailable
+from index.disk.durable import (
+    fsync_path,
+    fsync_together,
+    is_shortage,
+    link_or_copy,
+    replace_file,
+    replace_pointer,
+    sha256_file,
+)
+from index.disk.layout import CorpusLayout
+from index.disk.locks import Pin
+from index.generations.manifest import MANIFEST, FileEntry, Manifest, generation_name, generation_number, load_manifest
+
+_TEMPORARY = ".tmp-"
+_TRASH = ".trash-"
+_NAME = re.compile(r"g\d{8}-[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A published generation and what it covers."""
+
+    name: str
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """A generation made from the journal alone, and the id-set hash before and after."""
+
+    generation: Generation
+    hash_before: str
+    hash_after: str
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the journal alone gives the same set of chunks."""
+        return self.hash_before == self.hash_after
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationInfo:
+    """A generation as it is listed. `problem` says why its manifest cannot be read."""
+
+    name: str
+    is_current: bool
+    journal_offset: int = 0
+    document_count: int = 0
+    chunk_count: int = 0
+    size_bytes: int = 0
+    created_at: datetime | None = None
+    problem: str = ""
+
+
+class VerifiedFiles:
+    """Files whose hash was checked: the same inode, size and time need not be read again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int, int], str] = {}
+
+    def check(self, path: Path, entry: FileEntry) -> None:
+        """Raise `Corrupted` unless the file has the recorded size and hash, `Unavailable` where that cannot be told."""
+        try:
+            status = path.stat()
+            mark = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if self._seen.get(mark) == entry.sha256 and status.st_size == entry.size_bytes:
+                self._seen[mark] = self._seen.pop(mark)
+                return
+            found = sha256_file(path) if status.st_size == entry.size_bytes else f"{status.st_size} bytes"
+        except OSError as error:
+            failure = Unavailable if is_shortage(error) else Corrupted
+            raise failure(f"{path.name} of generation {path.parent.parent.name} cannot be read: {error}") from error
+        if found != entry.sha256:
+            raise Corrupted(f"{path.name} of generation {path.parent.parent.name} is damaged: found {found}")
+        self._seen[mark] = entry.sha256
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def keep_latest(self, count: int) -> None:
+        """Forget all but the `count` files that were checked last: those of older generations do not come back."""
+        for mark in list(self._seen)[: max(0, len(self._seen) - count)]:
+            del self._seen[mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a generation is made of: for each path below its folder, the file to link it from."""
+
+    links: Mapping[str, Path]
+    contents: Mapping[str, bytes]
+    """Small files that are written new for each generation."""
+
+
+def publish(
+    layout: CorpusLayout,
+    sources: Sources,
+    carried: Mapping[str, FileEntry],
+    describe: Callable[[dict[str, FileEntry]], Manifest],
+    self_test: Callable[[Path, Manifest], None],
+    before_swap: Callable[[], None],
+) -> tuple[str, Manifest]:
+    """Put a generation on disk and make it current; returns its name and manifest.
+
+    `carried` are entries of files that are on the disk already: an earlier generation's, and what was merged aside.
+    `describe` makes the manifest of the files' entries, `self_test` raises when the opened generation is wrong,
+    `before_swap` raises when this writer was fenced. Nothing is left behind when one of them raises.
+    """
+    temporary = layout.generations / f"{_TEMPORARY}{layout.corpus}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        entries = _fill(temporary, sources, carried)
+        manifest = describe(entries)
+        content = manifest.encode()
+        (temporary / MANIFEST).write_bytes(content)
+        new = [temporary / name for name in entries if name not in carried]
+        fsync_together([*new, temporary / "segments", temporary / "terms", temporary / MANIFEST])
+        fsync_path(temporary)
+        self_test(temporary, manifest)
+        before_swap()
+        name = generation_name(manifest.number, content)
+        temporary.rename(layout.generations / name)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    fsync_path(layout.generations)
+    replace_pointer(layout.current, f"generations/{name}")
+    return name, manifest
+
+
+def current_name(layout: CorpusLayout) -> str | None:
+    """The name that `CURRENT` points to; None before the first generation, and where the pointer is lost or damaged."""
+    return pointed_to(os.fspath(layout.current))
+
+
+def pointed_to(pointer: str) -> str | None:
+    """The name of the generation that the link at the path `pointer` names, as `current_name`. One system call."""
+    try:
+        name = os.readlink(pointer).rpartition("/")[2]
+    except OSError:  # there is none, or it is no link
+        return None
+    return name if _NAME.fullmatch(name) else None
+
+
+def held_offset(layout: CorpusLayout) -> int | None:
+    """The journal offset up to which the current generation was rolled back on purpose; None where it was not."""
+    try:
+        name, offset = layout.held.read_text().split()
+        return int(offset) if name == current_name(layout) else None
+    except (OSError, ValueError):
+        return None
+
+
+def generation_names(layout: CorpusLayout) -> list[str]:
+    """The complete generations on disk, newest first."""
+    if not layout.generations.is_dir():
+        return []
+    with os.scandir(layout.generations) as entries:
+        names = [entry.name for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir()]
+    return sorted(names, key=generation_number, reverse=True)
+
+
+def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
+    """Raise `Corrupted`, naming the first file that is missing or not what the manifest says."""
+    for name, entry in manifest.files.items():
+        verified.check(folder / name, entry)
+    verified.keep_latest(len(manifest.files))
+
+
+def verify(root: Path, corpus: str, name: str) -> Manifest:
+    """Re-hash everything in a generation. Raises `NotFound` or `Corrupted`."""
+    folder = _folder(CorpusLayout(root, corpus), name)
+    manifest = load_manifest(folder)
+    verify_files(folder, manifest, VerifiedFiles())
+    return manifest
+
+
+def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
+    """The generations of a corpus, newest first."""
+    layout = CorpusLayout(root, corpus)
+    current = current_name(layout)
+    return tuple(_info(layout.generations / name, name == current) for name in generation_names(layout))
+
+
+def rollback(root: Path, corpus: str, name: str) -> Generation:
+    """Make an earlier generation current, after verifying it. It holds until there are new records to publish."""
+    layout = CorpusLayout(root, corpus)
+    pin = Pin(_folder(layout, name) / MANIFEST)
+    try:
+        manifest = verify(root, corpus, name)
+        if name == generation_names(layout)[0]:
+            layout.held.unlink(missing_ok=True)
+        else:
+            left_out = max(generation.journal_offset for generation in list_generations(root, corpus))
+            replace_file(layout.held, f"{name} {left_out}\n".encode())
+        replace_pointer(layout.current, f"generations/{name}")
+    finally:
+        pin.release()
+    return describe_generation(name, manifest)
+
+
+def collect(layout: CorpusLayout, keep: int) -> list[str]:
+    """Remove all but the newest `keep` generations, the current one, and those that readers have pinned."""
+    # One look at the folder: what is published from here on is in no list of what may go.
+    return [name for name in generation_names(layout)[keep:] if _remove(layout, name)]
+
+
+def sweep(layout: CorpusLayout) -> None:
+    """Remove what a killed writer left behind: half-written and half-removed generations."""
+    layout.generations.mkdir(parents=True, exist_ok=True)
+    for path in layout.generations.iterdir():
+        if path.name.startswith((_TEMPORARY, _TRASH)):
+            shutil.rmtree(path)
+
+
+def describe_generation(name: str, manifest: Manifest) -> Generation:
+    """The generation as its publisher reports it."""
+    return Generation(name, manifest.journal_offset, manifest.document_count, manifest.chunk_count)
+
+
+def _fill(folder: Path, sources: Sources, carried: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
+    for part in ("segments", "terms"):
+        (folder / part).mkdir(parents=True)
+    for name, source in sources.links.items():
+        link_or_copy(source, folder / name)
+    for name, content in sources.contents.items():
+        (folder / name).write_bytes(content)
+    names = sorted([*sources.links, *sources.contents])
+    return {name: carried.get(name) or entry_of(folder / name) for name in names}
+
+
+def entry_of(path: Path) -> FileEntry:
+    """What a manifest says of the file: its hash and its size."""
+    return FileEntry(sha256=sha256_file(path), size_bytes=path.stat().st_size)
+
+
+def _folder(layout: CorpusLayout, name: str) -> Path:
+    if name not in generation_names(layout):
+        raise NotFound(f"corpus {layout.corpus} has no generation {name}")
+    return layout.generations / name
+
+
+def _info(folder: Path, is_current: bool) -> GenerationInfo:
+    try:
+        manifest = load_manifest(folder)
+    except (Corrupted, NotFound, Unavailable) as error:
+        return GenerationInfo(folder.name, is_current, problem=str(error))
+    return GenerationInfo(
+        folder.name,
+        is_current,
+        manifest.journal_offset,
+        manifest.document_count,
+        manifest.chunk_count,
+        sum(entry.size_bytes for entry in manifest.files.values()),
+        manifest.created_at,
+    )
+
+
+def _remove(layout: CorpusLayout, name: str) -> bool:
+    """Remove a generation unless it is current or pinned. The rename makes it vanish at once, even if killed here."""
+    folder = layout.generations / name
+    pin = Pin.exclusive(folder / MANIFEST)
+    if current_name(layout) == name:  # asked under the lock that a rollback to it would need
+        if pin is not None:
+            pin.release()
+        return False
+    if pin is None and (folder / MANIFEST).exists():
+        return False
+    trash = folder.with_name(_TRASH + folder.name)
+    folder.rename(trash)
+    if pin is not None:
+        pin.release()
+    shutil.rmtree(trash)
+    return True

@@ -1,0 +1,96 @@
+"""Which generation to start from when opening, and whether a new one may be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from contracts.errors import Corrupted, NotFound
+from index.disk.layout import CorpusLayout
+from index.generations.generation import OpenGeneration
+from index.generations.manifest import Manifest, generation_number, load_manifest
+from index.generations.publish import VerifiedFiles, current_name, generation_names, verify_files
+from index.generations.view import View
+from index.segments.segment_file import StoredSegment
+from index.terms.analysis import analyse
+from index.terms.bm25 import Boosts
+
+_PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
+"""All terms of a text: in a corpus of many languages those of its own need not be the rarest."""
+_TESTED_WORDS = 12
+"""So many words of a chunk are looked for, where there is a term in them."""
+
+
+def candidates(layout: CorpusLayout) -> list[str]:
+    """The generations in the order in which to try them: the current one, be it there or not, and those before it.
+
+    Never a later one: it may have been rolled back. All of them, the newest first, where the pointer is lost.
+    """
+    current, names = current_name(layout), generation_names(layout)
+    if current is None:
+        return names
+    number = generation_number(current)
+    return [current, *(name for name in names if name != current and generation_number(name) <= number)]
+
+
+def find_base(
+    layout: CorpusLayout, journal_offset: int, is_verified: bool, on_fallback: Callable[[str], None]
+) -> tuple[Path, Manifest] | None:
+    """The newest candidate that is whole, or None: then everything comes from the journal.
+
+    `on_fallback` is told of each damaged one. Raises `Corrupted` when the journal, which ends at
+    `journal_offset`, lacks what a generation has: then the journal was damaged, and is not the truth.
+    """
+    for name in candidates(layout):
+        folder = layout.generations / name
+        try:
+            manifest = load_manifest(folder)
+            if is_verified:
+                verify_files(folder, manifest, VerifiedFiles())
+        except (Corrupted, NotFound) as error:
+            on_fallback(str(error))
+            continue
+        if manifest.journal_offset > journal_offset:
+            raise Corrupted(
+                f"the journal of {layout.corpus} ends at {journal_offset}, yet {name} covers "
+                f"{manifest.journal_offset}: restore the journal from a backup"
+            )
+        return folder, manifest
+    return None
+
+
+def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegment]) -> None:
+    """Open a new generation as a reader would; find its newest chunk by its vector and by its text.
+
+    Raises `Corrupted` when counts disagree or the chunk is not found.
+    """
+    generation = OpenGeneration(folder, manifest, unchanged)
+    try:
+        counts = (_living_rows(generation), generation.terms.chunk_count, manifest.chunk_count)
+        if len(set(counts)) != 1:
+            raise Corrupted("vectors {}, texts {} and chunks {} of the new generation differ".format(*counts))
+        if manifest.chunk_count:
+            _find_newest(generation)
+    finally:
+        generation.close()
+
+
+def _living_rows(generation: View) -> int:
+    return sum(len(part.living_rows) for part in generation.parts)
+
+
+def _find_newest(generation: View) -> None:
+    part = next(part for part in reversed(generation.parts) if len(part.living_rows))
+    row = int(part.living_rows[-1])
+    number, vector = int(part.segment.numbers[row]), part.segment.vectors_of(np.array([row]))[0]
+    _, chunk = generation.read(number)
+    own_score = float(vector @ vector)
+    nearest = generation.nearest(vector, 1, generation.alive()).scores
+    if not len(nearest) or nearest[0] < own_score - 1e-4:
+        raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own vector")
+    beginning = " ".join(chunk.text.split()[:_TESTED_WORDS])
+    text = beginning if analyse(beginning) else chunk.text
+    if analyse(text) and not generation.terms.search(text, _PLAIN, 1, only=[number]):
+        raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own text")

@@ -1,0 +1,168 @@
+"""The corpus as a search sees it: segments with their dead masked, and the terms, as of one journal offset."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from contracts.document import Chunk
+from contracts.errors import Conflict, Corrupted
+from index.journal.document_facts import DocumentFacts, document_key
+from index.journal.records import Vectors
+from index.search.fusion import NOTHING_FOUND, Floats, Numbers, Ranked
+from index.segments.segment import Mask, Rows, Segment
+from index.terms.bm25 import Terms
+
+Masks = list[Mask | None]
+"""For each segment the rows that may be found; None means all of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A segment as one view sees it."""
+
+    segment: Segment
+    dead_documents: frozenset[int]
+    alive: Mask | None
+
+    @property
+    def living_rows(self) -> Rows:
+        """The rows that are not dead."""
+        return np.arange(len(self.segment.numbers)) if self.alive is None else np.nonzero(self.alive)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a view covers: counts are of what is alive. `generation` names the snapshot that it rests on."""
+
+    corpus: str
+    generation: str
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+    model_fingerprint: str | None
+    dimension: int | None
+
+
+class View:
+    """One complete, consistent view of a corpus. Immutable and safe for threads."""
+
+    def __init__(self, coverage: Coverage, parts: Sequence[Part], terms: Terms) -> None:
+        self.coverage = coverage
+        self.parts = list(parts)
+        self.terms = terms
+        self._first_numbers = [int(part.segment.numbers[0]) for part in self._with_rows]
+
+    @property
+    def name(self) -> str:
+        """The name of the generation that it rests on."""
+        return self.coverage.generation
+
+    @property
+    def journal_offset(self) -> int:
+        """The journal offset that is covered."""
+        return self.coverage.journal_offset
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks alive."""
+        return self.coverage.chunk_count
+
+    @property
+    def dimension(self) -> int:
+        """Dimensions of the corpus's vectors; 0 while it has none."""
+        return self.coverage.dimension or 0
+
+    def alive(self) -> Masks:
+        """The rows that are not dead."""
+        return [part.alive for part in self.parts]
+
+    def nearest(self, vector: Vectors, limit: int, masks: Masks) -> Ranked:
+        """The `limit` chunks nearest to `vector` (d,) by cosine, best first.
+
+        Raises `Conflict` when the vector's dimension is not the corpus's.
+        """
+        if not self.chunk_count:
+            return NOTHING_FOUND
+        self._check_dimension(vector)
+        numbers: Numbers = []
+        scores: Floats = []
+        for part, mask in zip(self.parts, masks, strict=True):
+            best, rows = part.segment.search(vector, limit, mask)
+            numbers += part.segment.numbers[rows].tolist()
+            scores += best.tolist()
+        order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)[:limit]
+        return Ranked([numbers[place] for place in order], [scores[place] for place in order])
+
+    def similarities(self, vector: Vectors, numbers: Numbers) -> Floats:
+        """The cosines of `vector` (d,) to these chunks. Raises `Corrupted` for one that is in no segment."""
+        held_by: defaultdict[int, Numbers] = defaultdict(list)
+        for number in numbers:
+            held_by[bisect.bisect_right(self._first_numbers, number) - 1].append(number)
+        cosine_of: dict[int, float] = {}
+        for position, held in held_by.items():
+            segment, wanted = self._with_rows[max(position, 0)].segment, np.array(held, dtype=np.uint64)
+            rows = segment.numbers.searchsorted(wanted)
+            if not (segment.numbers[np.minimum(rows, len(segment.numbers) - 1)] == wanted).all():
+                raise Corrupted(f"a chunk number is in the term index but in no segment of {self.name}")
+            cosine_of.update(zip(held, segment.products(rows, vector).tolist(), strict=True))
+        return [cosine_of[number] for number in numbers]
+
+    def locate(self, number: int) -> tuple[Segment, int]:
+        """The segment and row of a chunk number. Raises `Corrupted` when it is in none."""
+        position = bisect.bisect_right(self._first_numbers, number) - 1
+        if position >= 0:
+            numbers = self._with_rows[position].segment.numbers
+            row = number - self._first_numbers[position]  # where no number is missing before it
+            if row >= len(numbers) or int(numbers[row]) != number:
+                row = int(numbers.searchsorted(np.uint64(number)))
+            if row < len(numbers) and int(numbers[row]) == number:
+                return self._with_rows[position].segment, row
+        raise Corrupted(f"chunk number {number} is in the term index but in no segment of {self.name}")
+
+    def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
+        """A chunk and its document's facts."""
+        segment, row = self.locate(number)
+        return segment.facts(int(segment.owners[row])), segment.chunk(row)
+
+    def chunk_id(self, number: int) -> str:
+        """The chunk id of a chunk number."""
+        segment, row = self.locate(number)
+        return segment.chunk_id(row)
+
+    def facts(self, document_id: str) -> DocumentFacts | None:
+        """The document's facts, or None when it is not in this generation."""
+        key = document_key(document_id)
+        for part in reversed(self.parts):
+            for document in part.segment.find_document(key):
+                if document not in part.dead_documents:
+                    return part.segment.facts(document)
+        return None
+
+    def document_ids(self) -> Iterator[str]:
+        """The id of every document alive."""
+        for part in self.parts:
+            for document in range(part.segment.document_count):
+                if document not in part.dead_documents:
+                    yield part.segment.facts(document).document_id
+
+    def chunk_ids(self) -> Iterator[str]:
+        """The id of every chunk alive."""
+        for part in self.parts:
+            yield from (part.segment.chunk_id(row) for row in part.living_rows.tolist())
+
+    @cached_property
+    def _with_rows(self) -> list[Part]:
+        return [part for part in self.parts if len(part.segment.numbers)]
+
+    def _check_dimension(self, vector: Vectors) -> None:
+        if vector.shape != (self.coverage.dimension,):
+            raise Conflict(
+                f"corpus {self.coverage.corpus} holds vectors of {self.coverage.model_fingerprint} with "
+                f"{self.coverage.dimension} dimensions; the query has {vector.shape}: embed it with that model"
+            )

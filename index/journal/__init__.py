@@ -1,0 +1,1 @@
+"""The journal: every upsert and delete of a document, append-only; the index is rebuilt from it."""

@@ -1,0 +1,1 @@
+"""The engine on this machine's disk: one writer, readers that follow the journal, reindexing."""

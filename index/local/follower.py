@@ -1,0 +1,309 @@
+"""Following a corpus: which view of it queries see, always whole and without a failed query.
+
+The pointer and the journal's mark on disk are the truth and are looked at for each query (two system
+calls). A new generation is verified and opened beside the old one, then swapped; what the journal has
+beyond it is laid over it (`index.local.memory_segment`). Queries in flight end on the view they began with. A generation
+that does not verify is not served: the one in use stays, or at the start the newest older one that is
+whole; then, as after a rollback, it is served as it was published, without later records.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from contracts.errors import Corrupted, NotFound, Unavailable
+from index.disk.durable import is_shortage
+from index.disk.layout import CorpusLayout
+from index.generations.generation import OpenGeneration
+from index.generations.manifest import generation_number, load_manifest
+from index.generations.publish import (
+    VerifiedFiles,
+    current_name,
+    generation_names,
+    held_offset,
+    pointed_to,
+    verify_files,
+)
+from index.generations.recovery import candidates
+from index.generations.view import View
+from index.journal.journal import JournalTail
+from index.journal.records import decode_record
+from index.local.memory_segment import FieldLengths, Recent
+
+_FIRST_LOOK_SECONDS = 0.002
+_LONGEST_LOOK_SECONDS = 0.05
+_LOST_POINTER = "CURRENT"
+_FEW_RECORDS = 1_000
+"""Records that are read on to where the next overlay begins."""
+
+
+class Follower:
+    """The view of one corpus that is served now. Safe for threads.
+
+    `on_fallback` is told, once for each, of generations that were refused and of a damaged journal.
+    `fallback_reason` keeps the latest such reason while something else than the newest is served. Of what is
+    beyond the generation at most `max_recent_chunks` are held; what is more waits for the next generation.
+    """
+
+    def __init__(
+        self, layout: CorpusLayout, is_verified: bool, on_fallback: Callable[[str], None], max_recent_chunks: int
+    ) -> None:
+        self._layout = layout
+        self._pointer, self._hold = os.fspath(layout.current), os.fspath(layout.held)
+        self._is_verified = is_verified
+        self._on_fallback = on_fallback
+        self._max_recent_chunks = max_recent_chunks
+        self._verified = VerifiedFiles()
+        self._refused: dict[str, str] = {}
+        self._generation: OpenGeneration | None = None
+        self._served: View | None = None
+        self._stands_in = False
+        self._overlay: _Overlay | None = None
+        self._mark = JournalTail(layout.journal, 0)
+        self._swapping = threading.Lock()
+        self._swapped = threading.Condition()
+        self.fallback_reason: str | None = None
+
+    def latest(self) -> View | None:
+        """The view to search now; None while there is no generation at all.
+
+        Raises `Corrupted` when there are generations and none of them is whole, and `Unavailable` when the machine is
+        short of what opening the first one takes.
+        """
+        served = self._served
+        name = pointed_to(self._pointer)
+        if name is None and not generation_names(self._layout):
+            return served
+        is_newest = served is not None and (served.name == name or (name or _LOST_POINTER) in self._refused)
+        if is_newest and not self._is_behind() and not self._is_held() and not self._is_named_now(name):
+            return served
+        # While one thread swaps, others go on with what is served; only the first generation is waited for.
+        if not self._swapping.acquire(blocking=served is None):
+            return served
+        try:
+            if not is_newest:
+                self._swap()
+            self._catch_up()
+        finally:
+            self._swapping.release()
+        return self._served
+
+    def reload(self) -> View | None:
+        """Look at the pointer now, giving generations that were refused another chance."""
+        with self._swapping:
+            self._refused.clear()
+            self._swap()
+            self._catch_up()
+        return self._served
+
+    def covering(self, journal_offset: int, timeout_seconds: float) -> View | None:
+        """The latest view, once it covers the offset. Raises `Unavailable` when that takes too long."""
+        deadline = time.monotonic() + timeout_seconds
+        look_seconds = _FIRST_LOOK_SECONDS
+        while True:
+            served = self.latest()
+            covered = served.journal_offset if served else 0
+            if covered >= journal_offset:
+                return served
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unavailable(
+                    f"corpus {self._layout.corpus} covers journal offset {covered}, not yet {journal_offset}"
+                )
+            with self._swapped:
+                self._swapped.wait(min(look_seconds, left))
+            look_seconds = min(2 * look_seconds, _LONGEST_LOOK_SECONDS)
+
+    def close(self) -> None:
+        """Unpin what is served. Queries in flight must have ended."""
+        self._mark.close()
+        self._drop_overlay()
+        if self._generation is not None:
+            self._generation.close()
+        self._generation = self._served = None
+
+    def _is_behind(self) -> bool:
+        """Whether the journal has records that are to be laid over the generation."""
+        overlay = self._overlay
+        return overlay is not None and overlay.wants_more and self._mark.durable_offset() > overlay.offset
+
+    def _is_held(self) -> bool:
+        """Whether what is laid over the generation was meanwhile left out by a rollback to it. One system call."""
+        is_there = self._overlay is not None and os.access(self._hold, os.F_OK)
+        return is_there and held_offset(self._layout) is not None
+
+    def _is_named_now(self, name: str | None) -> bool:
+        """Whether the pointer `name`s the generation that was taken while it did not."""
+        return self._stands_in and self._generation is not None and self._generation.name == name
+
+    def _catch_up(self) -> None:
+        """Lay what the journal has by now over the generation."""
+        if self._generation is not None and (self._is_held() or self._is_named_now(pointed_to(self._pointer))):
+            self._take(self._generation)
+        overlay = self._overlay
+        if overlay is None or not self._is_behind():
+            return
+        try:
+            overlay.read(self._mark.durable_offset())
+        except (Corrupted, OSError) as error:
+            if is_shortage(error):
+                return  # the next query tries again
+            self._drop_overlay()
+            self.fallback_reason = f"the journal of corpus {self._layout.corpus} is not followed: {error}"
+            self._on_fallback(self.fallback_reason)
+            return
+        self._serve(overlay.recent.view())
+
+    def _serve(self, view: View) -> None:
+        self._served = view
+        with self._swapped:
+            self._swapped.notify_all()
+
+    def _take(self, generation: OpenGeneration) -> None:
+        """Serve a generation; lay later records over it unless it stands in for another, or was rolled back to."""
+        lengths = self._overlay.recent.known_lengths if self._overlay else None
+        overlay, self._overlay = self._overlay, None
+        tail = overlay.hand_on(generation.journal_offset) if overlay else None
+        self._mark.close()  # the corpus may be another one by now, with a journal of its own
+        self._stands_in = generation.name != current_name(self._layout)
+        if not self._stands_in and held_offset(self._layout) is None:
+            tail = tail or JournalTail(self._layout.journal, generation.journal_offset)
+            self._overlay = _Overlay(tail, generation, self._max_recent_chunks, lengths)
+        elif tail is not None:
+            tail.close()
+        self._generation = generation
+        self._serve(generation)
+
+    def _drop_overlay(self) -> None:
+        overlay, self._overlay = self._overlay, None
+        if overlay is not None:
+            overlay.close()
+
+    def _swap(self) -> None:
+        """Serve the newest, or what is served already where the machine is short of something: the next query tries."""
+        try:
+            self._serve_newest()
+        except (Unavailable, OSError) as error:
+            if isinstance(error, OSError) and not is_shortage(error):
+                raise
+            if self._served is None:
+                raise Unavailable(f"corpus {self._layout.corpus} cannot be opened now: {error}") from error
+            self.fallback_reason = str(error)
+
+    def _serve_newest(self) -> None:
+        """Serve the current generation, or keep what is served, or take the newest older one that is whole."""
+        names = candidates(self._layout)
+        is_lost = current_name(self._layout) is None and [generation_number(name) for name in names] not in ([], [1])
+        if is_lost and _LOST_POINTER not in self._refused:  # the first alone: its writer died before it made a pointer
+            self._refused[_LOST_POINTER] = f"the pointer {self._layout.current} is lost; the newest generation serves"
+            self._on_fallback(self._refused[_LOST_POINTER])
+        while names and not self._serve_first_whole(names):
+            tried, names = names, candidates(self._layout)
+            if names == tried:
+                raise Corrupted(f"corpus {self._layout.corpus} has no generation that is whole: {self.fallback_reason}")
+
+    def _serve_first_whole(self, names: list[str]) -> bool:
+        """Whether something is served now, be it what was served before."""
+        for name in names:
+            if self._served is not None and self._served.name == name:
+                return True
+            generation = self._open(name)
+            self.fallback_reason = self._refused.get(names[0]) or self._refused.get(_LOST_POINTER)
+            if generation is not None:
+                self._take(generation)
+            if self._served is not None:
+                return True
+        return False
+
+    def _open(self, name: str) -> OpenGeneration | None:
+        if name in self._refused:
+            return None
+        folder = self._layout.generations / name
+        try:
+            manifest = load_manifest(folder)
+            if self._is_verified:
+                verify_files(folder, manifest, self._verified)
+            return OpenGeneration(folder, manifest, self._generation.segments if self._generation else None)
+        except (Corrupted, NotFound) as error:
+            if not folder.exists() and current_name(self._layout) != name:
+                return None  # overtaken: a newer one was published and this one collected meanwhile
+            self._refused[name] = str(error)
+            self._on_fallback(f"generation {name} of corpus {self._layout.corpus} is refused: {error}")
+            return None
+
+
+class Held:
+    """Follows nothing: serves one view for ever. Its owner is whoever made the view."""
+
+    fallback_reason: str | None = None
+
+    def __init__(self, view: View | None) -> None:
+        self._view = view
+
+    def latest(self) -> View | None:
+        """The one view."""
+        return self._view
+
+    def reload(self) -> View | None:
+        """The one view."""
+        return self._view
+
+    def covering(self, journal_offset: int, timeout_seconds: float) -> View | None:
+        """The one view. Raises `Unavailable` when it does not cover the offset."""
+        covered = self._view.journal_offset if self._view else 0
+        if covered < journal_offset:
+            raise Unavailable(f"what is held covers journal offset {covered}, not {journal_offset}")
+        return self._view
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _Overlay:
+    """What the journal has beyond one generation."""
+
+    def __init__(
+        self, tail: JournalTail, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
+    ) -> None:
+        """`tail` is the journal, read up to what the generation covers."""
+        self._tail = tail
+        self._max_chunks = max_chunks
+        self.recent = Recent(generation, generation.manifest.next_chunk_number, lengths)
+
+    @property
+    def offset(self) -> int:
+        """The journal offset that is covered."""
+        return self._tail.offset
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether there is room for further records."""
+        return self.recent.chunk_count < self._max_chunks
+
+    def read(self, until_offset: int) -> None:
+        """Take in the records up to an offset, or as many as there is room for."""
+        for frame in self._tail.read(until_offset):
+            self.recent.apply(frame.offset, decode_record(frame.kind, frame.payload))
+            if not self.wants_more:
+                return
+
+    def hand_on(self, offset: int) -> JournalTail | None:
+        """The journal, read on to `offset`, for whoever comes next: to find the place anew takes milliseconds.
+
+        None, and the journal closed, where that is behind or far ahead, or the journal is another one by now.
+        """
+        if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
+            with suppress(Corrupted, OSError):
+                for _ in self._tail.read(offset):
+                    pass  # the next generation has it in its files
+                return self._tail
+        self._tail.close()
+        return None
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._tail.close()

@@ -1,0 +1,34 @@
+"""What a document version becomes: an entry for a vector segment, and the terms of its chunks for the term index."""
+
+from __future__ import annotations
+
+from index.journal.document_facts import document_key
+from index.journal.records import Upsert
+from index.segments.segment_file import SegmentDocument
+from index.terms.chunk_terms import ChunkTerms, chunk_terms
+
+
+def take_in(journal_offset: int, version: Upsert, first_number: int) -> tuple[SegmentDocument, list[ChunkTerms]]:
+    """The document's entry, its chunks numbered from `first_number`, and the terms of each of them.
+
+    A passage that stands twice in a document under one id is kept once.
+    """
+    document, records, vectors = version.document, version.records, version.vectors
+    first_rows: dict[str, int] = {}
+    for row, chunk in enumerate(document.chunks):
+        first_rows.setdefault(chunk.chunk_id, row)
+    rows = list(first_rows.values())
+    chunks = [document.chunks[row] for row in rows]
+    languages = [chunk.language or document.language or "" for chunk in chunks]
+    entry = SegmentDocument(
+        key=document_key(document.document_id),
+        journal_offset=journal_offset,
+        record=records.facts,
+        numbers=range(first_number, first_number + len(rows)),
+        chunk_ids=list(first_rows),
+        languages=languages,
+        chunk_records=[records.chunks[row] for row in rows],
+        vectors=vectors if len(rows) == len(vectors) else vectors[rows],
+    )
+    terms = [chunk_terms(document.title, language, chunk) for language, chunk in zip(languages, chunks, strict=True)]
+    return entry, terms

@@ -1,0 +1,196 @@
+"""The reader of a corpus: searches over the generation that is current, reloaded without a failed query.
+
+    reader = IndexReader(root, "default", QuerySettings())
+    retrieval = reader.search(Query(query="how are leases renewed"), vector)
+
+Safe for threads. Every result names the generation that it came from, and comes from that one alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from contracts.errors import InvalidInput
+from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from index.disk.layout import CorpusLayout
+from index.generations.view import View
+from index.journal.document_facts import DocumentFacts
+from index.journal.records import Vectors
+from index.local.follower import Follower, Held
+from index.search.candidates import DEEPER, gather
+from index.search.chunk_source import SegmentShelf
+from index.search.filters import FilterMasks, has_conditions
+from index.search.probe import EMPTY_PROBE, Probe, raw_hit
+from index.search.ranking_options import Ranking
+from index.search.rerank.base import Reranker
+from index.search.retrievers import Search, find
+from index.search.select import NOTHING, Selection, choose, metadata_of
+from index.settings import QuerySettings
+from index.terms.bm25 import document_frequency
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class IndexReader:
+    """Searches one corpus. Opens nothing until it is first asked.
+
+    `on_fallback` is told when a generation is damaged and another is served in its place.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        corpus: str,
+        settings: QuerySettings,
+        reranker: Reranker | None = None,
+        clock: Callable[[], datetime] = _utc_now,
+        on_fallback: Callable[[str], None] = lambda reason: None,
+        verify_on_open: bool = True,
+    ) -> None:
+        self._settings = settings
+        self._ranking = Ranking.of(settings, reranker)
+        self._clock = clock
+        self._masks = FilterMasks()
+        self._follower: Follower | Held = Follower(
+            CorpusLayout(root, corpus), verify_on_open, on_fallback, settings.max_recent_chunks
+        )
+
+    @property
+    def generation(self) -> str | None:
+        """The name of the generation that is served now."""
+        served = self._follower.latest()
+        return served.name if served else None
+
+    @property
+    def journal_offset(self) -> int:
+        """The journal offset that the served generation covers."""
+        served = self._follower.latest()
+        return served.journal_offset if served else 0
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks in the served generation."""
+        served = self._follower.latest()
+        return served.chunk_count if served else 0
+
+    @property
+    def document_count(self) -> int:
+        """Documents in the served generation."""
+        served = self._follower.latest()
+        return served.coverage.document_count if served else 0
+
+    @property
+    def model_fingerprint(self) -> str | None:
+        """The model whose vectors the served generation holds; None while it holds none."""
+        served = self._follower.latest()
+        return served.coverage.model_fingerprint if served else None
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why another generation than the current one is served; None while all is well."""
+        return self._follower.fallback_reason
+
+    def search(self, query: Query, query_vector: Vectors | None = None) -> Retrieval:
+        """The best chunks for the query, by its strategy, filters, trust threshold and token budget.
+
+        `query_vector` is float32 (d,), L2-normalised, and needed unless the strategy is `bm25`. Raises
+        `InvalidInput` without it, `Conflict` for another dimension, `Unavailable` when no generation
+        covers `minimum_journal_offset` in time, and `Corrupted` when no generation is whole.
+        """
+        started = time.perf_counter()
+        if query_vector is None and query.strategy is not Strategy.BM25:
+            raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
+        generation = self._follower.covering(query.minimum_journal_offset, self._settings.reload_timeout_seconds)
+        if generation is None:
+            return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
+        search = self._search(generation, query, query_vector)
+        selection, candidate_count = self._select(generation, query, search)
+        return Retrieval(
+            generation=generation.name,
+            journal_offset=generation.journal_offset,
+            chunks=selection.chunks,
+            metadata=self._metadata(query, started, candidate_count, selection),
+        )
+
+    def held(self, minimum_journal_offset: int = 0) -> IndexReader:
+        """This reader over the view that is served now: what is published later changes nothing for it.
+
+        Raises `Unavailable` when no generation covers the offset in time.
+        """
+        held = copy.copy(self)
+        held._follower = Held(self._follower.covering(minimum_journal_offset, self._settings.reload_timeout_seconds))
+        return held
+
+    def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
+        """The raw hits of both arms on a question, and how frequent each of `terms` is, from one generation."""
+        generation = self._follower.latest()
+        if generation is None:
+            return EMPTY_PROBE
+        strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
+        search = Search(query_text, query_vector, strategy, generation.alive(), is_filtered=False)
+        ranked = find(generation, search, max(top_k, self._settings.candidates), self._settings)
+        return Probe(
+            generation.name,
+            generation.journal_offset,
+            generation.chunk_count,
+            tuple(raw_hit(generation, candidate) for candidate in ranked[:top_k]),
+            _frequencies(generation, terms),
+        )
+
+    def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many chunks of the served generation each term stands, analysed as text is."""
+        generation = self._follower.latest()
+        return _frequencies(generation, terms) if generation else dict.fromkeys(terms, 0)
+
+    def document(self, document_id: str) -> DocumentFacts | None:
+        """The document's facts, or None when it is not in the served generation."""
+        generation = self._follower.latest()
+        return generation.facts(document_id) if generation else None
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that are in the served generation."""
+        found = ((document_id, self.document(document_id)) for document_id in document_ids)
+        return {document_id: facts for document_id, facts in found if facts is not None}
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the served generation holds the document."""
+        return self.document(document_id) is not None
+
+    def reload(self) -> str | None:
+        """Look at the pointer now and serve what it names; returns the name of what is served."""
+        served = self._follower.reload()
+        return served.name if served else None
+
+    def close(self) -> None:
+        """Let the collector have what was served. Searches must have ended."""
+        self._follower.close()
+
+    def _search(self, generation: View, query: Query, vector: Vectors | None) -> Search:
+        masks = self._masks.over(generation, query.filters)
+        return Search(query.query, vector, query.strategy, masks, has_conditions(query.filters))
+
+    def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
+        """Look deeper while what is dropped, not want of candidates, leaves the list short."""
+        depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
+        shelf, now = SegmentShelf(generation), self._clock()
+        while True:
+            ranked = find(generation, search, depth, self._settings)
+            gathered = gather(shelf, query, ranked, self._ranking, now)
+            if not gathered.wants_more(query.top_k, depth, len(ranked)):
+                return choose(shelf, query, gathered, self._ranking), len(ranked)
+            depth *= DEEPER
+
+    def _metadata(
+        self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
+    ) -> RetrievalMetadata:
+        return metadata_of(query, self._settings, time.perf_counter() - started, candidate_count, selection)
+
+
+def _frequencies(generation: View, terms: Sequence[str]) -> dict[str, int]:
+    return {term: min(document_frequency(generation.terms, term), generation.chunk_count) for term in terms}

@@ -1,0 +1,366 @@
+"""The writer's own view of a corpus: the segments of the last generation, and what came since.
+
+It is disposable: made of hard links to a generation's files, brought up to date from the journal, and
+thrown away when anything goes wrong. `seal` turns it into the files of the next generation.
+
+Small segments are merged while sealing, large ones by a thread of their own, which also flushes what it wrote and
+hashes it: that replaces its sources at a later seal, with the documents that died meanwhile marked as dead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.disk.durable import fsync_path, link_or_copy
+from index.disk.layout import CorpusLayout
+from index.generations.generation import read_dead
+from index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
+from index.generations.publish import Sources, entry_of
+from index.journal.document_facts import DocumentFacts, document_key
+from index.journal.records import Record, Removal, Upsert
+from index.local.prepare import take_in
+from index.segments.merge_policy import next_merge
+from index.segments.segment_file import SUFFIX, SegmentDocument, StoredSegment, content_of, joined, write_segment
+from index.settings import IndexSettings
+from index.terms.tantivy_index import TermWriter, committed_files, write_meta
+
+
+@dataclass(slots=True, eq=False)
+class WorkingSegment:
+    """A segment, the documents in it that are dead by now, and the file that lists them."""
+
+    segment: StoredSegment
+    dead: set[int] = field(default_factory=set)
+    dead_file: str | None = None
+
+    @property
+    def live_documents(self) -> int:
+        """How many documents of the segment are alive."""
+        return self.segment.document_count - len(self.dead)
+
+    @property
+    def live_chunks(self) -> int:
+        """How many chunks of the segment are alive."""
+        return len(self.segment.numbers) - sum(len(self.segment.rows_of(document)) for document in self.dead)
+
+
+class WorkingView:
+    """The corpus as of `offset`. Not safe for threads: the writer that owns it locks.
+
+    `base` is the generation to start from (its folder and manifest), None to start from nothing.
+    `names` gives new segments names that no other segment of the corpus ever had.
+    """
+
+    def __init__(
+        self,
+        layout: CorpusLayout,
+        settings: IndexSettings,
+        names: Iterator[str],
+        base: tuple[Path, Manifest] | None,
+    ) -> None:
+        self._settings = settings
+        self._names = names
+        self._folder = layout.working
+        self._segments_folder = layout.working / "segments"
+        shutil.rmtree(layout.working, ignore_errors=True)
+        self._segments_folder.mkdir(parents=True)
+        self._segments: list[WorkingSegment] = []
+        self._pending: dict[int, SegmentDocument] = {}
+        self._pending_chunks = 0
+        self._merge: _Merge | None = None
+        self.offset = 0
+        self.document_count = 0
+        self.chunk_count = 0
+        self.next_number = 0
+        self.model: tuple[str, int] | None = None
+        self._ids = IdSet()
+        self.carried: dict[str, FileEntry] = {}
+        self._merged_aside: dict[str, FileEntry] = {}
+        if base is not None:
+            self._start_from(*base)
+        self._terms = TermWriter(layout.working / "terms", settings.term_heap_bytes)
+
+    @property
+    def id_set_hash(self) -> str:
+        """The hash of the set of all (document, chunk) ids."""
+        return self._ids.hexadecimal
+
+    def newest(self, document_id: str) -> tuple[int, DocumentFacts] | None:
+        """The journal offset and the facts of the version held now, or None when there is none."""
+        key = document_key(document_id)
+        if key in self._pending:
+            pending = self._pending[key]
+            return pending.journal_offset, DocumentFacts.model_validate_json(pending.record)
+        place = self._place(key)
+        if place is not None:
+            owner, document = place
+            return int(owner.segment.documents["journal_offset"][document]), owner.segment.facts(document)
+        return None
+
+    def apply(self, offset: int, record: Record) -> None:
+        """Take in one journal record: a version replaces all that its document had before."""
+        match record:
+            case Removal(document_id):
+                self._forget(document_key(document_id))
+            case Upsert(document, vectors, fingerprint):
+                self._forget(document_key(document.document_id))
+                if len(vectors):
+                    self.model = self.model or (fingerprint, vectors.shape[1])
+                self._take_in(offset, record)
+        self.offset = offset
+
+    def seal(self, generation_number: int) -> None:
+        """Make all of it findable in files: flush, drop or merge segments, list the dead, commit the terms."""
+        self._flush()
+        self._merge_segments()
+        for owner in self._segments:
+            self._list_dead(owner, generation_number)
+        self._terms.commit()
+
+    def sources(self) -> Sources:
+        """The files that the next generation links; call after `seal`."""
+        links = {}
+        for owner in self._segments:
+            files = [f"{owner.segment.name}.{SUFFIX}"]
+            files += [owner.dead_file] if owner.dead_file else []
+            links.update({f"segments/{name}": self._segments_folder / name for name in files})
+        meta, names = self._stage_terms()
+        links.update({f"terms/{name}": self._folder / "staged" / name for name in names})
+        return Sources(links, {"terms/meta.json": meta})
+
+    def segment_entries(self) -> tuple[SegmentEntry, ...]:
+        """The segments as the manifest lists them."""
+        return tuple(
+            SegmentEntry(
+                name=owner.segment.name,
+                document_count=len(owner.segment.documents),
+                chunk_count=len(owner.segment.numbers),
+                dead_file=owner.dead_file,
+                dead_document_count=len(owner.dead),
+            )
+            for owner in self._segments
+        )
+
+    @property
+    def durable_files(self) -> dict[str, FileEntry]:
+        """The files that are on the disk and hashed already: of earlier generations, and what was merged aside."""
+        return {**self.carried, **self._merged_aside}
+
+    def living_offsets(self) -> NDArray[np.uint64]:
+        """The journal offsets of the versions that are alive and flushed, in no order."""
+        offsets = []
+        for owner in self._segments:
+            alive = np.ones(owner.segment.document_count, dtype=np.bool_)
+            alive[sorted(owner.dead)] = False
+            offsets.append(owner.segment.documents["journal_offset"][alive])
+        return np.concatenate(offsets) if offsets else np.empty(0, dtype=np.uint64)
+
+    def unchanged_segments(self) -> dict[str, StoredSegment]:
+        """The open segments, by name, that an earlier generation holds already."""
+        carried = {Path(name).stem for name in self.carried}
+        return {owner.segment.name: owner.segment for owner in self._segments if owner.segment.name in carried}
+
+    def remember(self, manifest: Manifest) -> None:
+        """The files of `manifest` are durable and hashed: the next generation carries them over."""
+        self.carried = _carryable(manifest)
+        self._merged_aside = {}
+
+    def settle(self) -> bool:
+        """Wait for the merge that is under way; whether there was one. What it made is taken up by the next `seal`."""
+        if self._merge is None:
+            return False
+        self._merge.wait()
+        return True
+
+    def close(self) -> None:
+        """Let background merges end."""
+        if self._merge is not None:
+            self._merge.wait()
+        self._terms.close()
+
+    def _start_from(self, folder: Path, manifest: Manifest) -> None:
+        terms_folder = self._folder / "terms"
+        terms_folder.mkdir()
+        for name in manifest.files:
+            if name != "terms/meta.json":
+                link_or_copy(folder / name, self._folder / name)
+        term_files = [Path(name).name for name in manifest.files if name.startswith("terms/")]
+        meta = (folder / "terms" / "meta.json").read_bytes()
+        write_meta(terms_folder, meta, [name for name in term_files if name != "meta.json"])
+        for entry in manifest.segments:
+            segment = StoredSegment(self._segments_folder, entry.name)
+            self._segments.append(WorkingSegment(segment, set(read_dead(self._folder, entry)), entry.dead_file))
+        self.offset = manifest.journal_offset
+        self.document_count, self.chunk_count = manifest.document_count, manifest.chunk_count
+        self.next_number = manifest.next_chunk_number
+        if manifest.model_fingerprint is not None and manifest.dimension is not None:
+            self.model = (manifest.model_fingerprint, manifest.dimension)
+        self._ids = IdSet(manifest.id_set_hash)
+        self.remember(manifest)
+
+    def _take_in(self, offset: int, version: Upsert) -> None:
+        entry, terms = take_in(offset, version, self.next_number)
+        self._pending[entry.key] = entry
+        self._terms.add(entry.key, entry.numbers, terms)
+        self._ids.add(entry.key, entry.chunk_ids)
+        self.next_number += len(entry.numbers)
+        self.document_count += 1
+        self.chunk_count += len(entry.numbers)
+        self._pending_chunks += len(entry.numbers)
+        if self._pending_chunks >= self._settings.flush_chunks:
+            self._flush()
+
+    def _forget(self, key: int) -> None:
+        if key in self._pending:
+            chunk_ids = self._pending.pop(key).chunk_ids
+            self._pending_chunks -= len(chunk_ids)
+        else:
+            place = self._place(key)
+            if place is None:
+                return
+            owner, document = place
+            owner.dead.add(document)
+            owner.dead_file = None
+            chunk_ids = [owner.segment.chunk_id(row) for row in owner.segment.rows_of(document)]
+        self._terms.remove(key)
+        self._ids.remove(key, chunk_ids)
+        self.document_count -= 1
+        self.chunk_count -= len(chunk_ids)
+
+    def _place(self, key: int) -> tuple[WorkingSegment, int] | None:
+        """Where the living version under `key` is, among what is flushed."""
+        for owner in reversed(self._segments):
+            for document in owner.segment.find_document(key):
+                if document not in owner.dead:
+                    return owner, document
+        return None
+
+    def _flush(self) -> None:
+        """Turn what is pending into a segment."""
+        if not self._pending:
+            return
+        name = next(self._names)
+        content = content_of(list(self._pending.values()), self.model[1] if self.model else 1)
+        write_segment(self._segments_folder, name, content)
+        self._segments.append(WorkingSegment(StoredSegment(self._segments_folder, name)))
+        self._pending, self._pending_chunks = {}, 0
+
+    def _merge_segments(self) -> None:
+        """Take up what was merged meanwhile, then merge what is due: small segments here, large ones aside."""
+        if self._merge is not None and self._merge.is_done:
+            merge, self._merge = self._merge, None
+            self._replace(merge)
+        while self._merge is None:
+            self._segments = [owner for owner in self._segments if owner.live_documents]
+            due = self._due()
+            if due is None:
+                return
+            merge = _Merge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
+            if merge.chunk_count > self._settings.aside_merge_chunks:
+                self._merge = merge
+                merge.start()
+            else:
+                merge.run()
+                self._replace(merge)
+
+    def _due(self) -> range | None:
+        living = [owner.live_chunks for owner in self._segments]
+        dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
+        return next_merge(living, dead, self._settings.merge_factor, self._settings.max_segments)
+
+    def _replace(self, merge: _Merge) -> None:
+        """Put the merged segment in the place of its sources. Raises what kept it from being written."""
+        merged = WorkingSegment(merge.result(self._segments_folder))
+        if merge.entry is not None:
+            self._merged_aside[f"segments/{merged.segment.name}.{SUFFIX}"] = merge.entry
+        for source, dead_before in zip(merge.sources, merge.dead_before, strict=True):
+            for document in source.dead - dead_before:
+                merged.dead.update(merged.segment.find_document(source.segment.key_of(document)))
+        first = self._segments.index(merge.sources[0])
+        self._segments[first : first + len(merge.sources)] = [merged]
+
+    def _list_dead(self, owner: WorkingSegment, generation_number: int) -> None:
+        if owner.dead and owner.dead_file is None:
+            owner.dead_file = f"{owner.segment.name}.{generation_number:08d}.dead"
+            with (self._segments_folder / owner.dead_file).open("xb") as file:
+                np.save(file, np.array(sorted(owner.dead), dtype=np.uint32), allow_pickle=False)
+
+    def _stage_terms(self) -> tuple[bytes, list[str]]:
+        """Hold on to the committed term files by links of our own, as a background merge may remove them."""
+        staged = self._folder / "staged"
+        staged.mkdir(exist_ok=True)
+        while True:
+            meta, names = committed_files(self._folder / "terms")
+            present = set(os.listdir(staged))
+            try:
+                for name in set(names) - present:
+                    link_or_copy(self._folder / "terms" / name, staged / name)
+            except FileNotFoundError:
+                continue
+            for name in present - set(names):
+                (staged / name).unlink()
+            return meta, names
+
+
+class _Merge:
+    """Several neighbouring segments on their way to be one, without what was dead when it began."""
+
+    def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSegment]) -> None:
+        self.sources = list(sources)
+        self.dead_before = [frozenset(owner.dead) for owner in sources]
+        self.chunk_count = sum(owner.live_chunks for owner in sources)
+        self.entry: FileEntry | None = None
+        """Of the file, once it is on the disk and hashed; None where whoever publishes it does that."""
+        self._folder = folder
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a started merge has ended, well or not."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    def start(self) -> None:
+        """Merge in a thread of its own."""
+        self._thread = threading.Thread(target=self._run_aside, name="merge-segments", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until a started merge has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def run(self) -> None:
+        """Write the merged segment."""
+        pairs = zip(self.sources, self.dead_before, strict=True)
+        content = joined([owner.segment.content(dead) for owner, dead in pairs])
+        write_segment(self._folder, self._name, content)
+
+    def result(self, folder: Path) -> StoredSegment:
+        """The merged segment. Raises what kept it from being written."""
+        if self._failure is not None:
+            raise self._failure
+        return StoredSegment(folder, self._name)
+
+    def _run_aside(self) -> None:
+        try:
+            self.run()
+            path = self._folder / f"{self._name}.{SUFFIX}"
+            fsync_path(path)
+            self.entry = entry_of(path)
+        except BaseException as failure:  # noqa: BLE001 - the thread that asks for the result is told
+            self._failure = failure
+
+
+def _carryable(manifest: Manifest) -> dict[str, FileEntry]:
+    """Every file whose name stands for its content for ever; Tantivy's meta file is rewritten."""
+    return {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}

@@ -1,0 +1,350 @@
+"""The one writer of a corpus: journal first, then the view that becomes the next generation.
+
+    writer = IndexWriter(root, "default", IndexSettings())
+    offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
+    generation = writer.publish()                         # searchable when it returns
+
+Opening brings the view up to date from the journal, so what was appended and never published is not
+lost. Whatever fails half-way, the view is thrown away and made again from the last generation and the
+journal; the generation that is current keeps serving.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.document import ChunkBatch, ChunkedDocument
+from contracts.errors import Corrupted, NotFound, Unavailable
+from index.disk.durable import replace_pointer
+from index.disk.layout import CorpusLayout
+from index.disk.locks import WriterLock
+from index.generations.manifest import FileEntry, Manifest, generation_number, library_versions, load_manifest
+from index.generations.publish import (
+    Generation,
+    Rebuild,
+    collect,
+    current_name,
+    describe_generation,
+    generation_names,
+    held_offset,
+    list_generations,
+    publish,
+    sweep,
+)
+from index.generations.recovery import find_base, self_test
+from index.journal.compaction import compact
+from index.journal.document_facts import DocumentFacts, facts_of, same_version
+from index.journal.journal import Journal, pinned_model, read_journal
+from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
+from index.local.working_set import WorkingView
+from index.segments.batch_checks import check_model, check_vectors
+from index.settings import IndexSettings
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class IndexWriter:
+    """Appends to a corpus and publishes its generations. Safe for threads; one per corpus and machine.
+
+    `on_fallback` is told when a generation was found damaged and another was used in its place.
+    Raises `Unavailable` when another writer holds the corpus and `Corrupted` when the journal is damaged.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        corpus: str,
+        settings: IndexSettings,
+        clock: Callable[[], datetime] = _utc_now,
+        on_fallback: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        self._layout = CorpusLayout(root, corpus)
+        self._settings = settings
+        self._clock = clock
+        self._on_fallback = on_fallback
+        self._mutex = threading.RLock()
+        self._lock = WriterLock(self._layout)
+        self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
+        self._open_view: WorkingView | None = None
+        self._collector: threading.Thread | None = None
+        try:
+            self._journal = Journal(self._layout.journal, settings.journal_segment_bytes)
+            sweep(self._layout)
+            self._base = self._find_base()
+            self._point_to_base()
+            self._view()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def journal_offset(self) -> int:
+        """The offset of the last record in the journal."""
+        return self._journal.last_offset
+
+    @property
+    def published_offset(self) -> int:
+        """The offset that the current generation covers; 0 before the first."""
+        generation = self._current()
+        return generation.journal_offset if generation else 0
+
+    @property
+    def model(self) -> tuple[str, int] | None:
+        """The model fingerprint and dimension that the corpus is bound to, once it has a vector."""
+        with self._mutex:
+            return self._view().model
+
+    def append(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> int:
+        """Record the documents' versions and return the journal offset that covers them.
+
+        `vectors` is float32 (n, d), L2-normalised, row i for chunk i in the order of the batch. A version
+        that is recorded already is not recorded again. Raises `InvalidInput` for vectors that do not fit
+        the batch and `Conflict` for those of another model.
+        """
+        with self._mutex:
+            self._lock.check()
+            check_vectors(batch, vectors)
+            check_model(self._layout.corpus, self._view().model, fingerprint, vectors)
+            own = vectors.copy()  # held until they are published, while the caller may use its array again
+            covered, records = self._unrecorded(batch, own, fingerprint)
+            return self._record(records) if records else covered
+
+    def remove(self, document_ids: Sequence[str]) -> int:
+        """Record that the documents are gone; unknown ones are gone already. Returns the covering offset."""
+        with self._mutex:
+            self._lock.check()
+            known = [name for name in dict.fromkeys(document_ids) if self._view().newest(name)]
+            return self._record([Removal(name) for name in known])
+
+    def publish(self) -> Generation:
+        """Make everything in the journal searchable; the current generation when that is so already.
+
+        Raises `Unavailable` when the disk refuses: the old generation serves on, and a later call tries
+        again. After a rollback the older generation stays until there are new records.
+        """
+        with self._mutex:
+            self._lock.check()
+            current = self._current()
+            return current if current is not None and self._is_up_to_date(current) else self._publish()
+
+    def _is_up_to_date(self, current: Generation) -> bool:
+        """Whether there is nothing to publish: all is in an intact generation, or was left out on purpose."""
+        offset, held = self._view().offset, held_offset(self._layout)
+        if self._base is None or generation_number(self._base[0].name) < generation_number(current.name):
+            return False  # the current one was found damaged
+        if held is not None:
+            return offset <= held
+        return self._base[0].name == current.name and offset == current.journal_offset
+
+    def heal(self) -> Generation:
+        """Look at the files of the current generation again, and publish anew what is damaged."""
+        with self._mutex:
+            self._lock.check()
+            self._close_view()
+            self._base = self._find_base()
+            return self.publish()
+
+    def settle(self) -> Generation:
+        """Publish until no merge is left to be made: then a search is as fast as it gets."""
+        with self._mutex:
+            generation = self.publish()
+            while self._view().settle():
+                generation = self._publish()
+            return generation
+
+    def rebuild(self) -> Rebuild:
+        """Make a generation from the journal alone and compare its id-set hash with the one before.
+
+        It is published only if they are the same: else the journal lacks what the current generation has.
+        """
+        with self._mutex:
+            self._lock.check()
+            hash_before, current, base = self._view().id_set_hash, self._current(), self._base
+            self._close_view()
+            self._base = None
+            try:
+                hash_after = self._view().id_set_hash
+                if current is None or hash_after == hash_before:
+                    return Rebuild(self._publish(), hash_before, hash_after)
+            except BaseException:
+                self._close_view()
+                self._base = base
+                raise
+            self._close_view()
+            self._base = base
+            return Rebuild(current, hash_before, hash_after)
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the journal holds the document, published or not."""
+        with self._mutex:
+            return self._view().newest(document_id) is not None
+
+    def close(self) -> None:
+        """Let another writer in. What was appended is in the journal; it need not be published."""
+        if self._collector is not None:
+            self._collector.join()
+        with self._mutex:
+            self._close_view()
+            self._journal.close()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _unrecorded(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> tuple[int, list[Record]]:
+        """The versions to record, and the offset that covers the rest of the batch."""
+        records: list[Record] = []
+        covered, row = 0, 0
+        taken: set[str] = set()
+        for document in batch.documents:
+            rows = slice(row, row := row + len(document.chunks))
+            newest = self._view().newest(document.document_id)
+            if document.document_id not in taken and newest and self._is_recorded(newest[1], document):
+                covered = max(covered, newest[0])
+            else:
+                taken.add(document.document_id)
+                records.append(Upsert.of(document, vectors[rows], fingerprint))
+        return covered, records
+
+    def _record(self, records: Sequence[Record]) -> int:
+        """Journal first, then the view. Returns the last offset."""
+        with self._view_or_nothing() as view:
+            first = self._journal.last_offset + 1
+            last = self._journal.append([encode_record(record) for record in records])
+            for offset, record in enumerate(records, start=first):
+                view.apply(offset, record)
+        return last
+
+    def _publish(self) -> Generation:
+        with self._view_or_nothing() as view:
+            number = max((generation_number(name) for name in generation_names(self._layout)), default=0) + 1
+            view.seal(number)
+            name, manifest = publish(
+                self._layout,
+                view.sources(),
+                view.durable_files,
+                lambda entries: self._describe(view, number, entries),
+                lambda folder, manifest: self_test(folder, manifest, view.unchanged_segments()),
+                self._lock.check,
+            )
+            self._layout.held.unlink(missing_ok=True)
+            view.remember(manifest)
+            self._base = (self._layout.generations / name, manifest)
+            self._collect_aside(view)
+        return describe_generation(name, manifest)
+
+    def _collect_aside(self, view: WorkingView) -> None:
+        """Remove old generations and compact the journal in a thread: neither is to be waited for."""
+        if self._collector is None or not self._collector.is_alive():
+            arguments = (view.offset, view.living_offsets(), view.model)
+            self._collector = threading.Thread(target=self._collect, args=arguments, name="collect", daemon=True)
+            self._collector.start()
+
+    def _collect(self, offset: int, living_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
+        """`offset` is the one at which `living_offsets` are those of what is alive. A full disk: later, then."""
+        layout = self._layout
+        with contextlib.suppress(OSError):
+            collect(layout, self._settings.keep_generations)
+            covered = [generation.journal_offset for generation in list_generations(layout.root, layout.corpus)]
+            horizon = min([offset, *covered])
+            try:
+                compact(layout.journal, horizon, living_offsets, model, lambda: self._mutex)
+            except Corrupted as error:  # the generations serve on; who rebuilds is told again
+                self._on_fallback(f"the journal of corpus {layout.corpus} is not compacted: {error}")
+
+    def _describe(self, view: WorkingView, number: int, entries: dict[str, FileEntry]) -> Manifest:
+        return Manifest(
+            number=number,
+            corpus=self._layout.corpus,
+            epoch=self._lock.epoch,
+            created_at=self._clock(),
+            journal_offset=view.offset,
+            document_count=view.document_count,
+            chunk_count=view.chunk_count,
+            next_chunk_number=view.next_number,
+            id_set_hash=view.id_set_hash,
+            model_fingerprint=view.model[0] if view.model else None,
+            dimension=view.model[1] if view.model else None,
+            library_versions=library_versions(),
+            segments=view.segment_entries(),
+            files=entries,
+        )
+
+    def _current(self) -> Generation | None:
+        """The generation that the pointer names, as its manifest describes it."""
+        name = current_name(self._layout)
+        if name is None:
+            return None
+        if self._base and self._base[0].name == name:
+            return describe_generation(name, self._base[1])
+        try:
+            return describe_generation(name, load_manifest(self._layout.generations / name))
+        except (Corrupted, NotFound):
+            return None
+
+    @contextlib.contextmanager
+    def _view_or_nothing(self) -> Iterator[WorkingView]:
+        """The view to change. When the change fails, the view is dropped and made again at next use."""
+        view = self._view()
+        try:
+            yield view
+        except BaseException as error:
+            self._close_view()
+            if isinstance(error, OSError):
+                raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
+            raise
+
+    def _view(self) -> WorkingView:
+        if self._open_view is None:
+            try:
+                self._open_view = self._make_view()
+            except OSError as error:
+                raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
+        return self._open_view
+
+    def _make_view(self) -> WorkingView:
+        """The base generation, and all that the journal has after it."""
+        view = WorkingView(self._layout, self._settings, self._segment_names, self._base)
+        for frame in read_journal(self._layout.journal, view.offset):
+            view.apply(frame.offset, decode_record(frame.kind, frame.payload))
+        view.model = view.model or pinned_model(self._layout.journal)
+        return view
+
+    def _find_base(self) -> tuple[Path, Manifest] | None:
+        """The newest whole generation to start from."""
+        is_verified = self._settings.verify_on_open
+        return find_base(self._layout, self._journal.last_offset, is_verified, self._on_fallback)
+
+    def _point_to_base(self) -> None:
+        """Make the pointer that is not there: whoever wrote the base died before it did, or somebody removed it."""
+        if self._base is not None and not os.path.lexists(self._layout.current):
+            replace_pointer(self._layout.current, f"generations/{self._base[0].name}")
+
+    def _close_view(self) -> None:
+        view, self._open_view = self._open_view, None
+        if view is not None:
+            view.close()
+
+    def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
+        """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
+        if document.provenance.fetched_at < recorded.provenance.fetched_at:
+            return True
+        return same_version(recorded, facts_of(document), self._settings.refresh_after_seconds)

@@ -1,0 +1,1 @@
+"""The engine that keeps vectors and terms in a Qdrant server."""

@@ -1,0 +1,140 @@
+"""What this project asks of a Qdrant, in its own words: points, conditions, and one Protocol that two drivers meet.
+
+A corpus is one collection with two vectors, `dense` (inner product of vectors of length 1) and `terms` (sparse, with
+the `idf` modifier). The drivers are `index.qdrant.embedded` (a shard in a folder, in this process)
+and `index.qdrant.server`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from index.qdrant.sparse_bm25 import Weights
+
+DENSE = "dense"
+TERMS = "terms"
+KEYWORDS = ("kind", "document", "languages", "domains", "source", "metadata")
+PREFIXED = ("url", "path")
+NUMBERS = ("since", "until", "fetched_at", "ordinal")
+"""The fields of a payload that conditions name, by their kind of index."""
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is stored: a payload under an id (a UUID), with or without vectors."""
+
+    id: str
+    payload: Payload
+    dense: Sequence[float] | None = None
+    terms: Weights | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What is found. `score` is 0 where nothing was ranked."""
+
+    id: str
+    score: float
+    payload: Payload
+    dense: Sequence[float] | None = None
+    terms: Weights | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Conditions that a point must all meet. `one_of`: the field is, or holds, one of the values."""
+
+    one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    prefixes: tuple[tuple[str, str], ...] = ()
+    above: tuple[tuple[str, int], ...] = ()
+    at_most: tuple[tuple[str, int], ...] = ()
+    absent_or_above: tuple[tuple[str, int], ...] = ()
+    ids: tuple[str, ...] | None = None
+
+    def __and__(self, other: Where) -> Where:
+        """Both."""
+        both = self.ids if other.ids is None else other.ids
+        if self.ids is not None and other.ids is not None:
+            both = tuple(one for one in self.ids if one in other.ids)
+        return Where(
+            self.one_of + other.one_of,
+            self.prefixes + other.prefixes,
+            self.above + other.above,
+            self.at_most + other.at_most,
+            self.absent_or_above + other.absent_or_above,
+            both,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One ranked search: by `dense` or by `terms`, among the points that meet `where`."""
+
+    limit: int
+    where: Where
+    dense: Sequence[float] | None = None
+    terms: Weights | None = None
+    fields: tuple[str, ...] = field(default=())
+    """Fields of the payload to bring."""
+    with_terms: bool = False
+    """Whether to bring the sparse vector."""
+
+
+class Collection(Protocol):
+    """The collection of one corpus. Safe for threads.
+
+    Every method raises `Unavailable` when the engine fails or does not answer in time. What a writing method has
+    stored is found by whatever is asked after it has returned.
+    """
+
+    def exists(self) -> bool:
+        """Whether it was created and not dropped."""
+        ...
+
+    def create(self, dimension: int) -> None:
+        """Make it anew, for dense vectors of `dimension`; one that exists is dropped with all that is in it."""
+        ...
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Store the points, replacing those of the same ids."""
+        ...
+
+    def mark(self, where: Where, payload: Payload) -> None:
+        """Set these fields in the payloads of all points that meet `where`."""
+        ...
+
+    def unmark(self, where: Where, field: str) -> None:
+        """Take a field out of the payloads of all points that meet `where`."""
+        ...
+
+    def delete(self, where: Where) -> None:
+        """Remove all points that meet `where`."""
+        ...
+
+    def ranked(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+        """The best hits of each search, best first. Dense scores are inner products, others BM25."""
+        ...
+
+    def points(self, where: Where, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
+        """All points that meet `where`, in no order."""
+        ...
+
+    def payload(self, point_id: str) -> Payload | None:
+        """The payload of one point, or None when there is no such point or no collection."""
+        ...
+
+    def count(self, where: Where) -> int:
+        """How many points meet `where`, exactly."""
+        ...
+
+    def flush(self) -> None:
+        """Return once everything that was stored is on the disk."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...

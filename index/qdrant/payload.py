@@ -1,0 +1,201 @@
+"""Documents and chunks as points, filters as conditions, and the one point that says what the collection covers.
+
+Every point but that one lives from the generation `since` to the one before `until`, which a living one lacks. A search
+names its generation, so it sees the corpus as that generation had it, whatever is being written meanwhile.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from pydantic import ValidationError
+
+from contracts.base import Moment, Sha256, Value
+from contracts.document import Chunk, Scalar
+from contracts.errors import Corrupted
+from contracts.retrieval import Filters
+from index.journal.document_facts import DocumentFacts, document_key, facts_of
+from index.journal.records import Upsert
+from index.qdrant.collection import Payload, Point, Where
+from index.qdrant.sparse_bm25 import chunk_weights
+from index.search.domains import host_of
+from index.terms.analysis import ENGLISH, analysed_as
+
+_NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
+"""Under which the ids of points are made: any fixed value does, as long as it never changes."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+STATE_ID = str(uuid.uuid5(_NAMESPACE, "state"))
+CHUNK_FIELDS = ("facts", "chunk", "chunk_id")
+DOCUMENT_FIELDS = ("document", "facts", "offset", "chunk_ids")
+
+
+class State(Value):
+    """What the collection holds, and up to where in the journal. Written last of a publish."""
+
+    format: int = 1
+    corpus: str
+    number: int
+    journal_offset: int
+    document_count: int
+    chunk_count: int
+    id_set_hash: Sha256
+    model_fingerprint: str | None
+    dimension: int | None
+    published_at: Moment
+    languages: tuple[str, ...] = (ENGLISH,)
+    """What chunks were analysed as."""
+
+    @property
+    def name(self) -> str:
+        """The generation's name: like a local one's, with the first of the hash of what it holds."""
+        return f"q{self.number:08d}-{self.id_set_hash[:16]}"
+
+    def point(self) -> Point:
+        """As it is stored."""
+        return Point(STATE_ID, {"kind": "state", "state": self.model_dump_json()})
+
+
+class StoredDocument(Value):
+    """A document as the collection has it: its facts, the offset that recorded it, the ids of its chunks."""
+
+    facts: DocumentFacts
+    journal_offset: int
+    chunk_ids: tuple[str, ...]
+
+
+def state_of(payload: Payload | None, corpus: str) -> State | None:
+    """The state in its point's payload. Raises `Corrupted` when it is not one of this corpus."""
+    if payload is None:
+        return None
+    try:
+        state = State.model_validate_json(payload["state"])
+    except (KeyError, ValidationError) as error:
+        raise Corrupted(f"the Qdrant collection of {corpus} does not say what it covers: rebuild it") from error
+    if state.corpus != corpus:
+        raise Corrupted(f"the Qdrant collection of {corpus} was filled for corpus {state.corpus}")
+    return state
+
+
+def points_of(generation: int, offset: int, record: Upsert, average_terms: float) -> Iterator[Point]:
+    """A document version as points: one for the document, one for each distinct chunk."""
+    document = record.document
+    facts, key = facts_of(document), key_of(document.document_id)
+    life = {"document": key, "since": generation}
+    rows = first_rows(document.chunks)
+    own = {"kind": "document", "facts": facts.model_dump_json(), "offset": offset, "chunk_ids": list(rows)}
+    yield Point(_point_id(key, "", generation), {**life, **own})
+    about = {**life, "kind": "chunk", "facts": facts.model_dump_json(), **_filterable(facts)}
+    for chunk_id, row in rows.items():
+        chunk = document.chunks[row]
+        payload = {
+            **about,
+            "chunk_id": chunk_id,
+            "ordinal": chunk.ordinal,
+            "languages": (chunk.language or document.language or "").lower(),
+            "chunk": chunk.model_dump_json(),
+        }
+        terms = chunk_weights(document.title, chunk, average_terms, analysed_as(chunk.language or document.language))
+        yield Point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
+
+
+def first_rows(chunks: Sequence[Chunk]) -> dict[str, int]:
+    """The row of each distinct chunk id, in order: a passage that stands twice in a document is kept once."""
+    rows: dict[str, int] = {}
+    for row, chunk in enumerate(chunks):
+        rows.setdefault(chunk.chunk_id, row)
+    return rows
+
+
+def read_chunk(payload: Payload) -> tuple[DocumentFacts, Chunk]:
+    """The chunk in a point and its document's facts. Raises `Corrupted` when they are not in it."""
+    try:
+        facts = DocumentFacts.model_validate_json(payload["facts"])
+        return facts, Chunk.model_validate_json(payload["chunk"])
+    except (KeyError, ValidationError) as error:
+        raise Corrupted(f"a point of the Qdrant collection does not decode: {error}") from error
+
+
+def read_document(payload: Payload) -> StoredDocument:
+    """The document in a point. Raises `Corrupted` when it is not in it."""
+    try:
+        facts = DocumentFacts.model_validate_json(payload["facts"])
+        return StoredDocument(facts=facts, journal_offset=payload["offset"], chunk_ids=tuple(payload["chunk_ids"]))
+    except (KeyError, ValidationError) as error:
+        raise Corrupted(f"a point of the Qdrant collection does not decode: {error}") from error
+
+
+def living(generation: int, kind: str) -> Where:
+    """The chunks, or the documents, that are alive in a generation."""
+    return Where(
+        one_of=(("kind", (kind,)),), at_most=(("since", generation),), absent_or_above=(("until", generation),)
+    )
+
+
+def of_documents(document_ids: Sequence[str]) -> Where:
+    """Points of these documents."""
+    return Where(one_of=(("document", tuple(key_of(name) for name in document_ids)),))
+
+
+def meeting(filters: Filters) -> Where:
+    """Chunks that meet every condition."""
+    one_of: list[tuple[str, tuple[str, ...]]] = []
+    if filters.document_ids:
+        one_of += of_documents(filters.document_ids).one_of
+    if filters.domains:
+        one_of.append(("domains", tuple(domain.lower().strip(".") for domain in filters.domains)))
+    if filters.languages:
+        one_of.append(("languages", tuple(language.lower() for language in filters.languages)))
+    if filters.sources:
+        one_of.append(("source", filters.sources))
+    one_of += [("metadata", (_token(name, value),)) for name, value in filters.metadata.items()]
+    # An empty prefix is met by what has neither URL nor path, too.
+    prefixes = [("url", filters.url_prefix), ("path", filters.path_prefix)]
+    after = filters.fetched_after
+    return Where(
+        one_of=tuple(one_of),
+        prefixes=tuple((name, prefix) for name, prefix in prefixes if prefix),
+        above=(("fetched_at", _microseconds(after)),) if after is not None else (),
+    )
+
+
+def key_of(document_id: str) -> str:
+    """What a document is found by: of fixed width, whatever its id is made of."""
+    return f"{document_key(document_id):032x}"
+
+
+def _filterable(facts: DocumentFacts) -> dict[str, object]:
+    host = host_of(facts.url) or ""
+    labels = host.split(".") if host else []
+    fields: dict[str, object] = {
+        "url": facts.url,
+        "path": facts.file_path,
+        "domains": [".".join(labels[start:]) for start in range(len(labels))],
+        "source": facts.provenance.source,
+        "fetched_at": _microseconds(facts.provenance.fetched_at),
+        "metadata": [_token(name, value) for name, value in facts.metadata.items()],
+    }
+    return {name: value for name, value in fields.items() if value not in (None, [])}
+
+
+def _token(name: str, value: Scalar) -> str:
+    """A name and its value as one word. Equal in value and in kind: `True` is not `1`, but `1.0` is."""
+    match value:
+        case bool():
+            told = f"b:{value}"
+        case str():
+            told = f"s:{value}"
+        case _:
+            told = f"n:{int(value) if value == int(value) else value!r}"
+    return f"{len(name)}:{name}={told}"
+
+
+def _microseconds(moment: datetime) -> int:
+    """Since 1970, exactly: below 2^53 and so the same as a double."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _point_id(key: str, chunk_id: str, generation: int) -> str:
+    """The same for the same version in the same generation: what is stored twice is there once."""
+    return str(uuid.uuid5(_NAMESPACE, f"{key}/{chunk_id}/{generation}"))

@@ -1,0 +1,234 @@
+"""The reader of a corpus whose engine is a Qdrant: RetrievalPort version 1, and what the gate's probe asks.
+
+    reader = QdrantReader(collection, "default", QuerySettings())
+    retrieval = reader.retrieve(Query(query="how are leases renewed"), vector)
+
+The engine finds; fusion, trust, reranking and selection are the same code as for a local corpus.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from contracts.errors import Unavailable
+from contracts.retrieval import (
+    Filters,
+    Query,
+    Retrieval,
+    RetrievalMetadata,
+    RetrievalStats,
+    Strategy,
+)
+from index.journal.document_facts import DocumentFacts
+from index.journal.records import Vectors
+from index.local.retrieval_port import check_corpus, check_vector, vectors_of
+from index.qdrant.collection import Collection
+from index.qdrant.payload import STATE_ID, State, state_of
+from index.qdrant.view import QdrantShelf, QdrantView
+from index.search.candidates import DEEPER, gather
+from index.search.probe import EMPTY_PROBE, Probe, RawHit
+from index.search.ranking_options import Ranking
+from index.search.rerank.base import Reranker
+from index.search.select import NOTHING, Selection, choose, metadata_of
+from index.settings import QuerySettings
+
+_FIRST_LOOK_SECONDS = 0.005
+_LONGEST_LOOK_SECONDS = 0.2
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class QdrantReader:
+    """Searches one corpus. Asks nothing of the engine before its first use. Safe for threads."""
+
+    version: Literal[1] = 1
+    fallback_reason: str | None = None
+    """There is nothing to fall back to: an engine that fails makes a search fail."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        corpus: str,
+        settings: QuerySettings,
+        reranker: Reranker | None = None,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._collection = collection
+        self._corpus = corpus
+        self._settings = settings
+        self._ranking = Ranking.of(settings, reranker)
+        self._clock = clock
+
+    @property
+    def generation(self) -> str | None:
+        """The name of the generation that is served now."""
+        state = self._state()
+        return state.name if state else None
+
+    @property
+    def journal_offset(self) -> int:
+        """The journal offset that the served generation covers."""
+        state = self._state()
+        return state.journal_offset if state else 0
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks in the served generation."""
+        state = self._state()
+        return state.chunk_count if state else 0
+
+    @property
+    def document_count(self) -> int:
+        """Documents in the served generation."""
+        state = self._state()
+        return state.document_count if state else 0
+
+    @property
+    def model_fingerprint(self) -> str | None:
+        """The model whose vectors the served generation holds; None while it holds none."""
+        state = self._state()
+        return state.model_fingerprint if state else None
+
+    def retrieve(self, query: Query, vector: Vectors | None = None) -> Retrieval:
+        """As `RetrievalPort.retrieve`."""
+        started = time.perf_counter()
+        check_corpus(query, self._corpus)
+        check_vector(query, vector)
+        view = self._covering(query.minimum_journal_offset)
+        return self._answer(view, query, vector, started)
+
+    def batch_retrieve(self, queries: Sequence[Query], vectors: Vectors | None = None) -> tuple[Retrieval, ...]:
+        """As `RetrievalPort.batch_retrieve`."""
+        pairs = vectors_of(queries, vectors)
+        for query, vector in pairs:
+            check_corpus(query, self._corpus)
+            check_vector(query, vector)
+        view = self._covering(max((query.minimum_journal_offset for query in queries), default=0))
+        return tuple(self._answer(view, query, vector, time.perf_counter()) for query, vector in pairs)
+
+    def stats(self) -> RetrievalStats:
+        """What is served now."""
+        state = self._state()
+        return RetrievalStats(
+            engine="qdrant",
+            corpus=self._corpus,
+            generation=state.name if state else None,
+            journal_offset=state.journal_offset if state else 0,
+            document_count=state.document_count if state else 0,
+            chunk_count=state.chunk_count if state else 0,
+            model_fingerprint=state.model_fingerprint if state else None,
+        )
+
+    def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
+        """The raw hits of both arms on a question, and how frequent each of `terms` is, from one generation."""
+        view = self._view()
+        if view is None:
+            return EMPTY_PROBE
+        strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
+        depth = max(top_k, self._settings.candidates)
+        ranked, shelf = view.find(query_text, query_vector, strategy, Filters(), depth)
+        return Probe(
+            view.state.name,
+            view.state.journal_offset,
+            view.state.chunk_count,
+            tuple(
+                _raw_hit(shelf, candidate.number, candidate.similarity, candidate.lexical_score)
+                for candidate in ranked[:top_k]
+            ),
+            view.frequencies(terms),
+        )
+
+    def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many chunks of the served generation each term stands, analysed as text is."""
+        view = self._view()
+        return view.frequencies(terms) if view else dict.fromkeys(terms, 0)
+
+    def document(self, document_id: str) -> DocumentFacts | None:
+        """The document's facts, or None when it is not in the served generation."""
+        return self.documents([document_id]).get(document_id)
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that are in the served generation."""
+        view = self._view()
+        return view.documents(document_ids) if view else {}
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the served generation holds the document."""
+        return self.document(document_id) is not None
+
+    def reload(self) -> str | None:
+        """The name of what is served: the engine is asked for it at every search."""
+        return self.generation
+
+    def close(self) -> None:
+        """Nothing to let go of: the collection belongs to whoever made the reader."""
+
+    def _answer(self, view: QdrantView | None, query: Query, vector: Vectors | None, started: float) -> Retrieval:
+        if view is None:
+            return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
+        selection, candidate_count = self._select(view, query, vector)
+        return Retrieval(
+            generation=view.state.name,
+            journal_offset=view.state.journal_offset,
+            chunks=selection.chunks,
+            metadata=self._metadata(query, started, candidate_count, selection),
+        )
+
+    def _select(self, view: QdrantView, query: Query, vector: Vectors | None) -> tuple[Selection, int]:
+        """Look deeper while what is dropped, not want of candidates, leaves the list short."""
+        depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
+        now = self._clock()
+        while True:
+            ranked, shelf = view.find(query.query, vector, query.strategy, query.filters, depth)
+            gathered = gather(shelf, query, ranked, self._ranking, now)
+            if not gathered.wants_more(query.top_k, depth, len(ranked)):
+                return choose(shelf, query, gathered, self._ranking), len(ranked)
+            depth *= DEEPER
+
+    def _covering(self, journal_offset: int) -> QdrantView | None:
+        """What is served, once it covers the offset. Raises `Unavailable` when that takes too long."""
+        deadline = time.monotonic() + self._settings.reload_timeout_seconds
+        look_seconds = _FIRST_LOOK_SECONDS
+        while True:
+            view = self._view()
+            covered = view.state.journal_offset if view else 0
+            if covered >= journal_offset:
+                return view
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unavailable(f"corpus {self._corpus} covers journal offset {covered}, not yet {journal_offset}")
+            time.sleep(min(look_seconds, left))
+            look_seconds = min(2 * look_seconds, _LONGEST_LOOK_SECONDS)
+
+    def _view(self) -> QdrantView | None:
+        state = self._state()
+        return QdrantView(self._collection, state, self._settings) if state else None
+
+    def _state(self) -> State | None:
+        return state_of(self._collection.payload(STATE_ID), self._corpus)
+
+    def _metadata(
+        self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
+    ) -> RetrievalMetadata:
+        return metadata_of(query, self._settings, time.perf_counter() - started, candidate_count, selection)
+
+
+def _raw_hit(shelf: QdrantShelf, number: int, similarity: float | None, lexical_score: float | None) -> RawHit:
+    facts, chunk = shelf.read(number)
+    return RawHit(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        url=facts.url,
+        title=facts.title,
+        section_path=chunk.section_path,
+        text=chunk.text,
+        dense_similarity=similarity,
+        lexical_score=lexical_score,
+        fetched_at=facts.provenance.fetched_at,
+        published_at=facts.provenance.published_at,
+    )

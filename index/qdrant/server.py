@@ -1,0 +1,245 @@
+"""A Qdrant server by URL, by `qdrant-client`: a corpus that outgrows this machine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+
+from contracts.errors import InvalidSetting, TimedOut, Unavailable
+from index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS, Ask, Hit, Payload, Point, Where
+from index.qdrant.sparse_bm25 import Weights
+from index.settings import QdrantSettings
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+    from qdrant_client import models as q
+
+_PAGE_POINTS = 1_000
+
+
+class ServerCollection:
+    """The collection `name` of a server. Safe for threads. Nothing is asked of the server before its first use.
+
+    `client` belongs to it from now on and is closed with it.
+    """
+
+    def __init__(self, client: QdrantClient, name: str, settings: QdrantSettings) -> None:
+        self._client = client
+        self._name = name
+        self._is_there = False
+        self._seconds = max(1, round(settings.timeout_seconds))
+        self._write_seconds = max(1, round(settings.write_timeout_seconds))
+
+    def exists(self) -> bool:
+        """Whether it was created and not dropped."""
+        with _failures():
+            return bool(self._client.collection_exists(self._name))
+
+    def create(self, dimension: int) -> None:
+        """Make it anew, dropping what is there."""
+        from qdrant_client import models
+
+        with _failures():
+            if self._client.collection_exists(self._name):
+                self._client.delete_collection(self._name, timeout=self._write_seconds)
+            self._client.create_collection(
+                self._name,
+                vectors_config={DENSE: models.VectorParams(size=dimension, distance=models.Distance.DOT)},
+                sparse_vectors_config={TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+                timeout=self._write_seconds,
+            )
+            for name, schema in _schema().items():
+                self._client.create_payload_index(self._name, name, schema, wait=True, timeout=self._write_seconds)
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Store the points."""
+        from qdrant_client import models
+
+        stored = [
+            models.PointStruct(id=point.id, vector=cast("Any", _vectors(point)), payload=dict(point.payload))
+            for point in points
+        ]
+        with _failures():
+            self._client.upsert(self._name, stored, wait=True, timeout=self._write_seconds)
+
+    def mark(self, where: Where, payload: Payload) -> None:
+        """Set these fields in all points that meet `where`."""
+        with _failures():
+            self._client.set_payload(
+                self._name, dict(payload), points=_filter(where), wait=True, timeout=self._write_seconds
+            )
+
+    def unmark(self, where: Where, field: str) -> None:
+        """Take a field out of all points that meet `where`."""
+        with _failures():
+            self._client.delete_payload(
+                self._name, [field], points=_filter(where), wait=True, timeout=self._write_seconds
+            )
+
+    def delete(self, where: Where) -> None:
+        """Remove all points that meet `where`."""
+        from qdrant_client import models
+
+        with _failures():
+            selector = models.FilterSelector(filter=_filter(where))
+            self._client.delete(self._name, selector, wait=True, timeout=self._write_seconds)
+
+    def ranked(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+        """The best hits of each search, in one round trip."""
+        from qdrant_client import models
+
+        requests = [
+            models.QueryRequest(
+                query=_query(ask),
+                using=DENSE if ask.dense is not None else TERMS,
+                filter=_filter(ask.where),
+                limit=ask.limit,
+                with_payload=list(ask.fields) or False,
+                with_vector=[TERMS] if ask.with_terms else False,
+            )
+            for ask in asks
+        ]
+        with _failures():
+            found = self._client.query_batch_points(self._name, requests, timeout=self._seconds)
+        return [[_hit(one, one.score) for one in answer.points] for answer in found]
+
+    def points(self, where: Where, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
+        """All points that meet `where`."""
+        found: list[Hit] = []
+        offset: Any = None
+        with _failures():
+            while True:
+                page, offset = self._client.scroll(
+                    self._name,
+                    scroll_filter=_filter(where),
+                    limit=_PAGE_POINTS,
+                    offset=offset,
+                    with_payload=list(fields) or False,
+                    with_vectors=[DENSE] if with_dense else False,
+                    timeout=self._seconds,
+                )
+                found += [_hit(one, 0.0) for one in page]
+                if offset is None:
+                    return found
+
+    def payload(self, point_id: str) -> Payload | None:
+        """The payload of one point."""
+        from qdrant_client.http.exceptions import UnexpectedResponse
+
+        if not self._is_there:
+            self._is_there = self.exists()
+        if not self._is_there:
+            return None
+        with _failures():
+            try:
+                found = self._client.retrieve(self._name, [point_id], with_payload=True, timeout=self._seconds)
+            except UnexpectedResponse as error:
+                if error.status_code != HTTPStatus.NOT_FOUND:
+                    raise
+                self._is_there = False
+                return None
+        return dict(found[0].payload or {}) if found else None
+
+    def count(self, where: Where) -> int:
+        """How many points meet `where`."""
+        with _failures():
+            return self._client.count(self._name, _filter(where), exact=True, timeout=self._seconds).count
+
+    def flush(self) -> None:
+        """Nothing to do: a server has written to its log what it has answered."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def server_client(settings: QdrantSettings) -> QdrantClient:
+    """A client of the server at `settings.url`; it connects at its first use."""
+    try:
+        from qdrant_client import QdrantClient
+    except ImportError as error:
+        problem = "the engine qdrant needs the package qdrant-client"
+        raise InvalidSetting("index.engine", problem, "install sluice[qdrant]") from error
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    seconds = max(1, round(max(settings.timeout_seconds, settings.write_timeout_seconds)))
+    try:
+        return QdrantClient(url=settings.url, api_key=key, timeout=seconds, check_compatibility=False)
+    except ValueError as error:
+        raise InvalidSetting("qdrant.url", str(error), "like http://qdrant:6333") from error
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """The client's errors as the project's own."""
+    import httpx
+    from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+
+    try:
+        yield
+    except ResponseHandlingException as error:
+        if isinstance(error.source, httpx.TimeoutException):
+            raise TimedOut("the Qdrant server did not answer in time; see qdrant.timeout_seconds") from error
+        raise Unavailable(f"the Qdrant server does not answer: {error.source}") from error
+    except UnexpectedResponse as error:
+        if error.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise InvalidSetting("qdrant.api_key", "the Qdrant server refuses it", "give one that may write") from error
+        told = error.content.decode("utf-8", "replace")[:300]
+        raise Unavailable(f"the Qdrant server answers {error.status_code}: {told}") from error
+    except (ApiException, httpx.HTTPError, OSError) as error:
+        raise Unavailable(f"the Qdrant server does not answer: {error}") from error
+
+
+def _schema() -> dict[str, Any]:
+    from qdrant_client import models
+
+    kinds = models.KeywordIndexType.KEYWORD, models.IntegerIndexType.INTEGER
+    keywords: dict[str, Any] = {name: models.KeywordIndexParams(type=kinds[0]) for name in KEYWORDS}
+    prefixed = {name: models.KeywordIndexParams(type=kinds[0], prefix=True) for name in PREFIXED}
+    numbers = {name: models.IntegerIndexParams(type=kinds[1], lookup=True, range=True) for name in NUMBERS}
+    return keywords | prefixed | numbers
+
+
+def _vectors(point: Point) -> dict[str, Any]:
+    vectors: dict[str, Any] = {}
+    if point.dense is not None:
+        vectors[DENSE] = list(point.dense)
+    if point.terms:
+        vectors[TERMS] = _sparse(point.terms)
+    return vectors
+
+
+def _sparse(weights: Weights) -> q.SparseVector:
+    from qdrant_client import models
+
+    ordered = sorted(weights.items())
+    return models.SparseVector(indices=[index for index, _ in ordered], values=[value for _, value in ordered])
+
+
+def _query(ask: Ask) -> Any:
+    from qdrant_client import models
+
+    return models.NearestQuery(nearest=list(ask.dense) if ask.dense is not None else _sparse(ask.terms or {}))
+
+
+def _hit(found: Any, score: float) -> Hit:
+    vectors = found.vector if isinstance(found.vector, dict) else {}
+    sparse = vectors.get(TERMS)
+    weights = dict(zip(sparse.indices, sparse.values, strict=True)) if sparse is not None else None
+    return Hit(str(found.id), float(score), found.payload or {}, vectors.get(DENSE), weights)
+
+
+def _filter(where: Where) -> q.Filter:
+    from qdrant_client import models
+
+    must: list[Any] = [models.FieldCondition(key=name, match=models.MatchAny(any=list(v))) for name, v in where.one_of]
+    must += [models.FieldCondition(key=name, match=models.MatchPrefix(prefix=value)) for name, value in where.prefixes]
+    must += [models.FieldCondition(key=name, range=models.Range(gt=value)) for name, value in where.above]
+    must += [models.FieldCondition(key=name, range=models.Range(lte=value)) for name, value in where.at_most]
+    must_not: list[Any] = [
+        models.FieldCondition(key=name, range=models.Range(lte=value)) for name, value in where.absent_or_above
+    ]
+    if where.ids is not None:
+        must.append(models.HasIdCondition(has_id=list(where.ids)))
+    return models.Filter(must=must or None, must_not=must_not or None)

@@ -1,0 +1,89 @@
+"""BM25 as sparse vectors: what a chunk weighs for each term, and what a question asks for.
+
+A dimension is a term in a field: the first 32 bits of a hash of both, the same everywhere and for ever. Two terms that
+meet in one dimension are taken for one; of a million terms one in 4,000 shares its dimension.
+
+The document side holds the part of BM25 that needs no other document,
+
+    tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))      (Robertson and Zaragoza, 2009)
+
+with k1 1.2 and b 0.75; the question's side holds the weight of the field, and the engine multiplies the inverse
+document frequency in: Qdrant's `idf` modifier, ln(1 + (N - n + 0.5) / (n + 0.5)), counted over the collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from contracts.document import Chunk
+from index.settings import QuerySettings
+from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, asked_in, content_words
+from index.terms.bm25 import K1, PROSE_FIELDS, B
+from index.terms.chunk_terms import chunk_terms
+from index.terms.identifiers import identifier_query_terms
+
+_AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
+"""Usual lengths of the short fields; that of the text is a setting."""
+_STOPPED = frozenset(STOP_WORDS)
+
+Weights = dict[int, float]
+"""A weight for each dimension: a sparse vector."""
+
+
+def chunk_weights(title: str | None, chunk: Chunk, average_terms: float, language: str = ENGLISH) -> Weights:
+    """The document side of BM25 for every term of the chunk, analysed as `language`; empty where it has none."""
+    terms = chunk_terms(title, language, chunk)
+    weights: Weights = {}
+    for field, average in {"text": average_terms, **_AVERAGE_TERMS}.items():
+        for term, weight in saturated(terms[field].split(), average).items():
+            place = dimension(field, term)
+            weights[place] = weights.get(place, 0.0) + weight
+    return weights
+
+
+def question_weights(text: str, settings: QuerySettings, languages: Sequence[str] = (ENGLISH,)) -> Weights:
+    """The weights of a question's terms, analysed as each of `languages`, by field; empty where it has no term at all.
+
+    The first words count. Where the question's function words tell its language, that one alone is asked for: how rare
+    a term is in all languages together is not to be had before the search.
+    """
+    language = asked_in(text, languages)
+    words = content_words(text, (language,) if language else tuple(languages))
+    terms = [term for one in words[: settings.max_query_terms] for term in one]
+    names = list(dict.fromkeys(term for term in identifier_query_terms(text) if term not in _STOPPED))
+    boosts = (("text", 1.0), ("title", settings.title_boost), ("headings", settings.heading_boost))
+    weights = {dimension(field, term): boost for field, boost in boosts for term in terms if boost > 0}
+    if settings.code_boost > 0:
+        weights |= {dimension("code", name): settings.code_boost for name in names[: settings.max_query_terms]}
+    return weights
+
+
+def saturated(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
+    """The formula above, for each distinct term of one field."""
+    penalty = K1 * (1 - B + B * len(terms) / average_terms)
+    return {term: count * (K1 + 1) / (count + penalty) for term, count in Counter(terms).items()}
+
+
+def frequency(score: float, weight: float, population: int) -> int:
+    """In how many of `population` chunks a term stands, from what one of them scores for that term alone.
+
+    The score is its `weight` times the inverse document frequency, which is solved for the frequency.
+    """
+    if weight <= 0:
+        return 0
+    found = (population + 1) / math.exp(score / weight) - 0.5
+    return min(population, max(1, round(found)))
+
+
+def dimensions_of(term: str, language: str = ENGLISH) -> list[list[int]]:
+    """For each part of a term analysed as `language`, its dimensions in text, title and headings."""
+    return [[dimension(field, part) for field in PROSE_FIELDS] for part in analyse(term, language)]
+
+
+def dimension(field: str, term: str) -> int:
+    """The dimension of a term in a field: an unsigned number of 32 bits."""
+    name = f"{field}\0{term}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=4).digest(), "big")

@@ -1,0 +1,176 @@
+"""A corpus in a Qdrant as one generation has it: what a search finds there, and the shelf to select from.
+
+Whatever is written meanwhile, a view stays as it is: every condition it asks with names its generation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from contracts.document import Chunk
+from contracts.errors import Conflict, Corrupted
+from contracts.retrieval import Filters, Strategy
+from index.journal.document_facts import DocumentFacts
+from index.journal.records import Vectors
+from index.qdrant.collection import Ask, Collection, Hit, Where
+from index.qdrant.fill import documents_alive
+from index.qdrant.payload import CHUNK_FIELDS, State, key_of, living, meeting, read_chunk
+from index.qdrant.sparse_bm25 import dimensions_of, frequency, question_weights
+from index.search.fusion import Candidates, Floats, Numbers, Ranked, fused_scores, ordered, pooled
+from index.settings import QuerySettings
+
+_MOST_HITS = 10_000
+"""How many hits of one score are looked through for those with the first chunk ids."""
+
+
+class QdrantView:
+    """One generation of a corpus. Safe for threads."""
+
+    def __init__(self, collection: Collection, state: State, settings: QuerySettings) -> None:
+        self._collection = collection
+        self._settings = settings
+        self.state = state
+        self._chunks = living(state.number, "chunk")
+
+    def find(
+        self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
+    ) -> tuple[Candidates, QdrantShelf]:
+        """The candidates of both arms, `depth` from each, fused and in order; and where to read them.
+
+        Raises `Conflict` when the vector's dimension is not the corpus's.
+        """
+        self._check_dimension(vector)
+        where = self._chunks & meeting(filters)
+        is_lexical = strategy is not Strategy.VECTOR
+        weights = question_weights(text, self._settings, self.state.languages) if is_lexical else {}
+        asks: list[Ask] = []
+        if weights:
+            asks.append(Ask(depth, where, terms=weights, fields=CHUNK_FIELDS))
+        if vector is not None and strategy is not Strategy.BM25:
+            asks.append(Ask(depth, where, dense=vector.tolist(), fields=CHUNK_FIELDS))
+        answers = list(zip(asks, self._best(asks), strict=True)) if asks else []
+        shelf = QdrantShelf(self._collection, self.state.number)
+        lexical = shelf.put([hit for ask, hits in answers if ask.terms for hit in hits])
+        dense = shelf.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
+        similarity_of = None if vector is None else partial(self._similarities, vector, shelf)
+        pool = pooled(ordered(dense, shelf.chunk_id), ordered(lexical, shelf.chunk_id), similarity_of)
+        return Candidates(pool, fused_scores(pool, strategy, self._settings), shelf.chunk_id), shelf
+
+    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many chunks each term stands, by its rarest part: asked of the engine's own term statistics.
+
+        Chunks that were replaced count until the engine has removed them.
+        """
+        analysed = {term: [dimensions_of(term, language) for language in self.state.languages] for term in terms}
+        places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
+        if not places:
+            return dict.fromkeys(terms, 0)
+        population = self._collection.count(Where(one_of=(("kind", ("chunk",)),)))
+        found = self._collection.ranked([Ask(1, Where(), terms={place: 1.0}, with_terms=True) for place in places])
+        counts = {place: _counted(place, hits, population) for place, hits in zip(places, found, strict=True)}
+        rarest = {
+            term: [min((max(counts[place] for place in fields) for fields in parts), default=0) for parts in those]
+            for term, those in analysed.items()
+        }
+        return {term: min(sum(those), self.state.chunk_count) for term, those in rarest.items()}
+
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that are there."""
+        found = documents_alive(self._collection, self.state.number, document_ids) if document_ids else {}
+        return {document_id: document.facts for document_id, document in found.items()}
+
+    def _best(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+        """The first `limit` hits of each, equal scores in the order of their chunk ids.
+
+        An engine cuts a run of equal scores where it likes, so more are asked for until the run has ended.
+        """
+        found = self._collection.ranked([_deeper(ask, ask.limit + 1) for ask in asks])
+        return [self._cut(ask, hits) for ask, hits in zip(asks, found, strict=True)]
+
+    def _cut(self, ask: Ask, hits: list[Hit]) -> list[Hit]:
+        limit = ask.limit + 1
+        while len(hits) == limit < _MOST_HITS and hits[-1].score == hits[ask.limit - 1].score:
+            limit = min(4 * limit, _MOST_HITS)
+            hits = self._collection.ranked([_deeper(ask, limit)])[0]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
+
+    def _similarities(self, vector: Vectors, shelf: QdrantShelf, numbers: Numbers) -> Floats:
+        """The cosines of chunks that only their words have found."""
+        ids = shelf.ids(numbers)
+        near = Ask(len(ids), Where(ids=ids), dense=vector.tolist())
+        found = {hit.id: hit.score for hit in self._collection.ranked([near])[0]}
+        return [found.get(one, math.nan) for one in ids]
+
+    def _check_dimension(self, vector: Vectors | None) -> None:
+        state = self.state
+        if vector is not None and state.chunk_count and vector.shape != (state.dimension,):
+            raise Conflict(
+                f"corpus {state.corpus} holds vectors of {state.model_fingerprint} with {state.dimension} "
+                f"dimensions; the query has {vector.shape}: embed it with that model"
+            )
+
+
+class QdrantShelf:
+    """The chunks that one search has found, by number: their place in the order of their coming."""
+
+    def __init__(self, collection: Collection, generation: int) -> None:
+        self._collection = collection
+        self._generation = generation
+        self._hits: list[Hit] = []
+        self._numbers: dict[str, int] = {}
+        self._read: dict[int, tuple[DocumentFacts, Chunk]] = {}
+
+    def put(self, hits: Sequence[Hit]) -> Ranked:
+        """Give each hit its number, the same for the same chunk; returns them with their scores."""
+        for hit in hits:
+            if hit.id not in self._numbers:
+                self._numbers[hit.id] = len(self._hits)
+                self._hits.append(hit)
+        return Ranked.of([(self._numbers[hit.id], hit.score) for hit in hits])
+
+    def ids(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """The ids of the points."""
+        return tuple(self._hits[number].id for number in numbers)
+
+    def chunk_id(self, number: int) -> str:
+        """The chunk id."""
+        return str(self._hits[number].payload["chunk_id"])
+
+    def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
+        """As `Shelf.read`."""
+        if number not in self._read:
+            self._read[number] = read_chunk(self._hits[number].payload)
+        return self._read[number]
+
+    def vectors(self, numbers: Sequence[int]) -> Vectors:
+        """As `Shelf.vectors`: one request for all."""
+        ids = self.ids(numbers)
+        found = {hit.id: hit.dense for hit in self._collection.points(Where(ids=ids), (), with_dense=True)}
+        if any(found.get(one) is None for one in ids):
+            raise Corrupted("the Qdrant collection has lost a chunk that it has just found: rebuild it")
+        return np.array([found[one] for one in ids], dtype=np.float32)
+
+    def around(self, number: int, width: int) -> Sequence[Chunk]:
+        """As `Shelf.around`: one request, by the places of the chunks in their document."""
+        _, chunk = self.read(number)
+        near = Where(
+            one_of=(("document", (key_of(chunk.document_id),)),),
+            above=(("ordinal", chunk.ordinal - width - 1),),
+            at_most=(("ordinal", chunk.ordinal + width),),
+        )
+        found = self._collection.points(living(self._generation, "chunk") & near, CHUNK_FIELDS)
+        return sorted((read_chunk(hit.payload)[1] for hit in found), key=lambda one: one.ordinal)
+
+
+def _deeper(ask: Ask, limit: int) -> Ask:
+    return Ask(limit, ask.where, ask.dense, ask.terms, ask.fields)
+
+
+def _counted(place: int, hits: Sequence[Hit], population: int) -> int:
+    if not hits:
+        return 0
+    return frequency(hits[0].score, (hits[0].terms or {}).get(place, 0.0), population)

@@ -1,0 +1,298 @@
+"""The one writer of a corpus whose engine is a Qdrant: journal first, the collection at `publish`.
+
+    writer = QdrantWriter(root, "default", IndexSettings(), QdrantSettings(), collection)
+    offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
+    generation = writer.publish()                         # searchable when it returns
+
+The journal is here and is the truth. A publish sends what came since the last one, every point marked with the number
+of the generation that it belongs to, and writes the collection's state last: until then nothing of it is seen, and
+afterwards all of it. Killed in between, the next publish takes back what was half sent and begins again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from contracts.document import ChunkBatch, ChunkedDocument
+from contracts.errors import Corrupted
+from index.disk.layout import CorpusLayout
+from index.disk.locks import WriterLock
+from index.generations.publish import Generation, Rebuild
+from index.journal.document_facts import DocumentFacts, facts_of, same_version
+from index.journal.journal import Journal, pieces, pinned_model, read_journal
+from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
+from index.qdrant.collection import Collection
+from index.qdrant.fill import Filling, documents_alive, forget_dead, take_back
+from index.qdrant.payload import STATE_ID, State, StoredDocument, state_of
+from index.segments.batch_checks import check_model, check_vectors
+from index.settings import IndexSettings, QdrantSettings
+
+_MOST_RECORDS = 2_000
+"""Journal records that one generation takes in: what is begun anew at most when a publish fails half-way."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class QdrantWriter:
+    """Appends to a corpus and publishes it to its collection. Safe for threads; one per corpus.
+
+    Raises `Unavailable` when another writer holds the corpus or the engine does not answer, and `Corrupted` when the
+    journal is damaged or lacks what the collection covers. `collection` stays open when the writer is closed.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        corpus: str,
+        settings: IndexSettings,
+        qdrant: QdrantSettings,
+        collection: Collection,
+        clock: Callable[[], datetime] = _utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._layout = CorpusLayout(root, corpus)
+        self._settings, self._qdrant = settings, qdrant
+        self._collection = collection
+        self._clock, self._monotonic = clock, monotonic
+        self._mutex = threading.RLock()
+        self._lock = WriterLock(self._layout)
+        self._newest: dict[str, tuple[int, DocumentFacts | None]] = {}
+        """What came since the last publish, by document; None: removed."""
+        self._is_clean = False
+        try:
+            self._journal = Journal(self._layout.journal, settings.journal_segment_bytes)
+            self._state = self._read_state()
+            self._model = self._model_of_state() or pinned_model(self._layout.journal)
+            self._published = [(self._state.number, monotonic())] if self._state else []
+            self._catch_up()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def journal_offset(self) -> int:
+        """The offset of the last record in the journal."""
+        return self._journal.last_offset
+
+    @property
+    def published_offset(self) -> int:
+        """The offset that the collection covers; 0 before the first publish."""
+        return self._state.journal_offset if self._state else 0
+
+    @property
+    def model(self) -> tuple[str, int] | None:
+        """The model fingerprint and dimension that the corpus is bound to, once it has a vector."""
+        return self._model
+
+    def append(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> int:
+        """Record the documents' versions and return the journal offset that covers them.
+
+        `vectors` is float32 (n, d), L2-normalised, row i for chunk i in the order of the batch. A version that is
+        recorded already is not recorded again. Raises `InvalidInput` for vectors that do not fit the batch, `Conflict`
+        for those of another model, and `Unavailable` when the engine cannot say what it has.
+        """
+        with self._mutex:
+            self._lock.check()
+            check_vectors(batch, vectors)
+            check_model(self._layout.corpus, self._model, fingerprint, vectors)
+            covered, records = self._unrecorded(batch, vectors, fingerprint)
+            return self._record(records) if records else covered
+
+    def remove(self, document_ids: Sequence[str]) -> int:
+        """Record that the documents are gone; unknown ones are gone already. Returns the covering offset."""
+        with self._mutex:
+            self._lock.check()
+            known = self._recorded(document_ids)
+            return self._record([Removal(name) for name in dict.fromkeys(document_ids) if name in known])
+
+    def publish(self) -> Generation:
+        """Make everything in the journal searchable; the current generation when that is so already.
+
+        Raises `Unavailable` when the engine fails: what it has stays as it is, and a later call tries again.
+        """
+        with self._mutex:
+            self._lock.check()
+            self._catch_up()
+            state = self._state or self._fill(None, self._journal.last_offset)
+            return Generation(state.name, state.journal_offset, state.document_count, state.chunk_count)
+
+    def rebuild(self) -> Rebuild:
+        """Fill the collection from the journal alone and compare its id-set hash with the one before.
+
+        Searches go on in what is there until the last point has come.
+        """
+        with self._mutex:
+            self._lock.check()
+            hash_before = self.publish() and self._state and self._state.id_set_hash
+            self._fill(None, self._journal.last_offset)
+            generation = self.publish()
+            return Rebuild(generation, hash_before or "", self._state.id_set_hash if self._state else "")
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether the journal holds the document, published or not."""
+        with self._mutex:
+            return document_id in self._recorded([document_id])
+
+    def close(self) -> None:
+        """Let another writer in. What was appended is in the journal; it need not be published."""
+        with self._mutex:
+            self._journal.close()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _catch_up(self) -> None:
+        """Bring the collection to the journal's end; in parts that each count for themselves, however much it is."""
+        if not self._is_clean:  # what failed last may have been done all the same
+            self._state = self._read_state()
+        if self.published_offset < _compacted_offset(self._layout):
+            self._fill(None, self._journal.last_offset)
+        while self.published_offset < self._journal.last_offset:
+            self._fill(self._state, min(self._journal.last_offset, self.published_offset + _MOST_RECORDS))
+        self._newest.clear()
+
+    def _fill(self, base: State | None, last_offset: int) -> State:
+        """Send what the journal has after `base` (None: from its beginning), and let it be seen at once."""
+        if self._is_unusable():
+            self._collection.create(self._dimension or 1)
+            self._state = base = None
+        elif self._state and not self._is_clean:
+            take_back(self._collection, self._state.number)
+        self._is_clean = False
+        number = self._state.number + 1 if self._state else 1
+        filling = Filling(self._collection, number, base, self._qdrant)
+        if base is None and self._state is not None:
+            filling.replace_all()
+        filling.take_in(_records(self._layout, base.journal_offset if base else 0, last_offset))
+        state = self._described(filling, number, last_offset)
+        self._lock.check()
+        self._collection.flush()
+        self._collection.upsert([state.point()])
+        self._collection.flush()
+        self._state, self._is_clean = state, True
+        self._forget_replaced(state.number)
+        return state
+
+    def _is_unusable(self) -> bool:
+        """Whether the collection must be made anew: what it says it covers is not known, or its vectors are others."""
+        return self._state is None or self._state.dimension != self._dimension
+
+    def _described(self, filling: Filling, number: int, journal_offset: int) -> State:
+        return State(
+            corpus=self._layout.corpus,
+            number=number,
+            journal_offset=journal_offset,
+            document_count=filling.document_count,
+            chunk_count=filling.chunk_count,
+            id_set_hash=filling.id_set_hash,
+            model_fingerprint=self._model[0] if self._model else None,
+            dimension=self._dimension,
+            published_at=self._clock(),
+            languages=tuple(sorted(filling.languages)),
+        )
+
+    def _forget_replaced(self, number: int) -> None:
+        """Remove what no search can still be looking at: dead in a generation that was published long ago."""
+        now = self._monotonic()
+        self._published.append((number, now))
+        old = [one for one, moment in self._published if moment <= now - self._qdrant.keep_replaced_seconds]
+        if old:
+            forget_dead(self._collection, old[-1])
+            self._published = [entry for entry in self._published if entry[0] > old[-1]]
+
+    @property
+    def _dimension(self) -> int | None:
+        return self._model[1] if self._model else None
+
+    def _unrecorded(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> tuple[int, list[Record]]:
+        """The versions to record, and the offset that covers the rest of the batch."""
+        known = self._recorded([document.document_id for document in batch.documents])
+        records: list[Record] = []
+        covered, row = 0, 0
+        for document in batch.documents:
+            rows = slice(row, row := row + len(document.chunks))
+            newest = known.get(document.document_id)
+            if newest and self._is_recorded(newest[1], document):
+                covered = max(covered, newest[0])
+            else:
+                known.pop(document.document_id, None)
+                records.append(Upsert.of(document, vectors[rows], fingerprint))
+        return covered, records
+
+    def _record(self, records: Sequence[Record]) -> int:
+        first = self._journal.last_offset + 1
+        last = self._journal.append([encode_record(record) for record in records])
+        self._remember(enumerate(records, start=first))
+        return last
+
+    def _remember(self, records: Iterable[tuple[int, Record]]) -> None:
+        for offset, record in records:
+            match record:
+                case Removal(document_id):
+                    self._newest[document_id] = (offset, None)
+                case Upsert(document, vectors, fingerprint):
+                    self._newest[document.document_id] = (offset, facts_of(document))
+                    if len(vectors):
+                        self._model = self._model or (fingerprint, vectors.shape[1])
+
+    def _recorded(self, document_ids: Sequence[str]) -> dict[str, tuple[int, DocumentFacts]]:
+        """The offset and facts of the newest version of each of these documents that is there."""
+        elsewhere = [name for name in document_ids if name not in self._newest]
+        stored: dict[str, StoredDocument] = {}
+        if elsewhere and self._state:
+            stored = documents_alive(self._collection, self._state.number, elsewhere)
+        found = {name: (one.journal_offset, one.facts) for name, one in stored.items()}
+        for name in document_ids:
+            offset, facts = self._newest.get(name, (0, None))
+            if facts is not None:
+                found[name] = (offset, facts)
+        return found
+
+    def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
+        """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
+        if document.provenance.fetched_at < recorded.provenance.fetched_at:
+            return True
+        return same_version(recorded, facts_of(document), self._settings.refresh_after_seconds)
+
+    def _read_state(self) -> State | None:
+        corpus = self._layout.corpus
+        state = state_of(self._collection.payload(STATE_ID), corpus)
+        if state is not None and state.journal_offset > self._journal.last_offset:
+            raise Corrupted(
+                f"the journal of {corpus} ends at {self._journal.last_offset}, yet its Qdrant collection covers "
+                f"{state.journal_offset}: restore the journal from a backup, or use another qdrant.collection_prefix"
+            )
+        return state
+
+    def _model_of_state(self) -> tuple[str, int] | None:
+        state = self._state
+        if state is None or state.model_fingerprint is None or state.dimension is None:
+            return None
+        return state.model_fingerprint, state.dimension
+
+
+def _compacted_offset(layout: CorpusLayout) -> int:
+    """Up to where the journal holds the living versions only, and tells of no removal any more."""
+    return max((piece.last_offset for piece in pieces(layout.journal) if piece.is_kept), default=0)
+
+
+def _records(layout: CorpusLayout, after_offset: int, last_offset: int) -> Iterator[tuple[int, Record]]:
+    """The records of the corpus's journal after one offset and up to another, each with its own."""
+    for frame in read_journal(layout.journal, after_offset):
+        if frame.offset > last_offset:
+            return
+        yield frame.offset, decode_record(frame.kind, frame.payload)

@@ -1,0 +1,1 @@
+"""Published generations in an object store."""

@@ -1,0 +1,238 @@
+"""Snapshots in an object store: a generation goes up, and comes down elsewhere; only new files travel.
+
+    <corpus>/files/<sha256>                       a file's bytes, under the hash of its content
+    <corpus>/generations/<name>/manifest.json     what a generation consists of
+    <corpus>/CURRENT                              the name of the generation that was pushed last
+
+Files go first, then the manifest, the pointer last of all: a push that ends half-way leaves only files that nobody
+names yet. The generation's name vouches for its manifest and the manifest for every file, so whatever comes down is
+checked, in a temporary folder, before it is put in place; a pull that ends half-way leaves the old one serving.
+One machine writes a corpus and pushes it; `prune` runs there too. Any number of others pull.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import Conflict, Corrupted, NotFound
+from index.disk.durable import fsync_path, fsync_together, link_or_copy, replace_pointer, sha256_file
+from index.disk.layout import CorpusLayout
+from index.disk.locks import Pin, WriterLock
+from index.generations.manifest import MANIFEST, FileEntry, Manifest, load_manifest
+from index.generations.publish import collect, current_name, generation_names, verify
+from index.journal.journal import Journal
+from index.remote.layout import (
+    distinct_files,
+    file_path,
+    manifest_path,
+    pointer_path,
+    present_files,
+    stored_current,
+    stored_generations,
+    stored_manifest,
+)
+from index.remote.object_store import ObjectStore
+from index.settings import IndexSettings
+
+_INCOMING = ".tmp-pull"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What a push or pull moved, and what of the generation was there already."""
+
+    generation: str
+    files_moved: int
+    bytes_moved: int
+    files_present: int
+    bytes_present: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was removed from the store."""
+
+    generations: tuple[str, ...]
+    files: int
+    bytes: int
+
+
+def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -> Transfer:
+    """Publish a generation (without `name`, the current one) to the store and make it the store's current one.
+
+    Raises `NotFound` when there is no such generation, `Corrupted` when a file of it is not what the manifest says:
+    then nothing of it is published.
+    """
+    layout = CorpusLayout(root, corpus)
+    name = name or current_name(layout)
+    if name is None or name not in generation_names(layout):
+        raise NotFound(f"corpus {corpus} has no generation {name or 'yet'}")
+    folder = layout.generations / name
+    pin = Pin(folder / MANIFEST)
+    try:
+        content = (folder / MANIFEST).read_bytes()
+        files = {entry.sha256: (folder / path, entry) for path, entry in load_manifest(folder).files.items()}
+        present = present_files(store, corpus)
+        missing = {sha256: file for sha256, file in files.items() if present.get(sha256) != file[1].size_bytes}
+        store.each(lambda file: _upload(store, corpus, *file), missing.values())
+    finally:
+        pin.release()
+    store.write(manifest_path(corpus, name), content)
+    store.write(pointer_path(corpus), name.encode())
+    return _transfer(name, (entry for _, entry in files.values()), set(missing))
+
+
+def pull(
+    root: Path,
+    corpus: str,
+    store: ObjectStore,
+    name: str | None = None,
+    keep: int = IndexSettings().keep_generations,
+) -> Transfer:
+    """Load a generation (without `name`, the store's current one) and make it current here; keep the newest `keep`.
+
+    Readers here go on with what they serve until then. Raises `NotFound` when the store has no such generation,
+    `Corrupted` when what comes down is not what was published, `Unavailable` while a writer has the corpus open,
+    and `Conflict` when the corpus was written here and its journal lacks what the generation covers.
+    """
+    layout = CorpusLayout(root, corpus)
+    name = name or stored_current(store, corpus)
+    manifest, content = stored_manifest(store, corpus, name)
+    lock = WriterLock(layout)
+    try:
+        _check_journal(layout, manifest)
+        moved = set() if _is_whole_here(layout, name) else _bring_in(layout, store, name, manifest, content)
+        # A folder without a record in it: the corpus is known here, and nobody can take it for one written here.
+        layout.journal.mkdir(exist_ok=True)
+        replace_pointer(layout.current, f"generations/{name}")
+        collect(layout, keep)
+    finally:
+        lock.release()
+    return _transfer(name, distinct_files(manifest), moved)
+
+
+def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:
+    """Remove all but the newest `keep` generations and the current one, and the files that none of these names.
+
+    Not to be run while a push of the corpus is under way. Raises `Corrupted`, before anything is removed, when a kept
+    manifest cannot be read.
+    """
+    names = stored_generations(store, corpus)
+    kept = {*names[:keep], stored_current(store, corpus)}
+    wanted = {entry.sha256 for name in kept for entry in distinct_files(stored_manifest(store, corpus, name)[0])}
+    gone = tuple(name for name in names if name not in kept)
+    present = present_files(store, corpus)
+    loose = [sha256 for sha256 in present if sha256 not in wanted]
+    store.delete(manifest_path(corpus, name) for name in gone)
+    store.each(lambda sha256: store.delete([file_path(corpus, sha256)]), loose)
+    return Pruned(gone, len(loose), sum(present[sha256] for sha256 in loose))
+
+
+def _bring_in(layout: CorpusLayout, store: ObjectStore, name: str, manifest: Manifest, content: bytes) -> set[str]:
+    """Put a generation in place from files that are here and files of the store; returns the hashes that travelled."""
+    incoming = layout.generations / _INCOMING
+    shutil.rmtree(incoming, ignore_errors=True)
+    try:
+        for path in manifest.files:
+            (incoming / path).parent.mkdir(parents=True, exist_ok=True)
+        moved = _gather(layout, store, manifest, incoming)
+        (incoming / MANIFEST).write_bytes(content)
+        folders = {(incoming / path).parent for path in manifest.files}
+        fsync_together([*(incoming / path for path in (*manifest.files, MANIFEST)), *folders, incoming])
+        shutil.rmtree(layout.generations / name, ignore_errors=True)  # one that is damaged: nobody could serve it
+        incoming.rename(layout.generations / name)
+    except BaseException:
+        shutil.rmtree(incoming, ignore_errors=True)
+        raise
+    fsync_path(layout.generations)
+    return moved
+
+
+def _gather(layout: CorpusLayout, store: ObjectStore, manifest: Manifest, incoming: Path) -> set[str]:
+    """Link what is here and whole, fetch and check the rest."""
+    here = _files_here(layout)
+    places: dict[str, list[Path]] = {}
+    for path, entry in manifest.files.items():
+        places.setdefault(entry.sha256, []).append(incoming / path)
+
+    def bring(entry: FileEntry) -> str | None:
+        first, *others = places[entry.sha256]
+        own = here.get(entry.sha256)
+        is_own = own is not None and _is_intact(own, entry)
+        if is_own and own is not None:
+            link_or_copy(own, first)
+        else:
+            _download(store, layout.corpus, entry, first)
+        for other in others:
+            link_or_copy(first, other)
+        return None if is_own else entry.sha256
+
+    return set(filter(None, store.each(bring, distinct_files(manifest))))
+
+
+def _download(store: ObjectStore, corpus: str, entry: FileEntry, target: Path) -> None:
+    try:
+        found = store.download(file_path(corpus, entry.sha256), entry.size_bytes, target)
+    except NotFound as error:
+        raise Corrupted(f"the object store lacks a file of corpus {corpus}: {entry.sha256}") from error
+    if found != entry.sha256:
+        raise Corrupted(f"the object store's {file_path(corpus, entry.sha256)} is damaged: its hash is {found}")
+
+
+def _upload(store: ObjectStore, corpus: str, path: Path, entry: FileEntry) -> None:
+    """Under its hash only what has that hash: a damaged file must not spread."""
+    if not _is_intact(path, entry):
+        raise Corrupted(f"{path.name} of corpus {corpus} is damaged; run `sluice snapshot verify`")
+    store.upload(file_path(corpus, entry.sha256), path)
+
+
+def _files_here(layout: CorpusLayout) -> dict[str, Path]:
+    """Where the files of the local generations are, by hash; the newest whose manifest can be read first."""
+    found: dict[str, Path] = {}
+    for name in generation_names(layout):
+        try:
+            manifest = load_manifest(layout.generations / name)
+        except (Corrupted, NotFound):
+            continue
+        for path, entry in manifest.files.items():
+            found.setdefault(entry.sha256, layout.generations / name / path)
+    return found
+
+
+def _is_intact(path: Path, entry: FileEntry) -> bool:
+    try:
+        return path.stat().st_size == entry.size_bytes and sha256_file(path) == entry.sha256
+    except OSError:
+        return False
+
+
+def _is_whole_here(layout: CorpusLayout, name: str) -> bool:
+    if name not in generation_names(layout):
+        return False
+    try:
+        verify(layout.root, layout.corpus, name)
+    except (Corrupted, NotFound):
+        return False
+    return True
+
+
+def _check_journal(layout: CorpusLayout, manifest: Manifest) -> None:
+    """A corpus that is written here may go back to what its own journal holds, and to nothing else."""
+    if not any(layout.journal.glob("*.log")):
+        return
+    journal = Journal(layout.journal, IndexSettings().journal_segment_bytes)
+    journal.close()
+    if 0 < journal.last_offset < manifest.journal_offset:
+        raise Conflict(
+            f"corpus {layout.corpus} has a journal of its own that ends at {journal.last_offset}, and the generation "
+            f"covers {manifest.journal_offset}: restore the journal, or pull into another data directory"
+        )
+
+
+def _transfer(name: str, entries: Iterable[FileEntry], moved: set[str]) -> Transfer:
+    sizes = {entry.sha256: entry.size_bytes for entry in entries}
+    bytes_moved = sum(size for sha256, size in sizes.items() if sha256 in moved)
+    return Transfer(name, len(moved), bytes_moved, len(sizes) - len(moved), sum(sizes.values()) - bytes_moved)

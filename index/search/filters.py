@@ -1,0 +1,104 @@
+"""Filters as masks: which rows of a segment a query may find, decided before anything is ranked.
+
+Segments are immutable, so a segment's mask for a filter is worked out once and kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+from contracts.retrieval import Filters
+from index.generations.view import Masks, Part, View
+from index.journal.document_facts import DocumentFacts, document_key
+from index.search.domains import host_of, is_under
+from index.segments.segment import Mask, Segment
+
+_NO_CONDITION = Filters()
+_KEPT_MASKS = 256
+"""Masks kept per reader: a megabyte for ten segments of 100k chunks under one filter."""
+
+
+class FilterMasks:
+    """Masks of filters over segments, the latest used kept. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], Mask] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def over(self, generation: View, filters: Filters) -> Masks:
+        """For each segment the living rows that meet every condition; None where all do."""
+        if not has_conditions(filters):
+            return generation.alive()
+        wanted = filters.model_dump_json()
+        return [self._of_part(part, filters, wanted) for part in generation.parts]
+
+    def _of_part(self, part: Part, filters: Filters, wanted: str) -> Mask:
+        allowed = self._of_segment(part.segment, filters, wanted)
+        return allowed if part.alive is None else allowed & part.alive
+
+    def _of_segment(self, segment: Segment, filters: Filters, wanted: str) -> Mask:
+        key = (segment.name, wanted)
+        with self._mutex:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        mask = rows_meeting(segment, filters)
+        with self._mutex:
+            self._kept[key] = mask
+            while len(self._kept) > _KEPT_MASKS:
+                self._kept.popitem(last=False)
+        return mask
+
+
+def has_conditions(filters: Filters) -> bool:
+    """Whether there is any condition to meet."""
+    return any(getattr(filters, name) not in (None, (), {}) for name in filters.model_fields_set)
+
+
+def rows_meeting(segment: Segment, filters: Filters) -> Mask:
+    """The rows of a segment that meet every condition, dead or alive."""
+    if filters.document_ids:
+        allowed = _rows_of_documents(segment, filters.document_ids)
+    else:
+        allowed = np.ones(len(segment.numbers), dtype=np.bool_)
+    if filters.languages:
+        allowed &= np.isin(segment.languages, [language.lower() for language in filters.languages])
+    if _looks_at_facts(filters) and allowed.any():
+        allowed &= segment.allowed(lambda facts: meets(facts, filters))
+    return allowed
+
+
+def meets(facts: DocumentFacts, filters: Filters) -> bool:
+    """Whether a document meets every condition, but for language, which each chunk has of its own."""
+    provenance = facts.provenance
+    return (
+        (not filters.document_ids or facts.document_id in filters.document_ids)
+        and (filters.url_prefix is None or (facts.url or "").startswith(filters.url_prefix))
+        and (filters.path_prefix is None or (facts.file_path or "").startswith(filters.path_prefix))
+        and (not filters.domains or is_under(host_of(facts.url), filters.domains))
+        and (not filters.sources or provenance.source in filters.sources)
+        and (filters.fetched_after is None or provenance.fetched_at > filters.fetched_after)
+        and all(_holds(facts, name, value) for name, value in filters.metadata.items())
+    )
+
+
+def _holds(facts: DocumentFacts, name: str, value: object) -> bool:
+    """Equal in value and in kind: `True` is not `1`."""
+    found = facts.metadata.get(name)
+    return found == value and isinstance(found, bool) == isinstance(value, bool)
+
+
+def _looks_at_facts(filters: Filters) -> bool:
+    return filters.model_copy(update={"languages": (), "document_ids": ()}) != _NO_CONDITION
+
+
+def _rows_of_documents(segment: Segment, document_ids: tuple[str, ...]) -> Mask:
+    allowed = np.zeros(len(segment.numbers), dtype=np.bool_)
+    for document_id in document_ids:
+        for document in segment.find_document(document_key(document_id)):
+            rows = segment.rows_of(document)
+            allowed[rows.start : rows.stop] = True
+    return allowed

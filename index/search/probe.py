@@ -1,0 +1,61 @@
+"""The coverage probe: raw hits of both arms, for a gate to judge whether the corpus is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from index.generations.view import View
+from index.search.fusion import Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class RawHit:
+    """A candidate with both scores and its text.
+
+    `dense_similarity` is a cosine and known for every hit when a vector was given; `lexical_score` is
+    None for what BM25 did not find among its candidates.
+    """
+
+    chunk_id: str
+    document_id: str
+    url: str | None
+    title: str | None
+    section_path: tuple[str, ...]
+    text: str
+    dense_similarity: float | None
+    lexical_score: float | None
+    fetched_at: datetime
+    published_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one generation has on a question. `generation` is None for a corpus without one."""
+
+    generation: str | None
+    journal_offset: int
+    chunk_count: int
+    hits: tuple[RawHit, ...]
+    document_frequency: dict[str, int]
+    """In how many chunks each of the asked terms stands."""
+
+
+EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
+
+
+def raw_hit(generation: View, candidate: Candidate) -> RawHit:
+    """The candidate with what the index holds on it."""
+    facts, chunk = generation.read(candidate.number)
+    return RawHit(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        url=facts.url,
+        title=facts.title,
+        section_path=chunk.section_path,
+        text=chunk.text,
+        dense_similarity=candidate.similarity,
+        lexical_score=candidate.lexical_score,
+        fetched_at=facts.provenance.fetched_at,
+        published_at=facts.provenance.published_at,
+    )

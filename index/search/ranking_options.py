@@ -1,0 +1,43 @@
+"""What selection goes by: the settings and tools of a reader, and what a query asks for instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from contracts.retrieval import Query
+from index.search.near_duplicates import Signatures
+from index.search.rerank.base import KeepOrder, Reranker
+from index.search.source_trust import SourceTrust
+from index.settings import QuerySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The same for every query of a reader."""
+
+    settings: QuerySettings
+    trust: SourceTrust
+    reranker: Reranker = field(default_factory=KeepOrder)
+    signatures: Signatures = field(default_factory=Signatures)
+
+    @classmethod
+    def of(cls, settings: QuerySettings, reranker: Reranker | None = None) -> Ranking:
+        """As the settings have it."""
+        trust = SourceTrust(settings.trusted_domains, settings.trusted_authors)
+        return cls(settings, trust, reranker or KeepOrder())
+
+    def rerank_depth(self, query: Query) -> int:
+        """How many candidates the reranker wants to see for this query."""
+        return self.reranker.depth if query.rerank else 0
+
+    def diversity(self, query: Query) -> float:
+        """The query's, else the configured one."""
+        return self.settings.diversity if query.diversity is None else query.diversity
+
+    def max_per_domain(self, query: Query) -> int:
+        """The query's, else the configured one; 0 is no cap."""
+        return self.settings.max_per_domain if query.max_per_domain is None else query.max_per_domain
+
+    def duplicate_threshold(self, query: Query) -> float:
+        """The query's, else the configured one; 0 keeps every duplicate."""
+        return self.settings.duplicate_threshold if query.duplicate_threshold is None else query.duplicate_threshold

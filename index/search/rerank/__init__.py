@@ -1,0 +1,1 @@
+"""Rerankers behind one protocol: a local ONNX model, an HTTP endpoint."""

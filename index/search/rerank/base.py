@@ -1,0 +1,150 @@
+"""Reranking: a second look at the best candidates, by whatever reads question and text together.
+
+A reranker is optional, may be slow and may be somebody else's machine, so it never makes a search fail:
+
+    breaker open ─────────┐
+    budget too small ─────┤
+    time-out, any error ──┴──> NotReranked: the fused order stands, and the result says why
+
+What reads the texts is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model (`index.search.rerank.onnx`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from contracts.errors import Fenced, SluiceError, Unavailable
+from contracts.retrieval import RetrievedChunk
+
+
+class NotReranked(Unavailable):
+    """The order of fusion stands. `was_asked` tells whether the reranker may have taken its price."""
+
+    code = "not_reranked"
+
+    def __init__(self, reason: str, *, was_asked: bool) -> None:
+        self.was_asked = was_asked
+        super().__init__(reason)
+
+
+class Reranker(Protocol):
+    """Gives the candidates in a better order. It may drop some; it may not add any.
+
+    Their `rank` is the one that fusion gave them; it says which is which and is left as it is.
+    """
+
+    depth: int
+    """How many of the best candidates it wants to see; 0 for none."""
+
+    def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+        """The chunks, best first, with their `rerank_score` where it has one.
+
+        Raises:
+            NotReranked: it cannot, or not in time.
+        """
+        ...
+
+
+class KeepOrder:
+    """The default: fusion has the last word."""
+
+    depth = 0
+
+    def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+        """The chunks as they came."""
+        return chunks
+
+
+class Scorer(Protocol):
+    """Judges how well each text answers a question. Safe for threads."""
+
+    def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
+        """One finite score for each text, in their order, the higher the better.
+
+        Raises an error of `contracts.errors` when it cannot within `timeout_seconds`.
+        """
+        ...
+
+
+class Breaker(Protocol):
+    """Leaves alone what keeps failing. Safe for threads."""
+
+    def admit(self) -> bool:
+        """Whether the caller may ask. It then tells `record` how it went."""
+        ...
+
+    def record(self, *, failed: bool) -> None:
+        """Take note of how asking went."""
+        ...
+
+
+class ScoringReranker:
+    """Orders by a scorer's scores, within a time limit, a breaker and a budget.
+
+    `may_spend` says whether there is money for one more search, and takes note of it. `on_outcome` is told of every
+    search how it went: `ok`, `failed`, `left_alone` or `no_budget`.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        depth: int,
+        timeout_seconds: float,
+        breaker: Breaker,
+        may_spend: Callable[[], bool] = lambda: True,
+        on_outcome: Callable[[str], None] = lambda outcome: None,
+    ) -> None:
+        self.depth = depth
+        self._scorer = scorer
+        self._timeout_seconds = timeout_seconds
+        self._breaker = breaker
+        self._may_spend = may_spend
+        self._on_outcome = on_outcome
+
+    def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+        """As `Reranker.rerank`; equals keep the order of fusion. Raises `Fenced` where the work is not wanted."""
+        self._admit()
+        try:
+            scores = self._scorer.scores(query, [text_of(chunk) for chunk in chunks], self._timeout_seconds)
+            check_scores(scores, len(chunks))
+        except Fenced:
+            self._breaker.record(failed=False)
+            raise
+        except Exception as error:  # whatever a model or an endpoint does, the search goes on
+            self._breaker.record(failed=True)
+            self._on_outcome("failed")
+            raise NotReranked(_reason(error), was_asked=True) from error
+        self._breaker.record(failed=False)
+        self._on_outcome("ok")
+        scored = [chunk.model_copy(update={"rerank_score": score}) for chunk, score in zip(chunks, scores, strict=True)]
+        return sorted(scored, key=lambda chunk: -(chunk.rerank_score or 0.0))
+
+    def _admit(self) -> None:
+        if not self._breaker.admit():
+            self._on_outcome("left_alone")
+            raise NotReranked("it failed most of the last times and is left alone for a while", was_asked=False)
+        if not self._may_spend():
+            self._on_outcome("no_budget")
+            raise NotReranked("the day's budget leaves no room for it", was_asked=False)
+
+
+def text_of(chunk: RetrievedChunk) -> str:
+    """What is judged: the text under its title and headings, which often name what it is about."""
+    parts = (chunk.title, *chunk.section_path, chunk.symbol_path)
+    heading = " > ".join(dict.fromkeys(part for part in parts if part))
+    return f"{heading}\n{chunk.text}" if heading else chunk.text
+
+
+def check_scores(scores: Sequence[float], expected: int) -> None:
+    """Raise `Unavailable` unless there is one finite score for each text."""
+    if len(scores) != expected:
+        raise Unavailable(f"the reranker gave {len(scores)} scores for {expected} texts")
+    if not all(math.isfinite(score) for score in scores):
+        raise Unavailable("the reranker gave a score that is no finite number")
+
+
+def _reason(error: Exception) -> str:
+    """An error's own words, where it is one of ours: a library's may quote a text or a key."""
+    return str(error) if isinstance(error, SluiceError) else f"the reranker failed with {type(error).__name__}"

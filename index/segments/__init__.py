@@ -1,0 +1,1 @@
+"""Immutable vector segments: their file, their quantization, when they merge."""

@@ -1,0 +1,144 @@
+"""What a segment offers to a search: some documents' chunks with their vectors, facts and texts.
+
+There are two kinds: those in files (`index.segments.segment_file`), which a generation is made of, and the one in
+memory that holds what the journal has beyond the generation (`index.local.memory_segment`).
+
+Chunk numbers rise within a segment and from one segment to the next, so a number is found by bisection.
+Whole documents die, never single chunks. Rows of a document stand together, in its order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.document import Chunk
+from index.journal.document_facts import DocumentFacts
+from index.journal.records import Vectors
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+class Segment(ABC):
+    """Rows of chunks, and their documents. Immutable, safe for threads."""
+
+    name: str
+    numbers: NDArray[np.uint64]
+    """The chunk number of every row, ascending."""
+    owners: NDArray[np.uint32]
+    """The document of every row."""
+
+    @property
+    @abstractmethod
+    def document_count(self) -> int:
+        """Documents, dead ones too."""
+
+    @property
+    @abstractmethod
+    def languages(self) -> NDArray[np.str_]:
+        """The language of every row, lower case; empty where unknown."""
+
+    @abstractmethod
+    def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
+        """The best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`."""
+
+    @abstractmethod
+    def vectors_of(self, rows: Rows) -> Vectors:
+        """The vectors of the rows, (n, d)."""
+
+    @abstractmethod
+    def products(self, rows: Rows, vector: Vectors) -> Vectors:
+        """The inner products of the rows with `vector` (d,), (n,)."""
+
+    @abstractmethod
+    def chunk_id(self, row: int) -> str:
+        """The chunk id of a row."""
+
+    @abstractmethod
+    def chunk_record(self, row: int) -> bytes:
+        """The JSON of a row's chunk."""
+
+    @abstractmethod
+    def facts(self, document: int) -> DocumentFacts:
+        """A document's facts."""
+
+    @abstractmethod
+    def rows_of(self, document: int) -> range:
+        """The rows of a document's chunks."""
+
+    @abstractmethod
+    def find_document(self, key: int) -> list[int]:
+        """The documents under `key`: versions of the same document, at most one of them alive."""
+
+    def chunk(self, row: int) -> Chunk:
+        """The chunk of a row."""
+        return Chunk.model_validate_json(self.chunk_record(row))
+
+    @cached_property
+    def all_facts(self) -> list[DocumentFacts]:
+        """Every document's facts, read once: filters look at them."""
+        return [self.facts(document) for document in range(self.document_count)]
+
+    def alive(self, dead_documents: Sequence[int] | NDArray[np.uint32]) -> Mask | None:
+        """Which rows live on when these documents are dead. None: all of them."""
+        if not len(dead_documents):
+            return None
+        documents_alive = np.ones(self.document_count, dtype=np.bool_)
+        documents_alive[np.asarray(dead_documents, dtype=np.int64)] = False
+        alive: Mask = documents_alive[self.owners]
+        return alive
+
+    def allowed(self, accepts: Callable[[DocumentFacts], bool]) -> Mask:
+        """Which rows belong to documents that `accepts` lets pass."""
+        passing = np.fromiter((accepts(facts) for facts in self.all_facts), np.bool_, self.document_count)
+        allowed: Mask = passing[self.owners]
+        return allowed
+
+
+_FEW_SCORES = 500
+"""So many are sorted whole: that takes less than parting them first."""
+_BLOCK_ROWS = 2_000
+"""Rows of one product: numpy spreads larger ones over all cores, which belong to other questions."""
+
+
+def nearest_exactly(vectors: Vectors, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
+    """The best `limit` rows of `vectors` (n, d) by inner product with `vector` (d,), among the `allowed`."""
+    if allowed is not None:
+        rows = np.nonzero(allowed)[0]
+        return best_of(inner_products_of(vectors, rows, vector), rows, limit)
+    scores = np.empty(len(vectors), dtype=np.float32)
+    for start in range(0, len(vectors), _BLOCK_ROWS):
+        np.dot(vectors[start : start + _BLOCK_ROWS], vector, out=scores[start : start + _BLOCK_ROWS])
+    return best_of(scores, None, limit)
+
+
+def inner_products_of(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
+    """The inner products of these rows of `vectors` (n, d) with `vector` (d,), without copying them."""
+    products = np.empty(len(rows), dtype=np.float32)
+    cast(Any, faiss).fvec_inner_products_by_idx(
+        faiss.swig_ptr(products),
+        faiss.swig_ptr(np.ascontiguousarray(vector, dtype=np.float32)),
+        faiss.swig_ptr(vectors),
+        faiss.swig_ptr(rows),
+        len(vector),
+        1,
+        len(rows),
+    )
+    return products
+
+
+def best_of(scores: Vectors, rows: Rows | None, limit: int) -> tuple[Vectors, Rows]:
+    """The `limit` highest scores, best first, and the rows they belong to (None: their positions)."""
+    if len(scores) <= max(limit, _FEW_SCORES):
+        best = (-scores).argsort(kind="stable")[:limit]
+    else:
+        best = scores.argpartition(-limit)[-limit:]
+        best = best[(-scores[best]).argsort(kind="stable")]
+    return scores[best], best if rows is None else rows[best]

@@ -1,0 +1,176 @@
+"""The term index: BM25 over text, title, headings and identifiers, on Tantivy.
+
+It stores no bodies: a hit is a chunk number from a fast field.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import tantivy
+from tantivy import Occur, Query
+
+from contracts.errors import Corrupted, Unavailable
+from index.terms.analysis import code_analyzer
+from index.terms.bm25 import LANGUAGE_FIELD, Boosts, Hit, languages_in, question_terms
+from index.terms.chunk_terms import ChunkTerms
+
+_PROSE = "sluice_prose"
+_CODE = "sluice_code"
+_NO_LOCK = "Failed to acquire Lockfile"
+"""What Tantivy says where it cannot make the file that it locks, as on a full disk."""
+_MOST_FREQUENCIES = 20_000
+"""Frequencies of terms kept from one question to the next, some 150 bytes each: a question looks at thirty."""
+
+
+class TermWriter:
+    """The writer's own term index in `folder`. One at a time; the caller holds the writer lock."""
+
+    def __init__(self, folder: Path, heap_bytes: int) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        with _disk_may_refuse():
+            self._index = tantivy.Index(_schema(), path=str(folder))
+            for name in (_PROSE, _CODE):  # what comes in is terms already
+                self._index.register_tokenizer(name, code_analyzer())
+            self._writer = self._index.writer(heap_size=heap_bytes, num_threads=1)
+        self._is_dirty = False
+
+    def add(self, document_key: int, numbers: Iterable[int], chunks: Iterable[ChunkTerms]) -> None:
+        """Add a document's chunks; they are found after `commit`. Raises `Unavailable` when the disk refuses."""
+        name = f"{document_key:032x}"
+        self._is_dirty = True
+        with _disk_may_refuse():
+            for number, fields in zip(numbers, chunks, strict=True):
+                document = tantivy.Document()
+                document.add_unsigned("number", number)
+                document.add_text("document", name)
+                for field, terms in fields.items():
+                    if terms:
+                        document.add_text(field, terms)
+                self._writer.add_document(document)
+
+    def remove(self, document_key: int) -> None:
+        """Remove the chunks of a document that were added before."""
+        self._writer.delete_documents_by_term("document", f"{document_key:032x}")
+        self._is_dirty = True
+
+    def commit(self) -> None:
+        """Make everything so far findable. Raises `Unavailable` when the disk refuses."""
+        if self._is_dirty or not (self._folder / "meta.json").exists():
+            with _disk_may_refuse():
+                self._writer.commit()
+            self._is_dirty = False
+
+    def close(self) -> None:
+        """Let background merges end. The writer cannot be used after this."""
+        with contextlib.suppress(ValueError):  # one that has failed has no merges left to wait for
+            self._writer.wait_merging_threads()
+
+
+@contextlib.contextmanager
+def _disk_may_refuse() -> Iterator[None]:
+    """Tantivy reports a failed write as a plain `ValueError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise Unavailable(f"the term index cannot be written: {error}") from error
+
+
+class TermIndex:
+    """A committed term index opened for reading. Safe for threads.
+
+    Raises `Corrupted` if it does not open, and `Unavailable` where that is the disk's fault.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._index = tantivy.Index.open(str(folder))
+            self._searcher = self._index.searcher()
+        except ValueError as error:
+            failure = Unavailable if _NO_LOCK in str(error) else Corrupted
+            raise failure(f"the term index in {folder} does not open: {error}") from error
+        self._schema = self._index.schema
+        self._frequencies: dict[tuple[str, str], int] = {}
+
+    @property
+    def chunk_count(self) -> int:
+        """Chunks alive."""
+        return self._searcher.num_docs
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """As `TermCounts.languages`."""
+        return languages_in(self)
+
+    def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
+        """As `Terms.search`."""
+        clauses = self._clauses(text, boosts)
+        if not clauses or limit < 1:
+            return []
+        query = Query.boolean_query([(Occur.Should, clause) for clause in clauses])
+        if only is not None:
+            chosen = Query.const_score_query(Query.term_set_query(self._schema, "number", list(only)), 0.0)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Must, chosen)])
+        hits = self._searcher.search(query, limit, count=False).hits
+        numbers = self._searcher.fast_field_values("number", [address for _, address in hits])
+        return [(int(number or 0), score) for number, (score, _) in zip(numbers, hits, strict=True)]
+
+    def frequency(self, field: str, term: str) -> int:
+        """As `TermCounts.frequency`: chunks that were replaced count until their segment is merged."""
+        known = self._frequencies.get((field, term))
+        if known is None:
+            if len(self._frequencies) >= _MOST_FREQUENCIES:
+                self._frequencies = {}
+            known = self._frequencies[field, term] = int(self._searcher.doc_freq(field, term))
+        return known
+
+    def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
+        """A clause for each term that stands somewhere."""
+        return [
+            self._clause(wanted.field, wanted.term, wanted.boost)
+            for wanted in question_terms(text, boosts, self)
+            if self.frequency(wanted.field, wanted.term)
+        ]
+
+    def _clause(self, field: str, term: str, boost: float) -> Query:
+        query = Query.term_query(self._schema, field, term, "freq")
+        return query if boost == 1.0 else Query.boost_query(query, boost)
+
+
+def committed_files(folder: Path) -> tuple[bytes, list[str]]:
+    """The bytes of `meta.json` and the immutable files it stands for.
+
+    A background merge may replace files at any time: when one of them is gone, read again.
+    """
+    meta = (folder / "meta.json").read_bytes()
+    present = os.listdir(folder)
+    names: list[str] = []
+    for segment in json.loads(meta)["segments"]:
+        stem = segment["segment_id"].replace("-", "")
+        names += [name for name in present if name.startswith(f"{stem}.") and not name.endswith(".del")]
+        if segment["deletes"] is not None:
+            names.append(f"{stem}.{segment['deletes']['opstamp']}.del")
+    return meta, names
+
+
+def write_meta(folder: Path, meta: bytes, names: Sequence[str]) -> None:
+    """Make a folder with linked files a term index that can be written: its meta file and managed list."""
+    (folder / ".managed.json").write_text(json.dumps(["meta.json", *names]))
+    (folder / "meta.json").write_bytes(meta)
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("number", indexed=True, fast=True)
+    for field in ("document", LANGUAGE_FIELD):
+        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
+    for field in ("title", "headings", "text"):
+        builder.add_text_field(field, tokenizer_name=_PROSE, index_option="freq")
+    builder.add_text_field("code", tokenizer_name=_CODE, index_option="freq")
+    return builder.build()
