@@ -36,8 +36,8 @@ from gate.probe import content_terms, intent_similarity, term_coverage
 from gate.profile import Profile, load_profiles
 from gate.signals import Signals, read_signals
 from gate.words import WORD, stem
-from ingest.embedding.cache import CachedEmbedder, EmbeddingCache
-from ingest.embedding.minilm import MiniLM
+from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from ingest.embed.minilm.model import MiniLM
 
 Floats = NDArray[np.float64]
 NOW = datetime(2022, 6, 1, tzinfo=UTC)

@@ -19,7 +19,7 @@ from contracts.document import ChunkBatch
 from index.disk.layout import CorpusLayout
 from index.local.reader import IndexReader
 from index.settings import QuerySettings
-from ingest.embedding.minilm import MiniLM
+from ingest.embed.minilm.model import MiniLM
 from ledger.ledger import Ledger
 from workers.blobs import BlobStore
 

@@ -22,7 +22,7 @@ from bench.instance import MODELS, Instance
 from contracts.retrieval import Query
 from index.local.reader import IndexReader
 from index.settings import QuerySettings
-from ingest.embed import make_embedder
+from ingest.embed.embed import make_embedder
 from ingest.settings import EmbedSettings
 
 ROUNDS = 24

@@ -1,4 +1,4 @@
-"""Pages as the ledger remembers them: see `ingest.crawling.page_memory` for what that promises.
+"""Pages as the ledger remembers them: see `ingest.crawl.known_pages` for what that promises.
 
 A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
 document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
@@ -19,8 +19,8 @@ import zstandard
 from sqlalchemy import bindparam, delete, func, select, update
 
 from contracts.ingest import WithdrawnBy
-from ingest.crawling.page_memory import RememberedPage, WithdrawnPage
-from ingest.discovery.links import PageLink
+from ingest.crawl.known_pages import RememberedPage, WithdrawnPage
+from ingest.crawl.links import PageLink
 from ledger.database import Database
 from ledger.tables import AnyRow, pages
 from ledger.upsert import Insert, insert_into
@@ -28,7 +28,7 @@ from ledger.upsert import Insert, insert_into
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""
 MAX_LINKS_BYTES = 16_000_000
-"""Of a page's links once decompressed: far more than `ingest.discovery.links` finds in one."""
+"""Of a page's links once decompressed: far more than `ingest.crawl.links` finds in one."""
 NOBODY = ""
 """Who has read a page that was withdrawn: no run that is still under way confirms it."""
 

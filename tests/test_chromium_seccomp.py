@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ingest.rendering import namespace
+from ingest.browser.browser import namespace
 
 PROFILE = Path(__file__).resolve().parents[1] / "chromium-seccomp.json"
 

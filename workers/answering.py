@@ -15,7 +15,7 @@ from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from gate.budget import lifted_by
 from index.search.compose_answer import compose_answer
 from index.search.nosnippet import without_withheld
-from ingest.embedding.tokens import count_tokens
+from ingest.embed.tokens import count_tokens
 from otel import metrics
 from workers.parts import Parts, utc_now
 from workers.reads import bad_reply, good_reply

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ingest.breaker import HostBreakers, host_rule
-from ingest.browser import Browser
-from ingest.crawl import Crawler, CrawlParts, robots_fetch
-from ingest.discovery.site_maps import SiteMaps
-from ingest.manners.robots_store import BrokerRobotsStore
-from ingest.manners.turns import HostTurns
-from ingest.robots import RobotsCache
+from ingest.browser.browser import Browser
+from ingest.circuit_breaker import HostBreakers, host_rule
+from ingest.crawl.crawler import Crawler, CrawlParts, robots_fetch
+from ingest.crawl.sitemap_cache import SiteMaps
+from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.robots import RobotsCache
+from ingest.politeness.robots_cache import BrokerRobotsStore
 from workers.heartbeat import check_wanted
 from workers.parts import Parts, count_left_alone, utc_now
 from workers.settings import Settings

@@ -25,8 +25,8 @@ from pydantic import ValidationError
 
 from contracts.document import Document, Provenance, Scalar, document_id_for
 from contracts.errors import InvalidInput, first_problem
-from ingest.extraction.charset import decode
-from ingest.extraction.media import HTML, JSON, PDF, PLAIN, XML, media_type_for
+from ingest.extract.charset import decode
+from ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
 
 MAX_FILE_BYTES = 10_000_000
 """Of one file, or of one line of a BEIR file: as much as of a crawled page. Documentation is far smaller."""

@@ -33,14 +33,14 @@ from contracts.outcome import CostlyFailure, Done, Next, Outcome
 from gate.budget import within
 from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
-from ingest.breaker import HostUnavailable
-from ingest.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunking.token_ids import chunk_batch, embedding_texts, tokenized_texts
-from ingest.crawl import CrawledPage, UnchangedPage, directions_from
-from ingest.crawling.going_out import going_out_by
-from ingest.crawling.meter import Meter
-from ingest.embedding.tokens import tokenizer_sha256
-from ingest.search import SearchFailed, search
+from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
+from ingest.chunk.token_ids import chunk_batch, embedding_texts, tokenized_texts
+from ingest.circuit_breaker import HostUnavailable
+from ingest.crawl.budget_meter import Meter
+from ingest.crawl.crawler import CrawledPage, UnchangedPage, directions_from
+from ingest.crawl.egress_context import going_out_by
+from ingest.embed.tokens import tokenizer_sha256
+from ingest.search.search import SearchFailed, search
 from otel import metrics
 from workers.answering import answer_question
 from workers.coverage import probe_coverage

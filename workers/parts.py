@@ -48,17 +48,17 @@ if TYPE_CHECKING:
     from index.qdrant.reader import QdrantReader
     from index.qdrant.writer import QdrantWriter
     from index.search.rerank.base import Reranker
-    from ingest.crawl import Crawler
-    from ingest.crawling.page_memory import PageMemory
-    from ingest.egress import EgressProxy
-    from ingest.embedding.embedder import Embedded, Embedder, Vectors
-    from ingest.fetch import Fetcher
-    from ingest.hosts.figures import HostFigures
-    from ingest.hosts.memory import HostMemory
-    from ingest.providers.empty_searches import EmptySearches
-    from ingest.providers.provider import SearchProvider
-    from ingest.providers.quota import Quota
-    from ingest.proxy.rules import Refusal
+    from ingest.crawl.crawler import Crawler
+    from ingest.crawl.known_pages import PageMemory
+    from ingest.egress.proxy import EgressProxy
+    from ingest.egress.rules import Refusal
+    from ingest.embed.port import Embedded, Embedder, Vectors
+    from ingest.http.fetch import Fetcher
+    from ingest.politeness.host_rendering import HostMemory
+    from ingest.politeness.host_stats import HostFigures
+    from ingest.search.negative_cache import EmptySearches
+    from ingest.search.port import SearchProvider
+    from ingest.search.quota import Quota
     from ingest.settings import Purpose
 
     Reader = IndexReader | QdrantReader
@@ -230,8 +230,8 @@ class Parts:
         Raises:
             PolicyRefused: rule `egress`: nothing may leave at all.
         """
-        from ingest.egress import EgressProxy
-        from ingest.proxy.rules import require_open
+        from ingest.egress.proxy import EgressProxy
+        from ingest.egress.rules import require_open
 
         require_open(self.settings.egress)
         proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
@@ -241,8 +241,8 @@ class Parts:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through that way, for one purpose."""
-        from ingest.crawling.going_out import way_out_in_hand
-        from ingest.fetch import Fetcher
+        from ingest.crawl.egress_context import way_out_in_hand
+        from ingest.http.fetch import Fetcher
 
         with self.lock:
             if purpose not in self._fetchers:
@@ -255,7 +255,7 @@ class Parts:
     @part
     def search_providers(self) -> Sequence[SearchProvider]:
         """The configured providers, in order of fail-over."""
-        from ingest.providers.build import build_providers
+        from ingest.search.build import build_providers
 
         return build_providers(
             self.settings.search,
@@ -268,7 +268,7 @@ class Parts:
     @part
     def search_quota(self) -> Quota:
         """Calls per provider and day, counted in the broker for all workers together."""
-        from ingest.providers.quota import BrokerQuota
+        from ingest.search.quota import BrokerQuota
 
         quota = BrokerQuota(self.settings.broker_location, key_prefix=self.settings.instance)
         self._closing.callback(quota.close)
@@ -277,7 +277,7 @@ class Parts:
     @part
     def empty_searches(self) -> EmptySearches:
         """What providers found nothing for, remembered by all workers together."""
-        from ingest.providers.empty_searches import BrokerEmptySearches
+        from ingest.search.negative_cache import BrokerEmptySearches
 
         broker_url, seconds = self.settings.broker_location, self.settings.search.empty_seconds
         empty = BrokerEmptySearches(broker_url, seconds=seconds, key_prefix=self.settings.instance)
@@ -287,7 +287,7 @@ class Parts:
     @part
     def search_at_most(self) -> Spend:
         """What one search may take, with every fail-over."""
-        from ingest.providers.build import search_at_most
+        from ingest.search.build import search_at_most
 
         return search_at_most(self.settings.search)
 
@@ -310,7 +310,7 @@ class Parts:
     @part
     def host_figures(self) -> HostFigures:
         """What the crawl did to each host, counted in the broker."""
-        from ingest.hosts.figures import HostFigures
+        from ingest.politeness.host_stats import HostFigures
 
         figures = HostFigures(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
         self._closing.callback(figures.close)
@@ -319,7 +319,7 @@ class Parts:
     @part
     def host_memory(self) -> HostMemory:
         """Which hosts build their pages by scripts, learned in the broker."""
-        from ingest.hosts.memory import HostMemory
+        from ingest.politeness.host_rendering import HostMemory
 
         memory = HostMemory(self.settings.broker_location, key_prefix=self.settings.instance)
         self._closing.callback(memory.close)
@@ -337,14 +337,14 @@ class Parts:
     @part
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
-        from ingest.embedding.tokens import load_tokenizer
+        from ingest.embed.tokens import load_tokenizer
 
         return load_tokenizer(None)
 
     @part
     def embedder(self) -> Embedder:
         """The configured embedder, behind its cache."""
-        from ingest.embed import make_embedder
+        from ingest.embed.embed import make_embedder
 
         cache = self.settings.data_dir / "embedding-cache.sqlite"
         return make_embedder(self.settings.embed, self.settings.model_dir, cache, wanted=check_wanted)
@@ -355,7 +355,7 @@ class Parts:
 
     def _fingerprint_for(self, corpus: str) -> str:
         """The model that the corpus is bound to, or the one that it will be."""
-        from ingest.embed import fingerprint_of_corpus
+        from ingest.embed.embed import fingerprint_of_corpus
 
         return self.reader(corpus).model_fingerprint or fingerprint_of_corpus(self.settings.embed, corpus)
 
@@ -364,7 +364,7 @@ class Parts:
 
         Tokens are only counted where that matters: for the local model they cost nothing.
         """
-        from ingest.embedding.cost import embedding_at_most
+        from ingest.embed.cost import embedding_at_most
 
         settings = self.settings.embed.of_corpus(corpus)
         is_paid = settings.provider != "local" and ceilings.least("usd") is not None

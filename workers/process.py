@@ -32,7 +32,7 @@ from pydantic import ValidationError
 from contracts.errors import InvalidInput, SluiceError
 from contracts.event import Queue
 from contracts.outcome import DeadLetterReason
-from ingest.chunking.language import load_model
+from ingest.chunk.language import load_model
 from otel import metrics
 from otel.context import span
 from otel.logs import configure as configure_logs

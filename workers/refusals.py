@@ -11,7 +11,7 @@ from opentelemetry import trace
 
 from contracts.ingest import EgressRefused
 from contracts.outcome import Next
-from ingest.proxy.account import EgressReport
+from ingest.egress.crawl_account import EgressReport
 
 MARK = "egress refused"
 """The name of the span's event."""

@@ -16,7 +16,7 @@ from otel import metrics
 if TYPE_CHECKING:
     from index.search.rerank.base import Reranker, Scorer
     from index.search.rerank.http import Post
-    from ingest.fetch import Fetcher
+    from ingest.http.fetch import Fetcher
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ def build_reranker(
     if settings.provider == "none":
         return None
     from index.search.rerank.base import ScoringReranker
-    from ingest.breaker import Breaker, BreakerRule
+    from ingest.circuit_breaker import Breaker, BreakerRule
 
     rule = BreakerRule(window=20, least=5, pause_seconds=settings.pause_seconds)
     return ScoringReranker(
@@ -91,7 +91,7 @@ def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher]) -> Scorer:
 
 def posting(fetcher: Callable[[], Fetcher]) -> Post:
     """Requests that go out through the egress proxy, with its rules, a cap on the answer and one time limit."""
-    from ingest.fetch import FetchLimits
+    from ingest.http.fetch import FetchLimits
 
     def post(url: str, headers: Mapping[str, str], content: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         limits = FetchLimits(timeout_seconds=timeout_seconds, max_bytes=MOST_ANSWER_BYTES, max_redirects=0)

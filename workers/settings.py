@@ -131,7 +131,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _entries_for_services_say_so(self) -> Settings:
-        from ingest.proxy.rules import unsaid_entry
+        from ingest.egress.rules import unsaid_entry
 
         services = {"search": self.search.searxng_url, "rerank": self.rerank.url}
         for purpose, url in services.items():

@@ -12,7 +12,7 @@ from contracts.api import SubmittedDocument
 from contracts.base import Value
 from contracts.document import Document, Provenance, document_id_for
 from contracts.errors import InvalidInput
-from ingest.extraction.media import media_type_for
+from ingest.extract.media_types import media_type_for
 from ingest.url import normalise_url
 
 DOCUMENTS_PER_EVENT = 64

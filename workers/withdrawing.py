@@ -11,7 +11,7 @@ from datetime import datetime
 
 from contracts.errors import NotFound, SluiceError
 from contracts.ingest import PageWithdrawn
-from ingest.crawling.withdrawal import withdrawal_in
+from ingest.crawl.withdrawal import withdrawal_in
 from workers.parts import Parts
 
 _OF_THE_WEB = frozenset({"crawl", "search"})

@@ -28,7 +28,7 @@ from bench.crawl.protocol import READY, cpu_seconds
 from bench.crawl.site import served
 from bench.environments import python_with
 from bench.instance import REPOSITORY, free_port
-from ingest.rendering.chromium import find_chromium
+from ingest.browser.launch import find_chromium
 
 OURS, PEER = "Sluice", "Crawl4AI"
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-crawl"

@@ -17,8 +17,8 @@ import structlog
 
 from bench.crawl.protocol import serve
 from contracts.ingest import CrawlDirected
-from ingest.crawling.crawled import CrawledPage
-from ingest.extract import extract
+from ingest.crawl.crawled_page import CrawledPage
+from ingest.extract.extract import extract
 from workers.parts import Parts
 from workers.settings import load_settings
 

@@ -14,7 +14,7 @@ from contracts.event import Event
 from contracts.gate import GateDecided, Plan
 from contracts.index import SnapshotPublished
 from contracts.ingest import ChunksEmbedded, CrawlDirected, PageCrawled, SearchCompleted, SearchDirected
-from ingest.embedding.minilm import FINGERPRINT
+from ingest.embed.minilm.model import FINGERPRINT
 
 GOING_OUTSIDE = (SearchDirected, SearchCompleted, CrawlDirected, PageCrawled)
 CONTEXT_CHARACTERS = 1_500

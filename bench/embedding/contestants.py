@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.instance import MODELS, REPOSITORY
-from ingest.embedding.minilm import MiniLM, Precision
-from ingest.embedding.packaged import packaged_file
+from ingest.embed.minilm.model import MiniLM, Precision
+from ingest.embed.minilm.package_data import packaged_file
 
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-embed"
 PACKAGES = ("torch==2.13.0", "sentence-transformers==6.2.0")

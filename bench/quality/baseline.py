@@ -15,7 +15,7 @@ import tantivy
 from contracts.api import SubmittedDocument
 from evaluation.cases import Case
 from evaluation.measures import DEPTH
-from ingest.embedding.embedder import Embedder
+from ingest.embed.port import Embedder
 
 RRF_K = 60
 HEAP_BYTES = 100_000_000

@@ -26,8 +26,8 @@ from evaluation.measures import measured
 from evaluation.report import Report, Subject, make_report, means_of, write_report
 from evaluation.significance import randomisation_p
 from gate.client import SluiceClient
-from ingest.embedding.cache import CachedEmbedder, EmbeddingCache
-from ingest.embedding.minilm import MiniLM
+from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from ingest.embed.minilm.model import MiniLM
 from workers.cli.evaluating import LiveServer
 
 HEADLINE = "nDCG@10"

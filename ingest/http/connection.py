@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from ingest.wanted import LOOK_SECONDS, Wanted
+from ingest.cancel_check import LOOK_SECONDS, Wanted
 
 READ_BYTES = 65_536
 _Result = TypeVar("_Result")

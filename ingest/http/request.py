@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import ada_url
 
 from contracts.errors import InvalidInput
-from ingest.http.inflate import OFFERED
+from ingest.http.decompress import OFFERED
 
 _FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 

@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from contracts.errors import SluiceError
-from ingest.discovery.page import read_page
-from ingest.discovery.traps import why_trap
-from ingest.extract import extract
-from ingest.extraction.charset import decode
-from ingest.extraction.pdf import extract_pdf
-from ingest.manners.robots_rules import parse_robots
-from ingest.proxy.rules import canonical_host, check_address
+from ingest.crawl.crawler_traps import why_trap
+from ingest.crawl.page_scan import read_page
+from ingest.egress.rules import canonical_host, check_address
+from ingest.extract.charset import decode
+from ingest.extract.extract import extract
+from ingest.extract.pdf import extract_pdf
+from ingest.politeness.robots_txt import parse_robots
 from ingest.url import canonical_of, host_of, normalise_url, origin_of, registered_domain, same_site
 from tests.fuzz import inputs
 

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import InvalidSetting
 from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
-from ingest.providers.filters import SearchFilters
+from ingest.search.filters import SearchFilters
 
 
 def test_the_package_brings_three_profiles() -> None:

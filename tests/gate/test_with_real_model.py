@@ -12,8 +12,8 @@ from contracts.gate import CoverageProbed, GateRequested, Message, Plan, ProbeHi
 from gate.decide import decide
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
 from gate.profile import Profile, load_profiles
-from ingest.embedding.embedder import Embedder
-from ingest.embedding.minilm import MiniLM
+from ingest.embed.minilm.model import MiniLM
+from ingest.embed.port import Embedder
 from tests.gate.samples import NOW, OPEN, RICH
 
 PROFILES = load_profiles()

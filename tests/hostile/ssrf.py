@@ -18,12 +18,12 @@ from functools import partial
 from itertools import count
 from urllib.parse import urlsplit
 
-import ingest.browser
+import ingest.browser.browser
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected
-from ingest.crawling.crawled import CrawledPage
-from ingest.rendering.guards import ALL_OFF
-from ingest.rendering.warm_browser import NO_PROXY_LISTENS
+from ingest.browser.running_browser import NO_PROXY_LISTENS
+from ingest.browser.switches import ALL_OFF
+from ingest.crawl.crawled_page import CrawledPage
 from tests.chaos.report import Result
 from tests.hostile.literals import CANARIES, OWN, literals
 from tests.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors
@@ -105,12 +105,12 @@ def _addresses_of(world: World, *, short: bool) -> tuple[Vectors, list[str], lis
 @contextmanager
 def _browsers_without_guards() -> Iterator[None]:
     """What is forbidden to pages inside the browser is allowed; the way out stays what it is."""
-    guarded = ingest.browser.Browser
-    ingest.browser.Browser = partial(guarded, guards=ALL_OFF)  # type: ignore[misc, assignment]
+    guarded = ingest.browser.browser.Browser
+    ingest.browser.browser.Browser = partial(guarded, guards=ALL_OFF)  # type: ignore[misc, assignment]
     try:
         yield
     finally:
-        ingest.browser.Browser = guarded  # type: ignore[misc]
+        ingest.browser.browser.Browser = guarded  # type: ignore[misc]
 
 
 def _pass_of_http(world: World, vectors: Vectors, table: Sequence[str], missing: list[str], *, short: bool) -> Result:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.errors import SluiceError
-from ingest.rendering.processes import command_line, descendants
+from ingest.browser.processes import command_line, descendants
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_world import World, runs
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from contracts.errors import InvalidSetting
-from ingest.browser import Browser
-from ingest.rendering.rendered import Rendered, RenderLimits, nothing
+from ingest.browser.browser import Browser
+from ingest.browser.page import Rendered, RenderLimits, nothing
 from ingest.settings import CrawlSettings
 
 HTML = "text/html; charset=utf-8"

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingest.egress import EgressProxy, Refusal
-from ingest.fetch import Fetcher
+from ingest.egress.proxy import EgressProxy, Refusal
+from ingest.http.fetch import Fetcher
 from ingest.settings import EgressSettings
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"

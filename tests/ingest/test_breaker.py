@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.breaker import MOST_HOSTS, Breaker, BreakerRule, HostBreakers, HostUnavailable, host_rule, provider_rule
+from ingest.circuit_breaker import (
+    MOST_HOSTS,
+    Breaker,
+    BreakerRule,
+    HostBreakers,
+    HostUnavailable,
+    host_rule,
+    provider_rule,
+)
 
 
 class Stopwatch:

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut
-from ingest.rendering.memory import pause_seconds
+from ingest.browser.memory_watch import pause_seconds
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_world import PAGES, World, world_with_a_browser
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import PolicyRefused
-from ingest.browser import Browser
-from ingest.rendering import namespace, warm_browser
-from ingest.rendering.chromium import Launcher, find_chromium, write_launcher
-from ingest.rendering.processes import descendants, family
-from ingest.rendering.rendered import RenderLimits
-from ingest.rendering.sandbox import require_sandbox
+from ingest.browser.browser import Browser, namespace
+from ingest.browser.browser import running_browser as warm_browser
+from ingest.browser.launch import Launcher, find_chromium, write_launcher
+from ingest.browser.page import RenderLimits
+from ingest.browser.processes import descendants, family
+from ingest.browser.sandbox import require_sandbox
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_chaos import render_with_kills
 from tests.ingest.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
@@ -129,8 +129,8 @@ def test_a_worker_that_must_isolate_refuses_a_browser_without_a_network_of_its_o
 def test_a_worker_that_is_killed_leaves_no_process_of_its_browser(network: str) -> None:
     script = f"""
 import time
-from ingest.browser import Browser
-from ingest.rendering.processes import descendants
+from ingest.browser.browser import Browser
+from ingest.browser.processes import descendants
 from ingest.settings import CrawlSettings
 browser = Browser(CrawlSettings(browser_network={network!r}))
 browser.assert_sandboxed()
@@ -218,7 +218,7 @@ def test_a_plain_user_has_the_same_sandbox_and_network(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
     script.write_text("""
 import json, os
-from ingest.browser import Browser
+from ingest.browser.browser import Browser
 from ingest.settings import CrawlSettings
 home = os.environ["HOME"]
 assert os.listdir(home) == ["key"]

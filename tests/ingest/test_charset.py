@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
-from ingest.extraction.charset import decode
-from ingest.extraction.charset_labels import CODECS, codec_of
+from ingest.extract.charset import decode
+from ingest.extract.charset_labels import CODECS, codec_of
 
 PYTHON_ONLY = (
     *("punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "utf_7", "base64", "zlib", "bz2", "hex"),

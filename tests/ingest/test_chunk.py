@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer
 
 from contracts.document import ChunkedDocument, Document, Provenance, embedding_text, sha256_text
-from ingest.chunk import chunk_document
-from ingest.embedding.tokens import count_tokens, load_tokenizer
+from ingest.chunk.chunk import chunk_document
+from ingest.embed.tokens import count_tokens, load_tokenizer
 from ingest.settings import ChunkSettings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from contracts.document import Chunk, Document, Provenance
-from ingest.chunk import chunk_document
-from ingest.chunking.symbols import symbols_of
-from ingest.embedding.tokens import count_tokens, load_tokenizer
+from ingest.chunk.chunk import chunk_document
+from ingest.chunk.symbols import symbols_of
+from ingest.embed.tokens import count_tokens, load_tokenizer
 from ingest.settings import ChunkSettings
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))

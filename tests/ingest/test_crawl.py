@@ -30,20 +30,20 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.ingest import CrawlDirected
-from ingest.breaker import HostBreakers, HostUnavailable, host_rule
-from ingest.browser import Browser
-from ingest.crawl import Crawler, CrawlParts, directions_from, robots_fetch
-from ingest.crawling.meter import Meter
-from ingest.crawling.page_memory import PageMemory
-from ingest.discovery.site_maps import SiteMaps
-from ingest.egress import EgressProxy, Refusal
-from ingest.fetch import Fetcher, FetchLimits
-from ingest.manners.turns import HostTurns
-from ingest.manners.verdict import retry_after_seconds
-from ingest.rendering.rendered import RenderLimits
-from ingest.robots import RobotsCache
+from ingest.browser.browser import Browser
+from ingest.browser.page import RenderLimits
+from ingest.cancel_check import Wanted, always
+from ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
+from ingest.crawl.budget_meter import Meter
+from ingest.crawl.crawler import Crawler, CrawlParts, directions_from, robots_fetch
+from ingest.crawl.known_pages import PageMemory
+from ingest.crawl.sitemap_cache import SiteMaps
+from ingest.egress.proxy import EgressProxy, Refusal
+from ingest.http.fetch import Fetcher, FetchLimits
+from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.response_verdict import retry_after_seconds
+from ingest.politeness.robots import RobotsCache
 from ingest.settings import CrawlSettings, EgressSettings
-from ingest.wanted import Wanted, always
 
 PROSE = "<p>" + "A sentence that a reader can read without any script at all. " * 6 + "</p>"
 SHELL = "<div id=root></div><script src=app.js></script>"

@@ -13,11 +13,11 @@ import pytest
 
 from contracts.errors import Overloaded, PolicyRefused
 from contracts.ingest import CrawlDirected
-from ingest.crawl import CrawledPage, UnchangedPage
-from ingest.crawling.meter import Meter
-from ingest.crawling.page_memory import RememberedPage
-from ingest.discovery.links import PageLink
-from ingest.egress import EgressProxy
+from ingest.crawl.budget_meter import Meter
+from ingest.crawl.crawler import CrawledPage, UnchangedPage
+from ingest.crawl.known_pages import RememberedPage
+from ingest.crawl.links import PageLink
+from ingest.egress.proxy import EgressProxy
 from tests.ingest.test_crawl import PROSE, SHELL, ShowingBrowser, crawler_through
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

@@ -22,11 +22,11 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
-from ingest.egress import EgressProxy, EgressRules, Refusal, check_address
-from ingest.fetch import Fetched, Fetcher, FetchLimits
-from ingest.providers.provider import SearchFilters, SearchQuery
-from ingest.proxy.rules import canonical_host
-from ingest.proxy.tunnel import Side
+from ingest.egress.proxy import EgressProxy, EgressRules, Refusal, check_address
+from ingest.egress.relay import Side
+from ingest.egress.rules import canonical_host
+from ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from ingest.search.port import SearchFilters, SearchQuery
 from ingest.settings import EgressSettings
 from ingest.url import normalise_url
 from workers.parts import Parts
@@ -278,7 +278,7 @@ class TestRefusals:
             _, side = await asyncio.get_running_loop().create_connection(Side, "127.0.0.1", site.port)
             return side
 
-        monkeypatch.setattr("ingest.proxy.dialling.dial", dial)
+        monkeypatch.setattr("ingest.egress.dial.dial", dial)
         site.put("/", b"outside")
         with EgressProxy(EgressSettings(ports=(80, canary.port)), resolver=alternating) as proxy:
             answers = [ask(proxy, "GET http://rebind.example/ HTTP/1.1\r\n{auth}\r\n") for _ in range(40)]

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from contracts.errors import Unavailable
-from ingest.egress import EgressAccount, EgressProxy, Refusal
-from ingest.proxy.account import MAX_KINDS, MAX_WAITING_SHARE
-from ingest.proxy.clients import MAX_STRANGERS
-from ingest.proxy.serving import MAX_CHALLENGES
+from ingest.egress.connections import MAX_STRANGERS
+from ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE
+from ingest.egress.proxy import EgressAccount, EgressProxy, Refusal
+from ingest.egress.serve_client import MAX_CHALLENGES
 from ingest.settings import EgressSettings
 
 RunProxy = Callable[..., EgressProxy]
@@ -164,7 +164,7 @@ class TestRefusals:
     def test_a_flood_on_a_standing_account_is_not_told_in_full(
         self, run_proxy: RunProxy, refusals: list[Refusal], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ingest.proxy.account.STANDING_REFUSALS_PER_SECOND", 3)
+        monkeypatch.setattr("ingest.egress.crawl_account.STANDING_REFUSALS_PER_SECOND", 3)
         proxy = run_proxy()
         started = time.monotonic()
         for _ in range(40):

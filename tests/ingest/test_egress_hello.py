@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.egress import EgressProxy, Refusal
-from ingest.proxy.account import EgressAccount
-from ingest.proxy.client_hello import RECORD_HEADER_BYTES, NoHello, record_length, server_name
-from ingest.proxy.tunnel import Side, dial
+from ingest.egress.crawl_account import EgressAccount
+from ingest.egress.proxy import EgressProxy, Refusal
+from ingest.egress.relay import Side, dial
+from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 from ingest.settings import EgressSettings
 
 
@@ -71,7 +71,7 @@ class TestTunnels:
         async def here(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
             return await dial(("127.0.0.1",), tls_site.port, limit_seconds)
 
-        monkeypatch.setattr("ingest.proxy.dialling.dial", here)
+        monkeypatch.setattr("ingest.egress.dial.dial", here)
         tls_site.put("/", b"secret")
         return tls_site
 

@@ -17,8 +17,8 @@ import pytest
 from pydantic import SecretStr
 
 from contracts.errors import InvalidSetting
-from ingest.egress import EgressProxy
-from ingest.proxy.upstream import read_upstream
+from ingest.egress.proxy import EgressProxy
+from ingest.egress.upstream import read_upstream
 from ingest.settings import EgressSettings
 
 PASSWORD = "s3cr3t p@ss"

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from bench.instance import MODELS
 from contracts.errors import Conflict, InvalidInput, TimedOut, Unavailable
-from ingest.embed import (
+from ingest.embed.cache import CachedEmbedder
+from ingest.embed.embed import (
     Embedded,
     FallbackEmbedder,
     RoutingEmbedder,
@@ -20,9 +21,8 @@ from ingest.embed import (
     require_fingerprint,
     unit_rows,
 )
-from ingest.embedding.cache import CachedEmbedder
-from ingest.embedding.minilm import FINGERPRINT, FINGERPRINTS
-from ingest.embedding.openai_embed import OpenAIEmbedder
+from ingest.embed.minilm.model import FINGERPRINT, FINGERPRINTS
+from ingest.embed.openai import OpenAIEmbedder
 from ingest.settings import CorpusEmbedSettings, EmbedSettings
 
 

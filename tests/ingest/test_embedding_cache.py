@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from contracts.document import sha256_text
-from ingest.embedding.cache import CachedEmbedder, EmbeddingCache
-from ingest.embedding.embedder import Embedded, require_fingerprint
+from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from ingest.embed.port import Embedded, require_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 RANDOM = np.random.default_rng(7)
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_opened_counts_as_empty(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_process_holds_is_passed_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.embedding.cache.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("ingest.embed.cache.BUSY_TIMEOUT_SECONDS", 0.05)
     cache = filled(path, ["a"])
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -141,7 +141,7 @@ def test_processes_share_the_file(path: Path) -> None:
     script = """
 import sys, numpy as np
 from pathlib import Path
-from ingest.embedding.cache import EmbeddingCache
+from ingest.embed.cache import EmbeddingCache
 cache = EmbeddingCache(Path(sys.argv[1]), 10_000)
 for number in range(50):
     cache.put_many(sys.argv[2], {f"{number:064x}": np.full(4, number, dtype=np.float32)})

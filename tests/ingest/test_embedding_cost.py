@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from contracts.budget import Spend
-from ingest.embedding.cost import embedding_at_most
-from ingest.embedding.minilm import MiniLM
-from ingest.embedding.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from ingest.embed.cost import embedding_at_most
+from ingest.embed.minilm.model import MiniLM
+from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from ingest.settings import EmbedSettings
 
 TEXTS = ("A cat sits on the mat.", "", "Émigré naïveté: 東京 2024, x = f(y) -> {1: 'a'}  ☃", "a longer passage " * 20)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from ingest.extract.extract.css import cascade
 
 from contracts.errors import InvalidInput
-from ingest.extract import extract
-from ingest.extraction import cascade
-from ingest.extraction.cascade import Cascade
-from ingest.extraction.nodes import read_nodes
+from ingest.extract.css.cascade import Cascade
+from ingest.extract.extract import extract
+from ingest.extract.html.nodes import read_nodes
 
 WORDS = "Words of the page that a reader can see. " * 8
 

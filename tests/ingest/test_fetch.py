@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
-from ingest.egress import EgressProxy, Refusal
-from ingest.fetch import Fetched, Fetcher, FetchLimits, NotModified
+from ingest.egress.proxy import EgressProxy, Refusal
+from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from ingest.settings import EgressSettings
 from tests.ingest.conftest import Site
 

@@ -20,8 +20,8 @@ import pytest
 import zstandard
 
 from contracts.errors import PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.egress import EgressProxy
-from ingest.fetch import Fetched, Fetcher, FetchLimits
+from ingest.egress.proxy import EgressProxy
+from ingest.http.fetch import Fetched, Fetcher, FetchLimits
 from ingest.http.response import MAX_FRAMING_BYTES
 from ingest.settings import EgressSettings
 

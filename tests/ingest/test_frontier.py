@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ingest.discovery.frontier import Frontier, LeftOut, ranked
-from ingest.discovery.links import PageLink
-from ingest.discovery.sitemap import SitemapUrl
+from ingest.crawl.frontier import Frontier, LeftOut, ranked
+from ingest.crawl.links import PageLink
+from ingest.crawl.sitemap import SitemapUrl
 
 PAGE = "https://docs.example.com/guide/"
 SITE = "https://docs.example.com"

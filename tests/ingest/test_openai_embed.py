@@ -25,8 +25,8 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
-from ingest.embedding.openai_embed import OpenAIEmbedder, endpoint_fingerprint
-from ingest.embedding.tokens import estimated_tokens
+from ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
+from ingest.embed.tokens import estimated_tokens
 from ingest.settings import EmbedSettings
 
 KEY = "sk-secret-0123456789abcdef"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
-from ingest.embedding.packing import Limits, body_bytes, fitted, packed
-from ingest.embedding.tokens import estimated_tokens
+from ingest.embed.batching import Limits, body_bytes, fitted, packed
+from ingest.embed.tokens import estimated_tokens
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=120), max_size=40)
 

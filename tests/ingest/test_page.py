@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ingest.discovery.links import MAX_LINKS, MAX_TEXT_CHARACTERS, PageLink
-from ingest.discovery.page import PageFacts, browser_helped, read_page
-from ingest.manners.robots_tags import Directives, read_directives
+from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS, PageLink
+from ingest.crawl.page_scan import PageFacts, browser_helped, read_page
+from ingest.politeness.robots_meta import Directives, read_directives
 
 URL = "https://docs.example.com/guide/page"
 

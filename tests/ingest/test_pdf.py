@@ -19,10 +19,9 @@ from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, Na
 
 from contracts.document import Document, Provenance
 from contracts.errors import InvalidInput, Unavailable
-from ingest.chunk import chunk_document
-from ingest.embedding.tokens import load_tokenizer
-from ingest.extract import extract
-from ingest.extraction import pdf
+from ingest.chunk.chunk import chunk_document
+from ingest.embed.tokens import load_tokenizer
+from ingest.extract.extract import extract, pdf
 from ingest.settings import ChunkSettings
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from contracts.errors import Overloaded, PolicyRefused
 from ingest.deadline import Deadline
-from ingest.fetch import Fetched, Fetcher, FetchLimits
-from ingest.manners.robots_store import RobotsAnswer
-from ingest.robots import (
+from ingest.http.fetch import Fetched, Fetcher, FetchLimits
+from ingest.politeness.robots import (
     CACHE_SECONDS,
     UNREACHABLE_CACHE_SECONDS,
     RobotsCache,
@@ -21,6 +20,7 @@ from ingest.robots import (
     RobotsVerdict,
     product_token,
 )
+from ingest.politeness.robots_cache import RobotsAnswer
 
 USER_AGENT = "SluiceBot/0.1 (+https://sluice.invalid/bot)"
 
@@ -261,7 +261,7 @@ def served(body: bytes = b"", status: int = 200) -> tuple[RobotsFetch, list[str]
 
 def test_files_of_many_rules_are_not_all_remembered(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A farm of hosts with half a megabyte of rules each takes no worker's memory."""
-    monkeypatch.setattr("ingest.robots.MAX_RULES", 250)
+    monkeypatch.setattr("ingest.politeness.robots.MAX_RULES", 250)
     fetch, asked = served(b"User-agent: *\n" + b"".join(b"Disallow: /%d\n" % line for line in range(100)))
     robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock)
     for name in ("a", "b", "a", "c", "a", "b"):
@@ -270,7 +270,7 @@ def test_files_of_many_rules_are_not_all_remembered(clock: Clock, monkeypatch: p
 
 
 def test_one_file_of_more_rules_than_are_remembered_is_used(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.robots.MAX_RULES", 2)
+    monkeypatch.setattr("ingest.politeness.robots.MAX_RULES", 2)
     fetch, asked = served(b"User-agent: *\nDisallow: /1\nDisallow: /2\nDisallow: /3")
     robots = RobotsCache(fetch, user_agent=USER_AGENT, clock=clock)
     assert not allowed(robots, "https://a.example/3")

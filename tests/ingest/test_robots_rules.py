@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from contracts.errors import InvalidInput
-from ingest.manners.robots_rules import MAX_ROBOTS_BYTES, MAX_SITEMAPS, parse_robots
+from ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, MAX_SITEMAPS, parse_robots
 
 SITE = "https://example.com"
 

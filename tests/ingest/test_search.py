@@ -27,15 +27,15 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.ingest import SearchDirected, SearchResult
-from ingest.breaker import Breaker, BreakerRule, LeftAlone
-from ingest.fetch import Fetcher
-from ingest.providers.breaker import Breaking
-from ingest.providers.build import search_at_most
-from ingest.providers.empty_searches import BrokerEmptySearches, EmptySearches, fingerprint
-from ingest.providers.filters import MAX_SITES, SearchFilters
-from ingest.providers.provider import SearchAnswer, SearchQuery, pages_at_most
-from ingest.providers.quota import BrokerQuota, InMemoryQuota, Quota
-from ingest.search import SearchFailed, SearchPostponed, build_providers, search
+from ingest.circuit_breaker import Breaker, BreakerRule, LeftAlone
+from ingest.http.fetch import Fetcher
+from ingest.search.build import search_at_most
+from ingest.search.filters import MAX_SITES, SearchFilters
+from ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, fingerprint
+from ingest.search.port import SearchAnswer, SearchQuery, pages_at_most
+from ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
+from ingest.search.search import SearchFailed, SearchPostponed, build_providers, search
+from ingest.search.with_breaker import Breaking
 from ingest.settings import SearchSettings
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)

@@ -14,11 +14,11 @@ from ddgs.engines import ENGINES
 from ddgs.exceptions import DDGSException
 
 from contracts.errors import Fenced, Overloaded, PolicyRefused, TimedOut, Unavailable
-from ingest.egress import EgressProxy, Refusal
-from ingest.fetch import Fetcher, FetchLimits
-from ingest.providers.filters import SearchFilters
-from ingest.providers.keyless import ENGINE_NAMES, Category, Ddgs, open_engines
-from ingest.providers.provider import SearchQuery
+from ingest.egress.proxy import EgressProxy, Refusal
+from ingest.http.fetch import Fetcher, FetchLimits
+from ingest.search.filters import SearchFilters
+from ingest.search.port import SearchQuery
+from ingest.search.providers.ddgs import ENGINE_NAMES, Category, Ddgs, open_engines
 from ingest.settings import EgressSettings
 from tests.ingest.conftest import USER_AGENT
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.ingest import SearchResult
-from ingest.providers.merging import MOST_OF_A_SITE, diverse, merged
+from ingest.search.merge import MOST_OF_A_SITE, diverse, merged
 
 
 def found(*urls: str, snippet: str = "", title: str = "t", at: datetime | None = None) -> list[SearchResult]:

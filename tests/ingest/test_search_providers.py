@@ -16,14 +16,14 @@ from pydantic import SecretStr
 
 from contracts.errors import Overloaded, PolicyRefused, TimedOut, Unavailable
 from contracts.ingest import SearchResult
-from ingest.fetch import Fetcher, FetchLimits
-from ingest.providers.brave import Brave
-from ingest.providers.filters import SearchFilters
-from ingest.providers.provider import CODE_SITES, SearchQuery
-from ingest.providers.rows import MAX_ROWS, Fields, answer_from, read_moment
-from ingest.providers.searxng import Searxng
-from ingest.providers.serpapi import SerpApi
-from ingest.providers.tavily import Tavily
+from ingest.http.fetch import Fetcher, FetchLimits
+from ingest.search.filters import SearchFilters
+from ingest.search.parse_results import MAX_ROWS, Fields, answer_from, read_moment
+from ingest.search.port import CODE_SITES, SearchQuery
+from ingest.search.providers.brave import Brave
+from ingest.search.providers.searxng import Searxng
+from ingest.search.providers.serpapi import SerpApi
+from ingest.search.providers.tavily import Tavily
 
 NOW = datetime(2024, 5, 10, 12, 0, tzinfo=UTC)
 KEY = "k3y-that-must-not-be-shown"

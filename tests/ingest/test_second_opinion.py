@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.extraction.html import extract_html
-from ingest.extraction.nodes import read_nodes
-from ingest.extraction.outline import outline_of
-from ingest.extraction.second_opinion import second_opinion
+from ingest.extract.html.block_classifier import second_opinion
+from ingest.extract.html.extract_html import extract_html
+from ingest.extract.html.nodes import read_nodes
+from ingest.extract.html.visual_outline import outline_of
 
 STORY = "The harbour was built in three years by people of whom nobody had seen the sea before they came. "
 PARAGRAPH = f"<p>{STORY * 2}</p>"

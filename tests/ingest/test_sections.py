@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.chunking.sections import sections_of
+from ingest.chunk.sections import sections_of
 
 
 def outline(text: str) -> list[tuple[str, ...]]:

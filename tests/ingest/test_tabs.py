@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contracts.errors import PolicyRefused, TimedOut, Unavailable
-from ingest.rendering import tabs
-from ingest.rendering.processes import command_line, descendants
-from ingest.rendering.sandbox import is_renderer
-from ingest.rendering.tabs import Tab
+from ingest.browser.browser import tabs
+from ingest.browser.processes import command_line, descendants
+from ingest.browser.sandbox import is_renderer
+from ingest.browser.tabs import Tab
 from ingest.settings import CrawlSettings
 from tests.ingest.browser_world import PAGES, World, chromium_under_test, runs, world_with_a_browser
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidSetting
-from ingest.embedding.tokens import TokenizedText, TokenSpans, count_tokens, load_tokenizer, tokenizer_sha256
+from ingest.embed.tokens import TokenizedText, TokenSpans, count_tokens, load_tokenizer, tokenizer_sha256
 
 
 def test_the_installed_tokenizer_neither_truncates_nor_pads() -> None:

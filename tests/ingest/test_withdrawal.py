@@ -6,7 +6,7 @@ import pytest
 
 from contracts.document import document_id_for, snippet_id_for
 from contracts.errors import NotFound, PolicyRefused, Unavailable
-from ingest.crawling.withdrawal import NoIndex, PageGone, Withdrawal, withdrawal_in
+from ingest.crawl.withdrawal import NoIndex, PageGone, Withdrawal, withdrawal_in
 
 ASKED, ELSEWHERE = "https://a.example/page", "https://b.example/page"
 

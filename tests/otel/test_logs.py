@@ -26,10 +26,10 @@ def test_a_line_inside_a_span_carries_run_trace_span_service_and_utc_time(store:
     stream = io.StringIO()
     configure("worker.crawl", TelemetrySettings(), stream)
     with span("crawl", run_id="run_1", event_id="evt_1"):
-        get_logger("ingest.crawl").info("page_crawled", status=200)
+        get_logger("ingest.crawl.crawler").info("page_crawled", status=200)
     [line] = _lines(stream)
     assert line | {"event": "page_crawled", "status": 200, "level": "info", "service": "worker.crawl"} == line
-    assert line | {"run_id": "run_1", "event_id": "evt_1", "logger": "ingest.crawl"} == line
+    assert line | {"run_id": "run_1", "event_id": "evt_1", "logger": "ingest.crawl.crawler"} == line
     assert (len(line["trace_id"]), len(line["span_id"])) == (32, 16)
     written = datetime.fromisoformat(line["timestamp"])
     assert written.tzinfo is not None

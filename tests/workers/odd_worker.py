@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from contracts.event import Event
 from contracts.outcome import Done
-from ingest.browser import Browser
+from ingest.browser.browser import Browser
 from workers import app, handlers
 from workers.parts import Parts
 from workers.settings import load_settings

@@ -13,9 +13,9 @@ from contracts.document import ChunkBatch, Document, Provenance
 from contracts.event import Event
 from contracts.ingest import ChunkFact, ChunksEmbedded, DocumentChunked
 from contracts.outcome import Done
-from ingest.chunk import chunk_and_tokenize
-from ingest.chunking.token_ids import chunk_batch
-from ingest.embedding.tokens import load_tokenizer, tokenizer_sha256
+from ingest.chunk.chunk import chunk_and_tokenize
+from ingest.chunk.token_ids import chunk_batch
+from ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from ingest.settings import ChunkSettings
 from workers.handlers import on_document_chunked
 from workers.parts import Parts

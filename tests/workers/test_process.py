@@ -20,7 +20,7 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next
-from ingest.rendering.chromium import find_chromium
+from ingest.browser.launch import find_chromium
 from ledger.database import Database
 from ledger.ledger import Ledger, NewRun
 from otel.spans import SpanStore

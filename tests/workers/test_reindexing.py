@@ -22,7 +22,7 @@ from contracts.retrieval import Query, Strategy
 from index.disk.handover import taken_over
 from index.disk.layout import CorpusLayout
 from index.local.writer import IndexWriter
-from ingest.embedding.minilm_files import FINGERPRINTS
+from ingest.embed.minilm.files import FINGERPRINTS
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance
 from workers.answering import retrieve

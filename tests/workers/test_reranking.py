@@ -20,7 +20,7 @@ from contracts.ids import new_run_id
 from contracts.index import AnswerDirected
 from contracts.outcome import Next
 from contracts.retrieval import Query, Strategy
-from ingest.embedding.embedder import Embedded
+from ingest.embed.port import Embedded
 from ledger.ledger import NewRun
 from otel import metrics
 from tests.index.test_rerank_http import KEY, Endpoint

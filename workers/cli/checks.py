@@ -156,8 +156,8 @@ def _is_sluice(settings: Settings) -> bool:
 
 
 def _search(settings: Settings) -> Check:
-    from ingest.fetch import Fetcher
-    from ingest.providers.build import build_providers
+    from ingest.http.fetch import Fetcher
+    from ingest.search.build import build_providers
     from workers.parts import utc_now
 
     search = settings.search
@@ -222,7 +222,7 @@ def _kernel_setting(name: str) -> str | None:
 
 
 def _embedding(settings: Settings) -> Check:
-    from ingest.embedding.minilm import ensure_model
+    from ingest.embed.minilm.model import ensure_model
 
     if settings.embed.provider == "openai":
         if settings.embed.openai_api_key is None and settings.embed.openai_base_url is None:
@@ -235,7 +235,7 @@ def _embedding(settings: Settings) -> Check:
 
 
 def _chromium(settings: Settings) -> Check:
-    from ingest.browser import Browser
+    from ingest.browser.browser import Browser
     from workers.crawling import private_folders
 
     if settings.crawl.render == "never":

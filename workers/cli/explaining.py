@@ -6,10 +6,10 @@ import typer
 
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected, Render
-from ingest.crawl import UnchangedPage
-from ingest.crawling.crawled import CrawledPage, Note
-from ingest.crawling.meter import Meter
-from ingest.extract import extract
+from ingest.crawl.budget_meter import Meter
+from ingest.crawl.crawled_page import CrawledPage, Note
+from ingest.crawl.crawler import UnchangedPage
+from ingest.extract.extract import extract
 from ingest.settings import CrawlSettings
 from ingest.url import normalise_url
 from workers.cli.output import console, marked, print_json

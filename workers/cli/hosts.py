@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from contracts.hosts import HostView
-from ingest.hosts.figures import MOST_DAYS
+from ingest.politeness.host_stats import MOST_DAYS
 from workers.cli.output import AsJson, print_json, print_table
 from workers.cli.session import session
 

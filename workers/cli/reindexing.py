@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, Unavailable
 from index.journal.records import Vectors
 from index.local.reindex import Plan, Reindexed, reindex
-from ingest.embed import fingerprint_of_corpus
-from ingest.embedding.minilm_files import FINGERPRINTS
+from ingest.embed.embed import fingerprint_of_corpus
+from ingest.embed.minilm.files import FINGERPRINTS
 from ingest.settings import EmbedSettings
 from otel import metrics
 from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from contracts.hosts import HostView
-from ingest.hosts.figures import MOST_DAYS
+from ingest.politeness.host_stats import MOST_DAYS
 from workers.http.access import Operator
 from workers.http.problems import problem_responses
 from workers.parts import Parts

@@ -45,7 +45,7 @@ def test_a_folder_without_the_sets_is_known_for_that(tmp_path: Path) -> None:
 def test_vectors_are_computed_once_and_belong_to_their_texts(tmp_path: Path) -> None:
     """Vectors of a second call come from the file that the first one left."""
     from bench.index.real import _embedded
-    from ingest.embedding.minilm import MiniLM
+    from ingest.embed.minilm.model import MiniLM
 
     texts = ["A lease is renewed by its holder.", "The sea was calm that morning."]
     model = MiniLM(MODELS, threads=1)

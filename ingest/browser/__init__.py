@@ -1,0 +1,1 @@
+"""Pages rendered in an isolated Chromium: launch, sandbox, guards, tabs."""

@@ -1,0 +1,119 @@
+"""The Chromium on this machine: where it is, and how it is started as an unprivileged user in namespaces of its own.
+
+`find_chromium` looks for a binary; `write_launcher` writes the small script that Playwright starts in its place. As
+root Chromium has no sandbox, so root hands it to another user. Nothing here ever turns the sandbox off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from contracts.errors import InvalidSetting, PolicyRefused
+from ingest.browser.browser import namespace
+
+PROJECT_CHROMIUM = Path(__file__).resolve().parents[2] / ".cache" / "chromium" / "chromium"
+"""Where `make setup` leaves the launcher of a Chromium that it had to unpack itself."""
+
+PATH_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+UNPRIVILEGED_USERS = ("sluice-browser", "nobody")
+"""Who runs the browser when we are root: a dedicated user where one exists."""
+
+REMEDY = "run `make setup`, install Debian's chromium and chromium-sandbox, or name a binary in crawl.chromium_path"
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """The script that starts the browser, and what it leaves in the folder."""
+
+    script: Path
+    process_id: Path
+    """Takes the number of a process that lives as long as the browser, and above it in the tree."""
+    way_out: Path
+    """The Unix socket on which the worker waits for what `ingest.browser.namespace` has to say."""
+
+
+def find_chromium(configured: Path | None, playwright_own: str) -> Path:
+    """The first Chromium that the user who will run it can execute.
+
+    In order: the configured one (and then no other), Playwright's own, a known name on the PATH, the
+    one that `make setup` unpacked.
+
+    Raises:
+        InvalidSetting: the configured one cannot be executed, or there is none at all.
+    """
+    if configured is not None:
+        if not _executable(configured):
+            raise InvalidSetting("crawl.chromium_path", f"{configured} is not a program that can be run here", REMEDY)
+        return configured
+    for candidate in _candidates(playwright_own):
+        if _executable(candidate):
+            return candidate
+    raise InvalidSetting("crawl.chromium_path", "no Chromium was found on this machine", REMEDY)
+
+
+def _candidates(playwright_own: str) -> Iterator[Path]:
+    yield Path(playwright_own)
+    yield from (Path(found) for name in PATH_NAMES if (found := shutil.which(name)))
+    yield PROJECT_CHROMIUM
+
+
+def _executable(binary: Path) -> bool:
+    """Whether the browser's user may run it; a home of root's, for instance, is closed to others."""
+    if not os.access(binary, os.X_OK) or binary.is_dir():
+        return False
+    if os.geteuid() != 0:
+        return True
+    user = unprivileged_user()
+    command = [shutil.which("test") or "/usr/bin/test", "-x", str(binary)]
+    done = subprocess.run(command, check=False, user=user.pw_uid, group=user.pw_gid, extra_groups=[])  # noqa: S603
+    return done.returncode == 0
+
+
+def unprivileged_user() -> pwd.struct_passwd:
+    """The user that runs the browser for root.
+
+    Raises:
+        PolicyRefused: no such user exists; Chromium is never run as root, where it has no sandbox.
+    """
+    for name in UNPRIVILEGED_USERS:
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        if user.pw_uid != 0:
+            return user
+    raise PolicyRefused("sandbox", "there is no unprivileged user to run the browser as", "run workers without root")
+
+
+def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequence[Path] = ()) -> Launcher:
+    """The script, in the private `folder`, that starts `binary`; with `network`, in a network of its own if it can.
+
+    What is in the folders `hidden` it does not see, where mounts of its own can be had.
+
+    Raises:
+        PolicyRefused: rule `sandbox`: we are root and there is nobody to hand the browser to.
+    """
+    launcher = Launcher(folder / "launch-chromium", folder / "chromium.pid", folder / "way-out")
+    user = unprivileged_user() if os.geteuid() == 0 else None
+    plan = namespace.Plan(
+        way_out=str(launcher.way_out),
+        process_id=str(launcher.process_id),
+        network=network,
+        hidden=tuple(map(str, hidden)),
+        uid=user.pw_uid if user else None,
+        gid=user.pw_gid if user else None,
+    )
+    # Isolated, and without site packages: it reads nothing but the standard library, and starts in a few milliseconds.
+    command = [sys.executable, "-I", "-S", namespace.__file__, json.dumps(asdict(plan)), str(binary)]
+    launcher.script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    launcher.script.chmod(0o700)
+    return launcher

@@ -1,0 +1,144 @@
+"""One page in a real browser: navigate, wait until it has settled, take its HTML.
+
+Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing left to any
+other run or site (`ingest.browser.tabs`). A page that must end early ends with an error that names why. What runs
+inside the page runs in an isolated world, where the page's own scripts have changed nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Response
+
+from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
+from ingest.browser.consent import dismiss_consent
+from ingest.browser.isolated_world import IsolatedWorld
+from ingest.browser.page import Rendered, RenderLimits, RenderRequest
+from ingest.browser.page_guard import PageGuard
+from ingest.browser.running_browser import WarmBrowser
+from ingest.browser.screenshot import take_screenshot
+from ingest.browser.switches import Guards
+from ingest.browser.tabs import Tab
+from ingest.browser.wait_until_settled import CEILING_SECONDS, require_small, settle
+from ingest.url import origin_of
+
+__all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
+
+SECOND_CEILING_SECONDS = 2.0
+"""How long a page may take to settle after a consent wall was dismissed: its text is there already."""
+
+_PAGE = "[location.href, '<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})]"
+"""Read at once, as a script may send the page elsewhere at any moment."""
+
+
+async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards) -> Rendered:
+    """The page of `request` in a tab of its run and site.
+
+    Raises:
+        InvalidInput: the address leads to a download and not to a page.
+        PolicyRefused: rule `access`: the site wants a password; rules `memory`, `nodes`, `requests`, `windows`: it
+            wants more than a page may have; rule `sandbox`: a renderer came without one.
+        BudgetExhausted: the HTML is larger than `max_bytes`.
+        TimedOut: the page took longer than `timeout_seconds`.
+        Unavailable: the site or the way to it failed, or the browser did.
+        SluiceError: whatever `approach` raises.
+    """
+    try:
+        async with asyncio.timeout(request.limits.timeout_seconds):
+            with warm.watch.page():
+                async with warm.tabs.tab(request, guards) as tab:
+                    return await _guarded(warm, tab, request, guards)
+    except TimeoutError as error:
+        raise TimedOut(f"{request.url}: not rendered within {request.limits.timeout_seconds:g} s") from error
+    except PlaywrightError as error:
+        raise _named(error, request.url) from error
+
+
+async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: Guards) -> Rendered:
+    """The visit, or the error for which the guard ends it, whichever comes first."""
+    guard = PageGuard(
+        tab,
+        url=request.url,
+        max_requests=request.limits.max_requests,
+        watch=warm.watch,
+        approach=request.approach,
+    )
+    visit = asyncio.ensure_future(_visit(tab, guard, request, guards))
+    try:
+        waited_for: set[asyncio.Future[Any]] = {visit, guard.broken}
+        await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+        if guard.broken.done():
+            guard.broken.result()
+        return visit.result()
+    except PlaywrightError as error:
+        if (reason := guard.why_it_died()) is not None:  # the page's last call fails before its death is told
+            raise reason from error
+        raise
+    finally:
+        visit.cancel()
+        await asyncio.gather(visit, return_exceptions=True)
+        guard.close()
+
+
+async def _visit(tab: Tab, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + request.limits.timeout_seconds
+    page = tab.page
+    if guards.approach:
+        await guard.ask_before_navigations()
+    response = await page.goto(request.url, wait_until="domcontentloaded", timeout=0)  # the caller's clock runs
+    if response is None:
+        raise Unavailable(f"{request.url}: the browser got no response")
+    world = IsolatedWorld(tab.devtools, tab.frame_id)
+    await _settle(world, guard, request, min(CEILING_SECONDS, (deadline - clock()) / 2))
+    if await dismiss_consent(world):
+        await _settle(world, guard, request, min(SECOND_CEILING_SECONDS, (deadline - clock()) / 2))
+    address, html = await _read(world, request)
+    last = guard.last_document or response
+    if origin_of(last.url) != origin_of(address):
+        raise Unavailable(f"{request.url}: the page went elsewhere while it was read")
+    picture = await take_screenshot(page, within_seconds=(deadline - clock()) / 2) if request.screenshot else None
+    return Rendered(html, address, last.status, await _headers(last), guard.requests, picture)
+
+
+async def _settle(world: IsolatedWorld, guard: PageGuard, request: RenderRequest, ceiling_seconds: float) -> None:
+    await settle(world, guard, max_nodes=request.limits.max_nodes, ceiling_seconds=ceiling_seconds)
+
+
+async def _headers(response: Response) -> dict[str, str]:
+    """The headers of `response`, the proxy's marks only where no site can have set them.
+
+    It strips them from what it carries in the clear, and cannot look into a tunnel.
+    """
+    headers = await response.all_headers()
+    if "x-robots-tag" in headers:  # line by line, since each may speak to another robot
+        headers["x-robots-tag"] = "\n".join(await response.header_values("x-robots-tag"))
+    if urlsplit(response.url).scheme == "http":
+        return headers
+    return {name: value for name, value in headers.items() if not name.startswith("x-sluice-")}
+
+
+async def _read(world: IsolatedWorld, request: RenderRequest) -> tuple[str, str]:
+    """The address of the document that is shown, and its HTML."""
+    await require_small(world, request.limits.max_nodes)
+    # One character is at least one byte, so a longer page is recognised without fetching all of it.
+    found = await world.evaluate(_PAGE.format(limit=request.limits.max_bytes + 1))
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        raise Unavailable(f"{request.url}: the page went away while it was read")
+    address, html = found
+    if len(html.encode(errors="replace")) > request.limits.max_bytes:
+        raise BudgetExhausted(f"{request.url}: the rendered page is larger than {request.limits.max_bytes} bytes")
+    return address, html
+
+
+def _named(error: PlaywrightError, url: str) -> SluiceError:
+    reason = error.message.splitlines()[0].removeprefix("Page.goto: ")
+    if "ERR_INVALID_AUTH_CREDENTIALS" in reason:  # the browser shows no page that comes with a 401
+        return PolicyRefused("access", f"{url} asks for a password", "the site's owner")
+    if "Download is starting" in reason:
+        return InvalidInput("url", f"{url} is a download and not a page", "fetch it over HTTP, without rendering")
+    return Unavailable(f"{url}: {reason}")

@@ -1,0 +1,256 @@
+"""One running Chromium: launched with its sandbox proven, counted while it serves, ended without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from playwright.async_api import Browser as PlaywrightBrowser
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Playwright
+
+from contracts.errors import PolicyRefused, Unavailable
+from ingest.browser.launch import Launcher, find_chromium, write_launcher
+from ingest.browser.memory_watch import BrowserWatch
+from ingest.browser.namespace import Isolation
+from ingest.browser.processes import end_processes, process_handles
+from ingest.browser.relay import WayOut
+from ingest.browser.sandbox import (
+    REPORT_URL,
+    SANDBOX_REMEDY,
+    adequate,
+    browser_process,
+    not_sandboxed,
+    require_sandbox,
+)
+from ingest.browser.switches import WEAKENING_DEFAULTS, Guards
+from ingest.browser.tabs import Tabs
+from ingest.settings import CrawlSettings
+
+LAUNCH_SECONDS = 30.0
+"""How long Chromium may take to come up; a cold start on a busy small machine takes a few seconds."""
+CLOSE_SECONDS = 10.0
+"""How long Chromium may take to go; after that its processes are killed."""
+INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR")
+"""All that the browser learns of our environment: no key of ours reaches a process that runs strangers' code."""
+NO_PROXY_LISTENS = "http://127.0.0.1:1"
+"""Where the browser itself sends what no page asked for: nowhere."""
+PROXY_ADDRESS, WAY_OUT_ADDRESSES = "127.0.0.1", "127.0.0.*"
+"""What the browser may look up: the proxy on this machine, or the addresses of the way out of its own network."""
+MAX_REPORT_BYTES = 65_536
+
+NETWORK_REMEDY = (
+    "allow unprivileged user and network namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "user.max_net_namespaces; in a container, a seccomp profile that permits unshare and mount), "
+    'or set crawl.browser_network = "preferred"'
+)
+
+
+class WarmBrowser:
+    """A Chromium and what it has done. Made by `launch`, and of no use after `end`."""
+
+    def __init__(
+        self,
+        engine: PlaywrightBrowser,
+        binary: Path,
+        folder: tempfile.TemporaryDirectory[str],
+        launcher_pid: int,
+        isolation: Isolation,
+        way_out: WayOut | None,
+        settings: CrawlSettings,
+    ) -> None:
+        self.engine = engine
+        self.binary = binary
+        self.pid = browser_process(launcher_pid)
+        """The browser process itself."""
+        self.isolation = isolation
+        self.watch = BrowserWatch(launcher_pid, settings.browser_memory_bytes)
+        self.tabs = Tabs(engine, way_out, most=settings.browser_pages, stuck=self._retire)
+        self.pages_served = 0
+        self.pages_open = 0
+        self.retired = False
+        """Serves the pages it has open, and no more."""
+        self.ended = False
+        self._folder = folder
+        self._launcher_pid = launcher_pid
+        self._way_out = way_out
+        self._started_at = time.monotonic()
+
+    def is_spent(self, settings: CrawlSettings) -> bool:
+        """Whether the next page should find another browser: this one died, is sick, old, or has done enough."""
+        return (
+            self.retired
+            or not self.engine.is_connected()
+            or self.pages_served >= settings.browser_recycle_pages
+            or time.monotonic() - self._started_at >= settings.browser_recycle_seconds
+        )
+
+    async def responds(self) -> bool:
+        """Whether it still opens a page and closes it: one that hung must not have hung the browser.
+
+        A context alone would tell nothing of the processes that pages need.
+        """
+        try:
+            context = await asyncio.wait_for(self.engine.new_context(), CLOSE_SECONDS)
+            await asyncio.wait_for(context.new_page(), CLOSE_SECONDS)
+            await asyncio.wait_for(context.close(), CLOSE_SECONDS)
+        except (PlaywrightError, TimeoutError):
+            return False
+        return True
+
+    async def end(self) -> None:
+        """Close it, kill what does not go, and return when no process of it is left. May be called again."""
+        if self.ended:
+            return
+        self.ended = True
+        self.tabs.stop()
+        await asyncio.to_thread(self.watch.stop)
+        handles = process_handles(self._launcher_pid)
+        with suppress(PlaywrightError, TimeoutError):  # it may be dead already; what is left is killed below
+            await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
+        await asyncio.to_thread(end_processes, handles)
+        if self._way_out is not None:
+            await self._way_out.stop()
+        self._folder.cleanup()
+
+    def _retire(self) -> None:
+        self.retired = True
+
+
+async def launch(
+    playwright: Playwright, settings: CrawlSettings, guards: Guards, hidden: Sequence[Path]
+) -> WarmBrowser:
+    """A new Chromium whose renderers are proven to be confined, in a network of its own as the settings say.
+
+    It does not see what is in the folders `hidden`, where mounts of its own can be had.
+
+    Raises:
+        InvalidSetting: there is no Chromium; says how to get one.
+        PolicyRefused: rule `sandbox`: it is not on; rule `network`: there is no network of its own, and must be.
+        Unavailable: it did not start.
+    """
+    binary = find_chromium(settings.chromium_path, playwright.chromium.executable_path)
+    folder = tempfile.TemporaryDirectory(prefix="sluice-browser-", ignore_cleanup_errors=True)
+    try:
+        warm = await _launch_in(folder, playwright, binary, settings, guards, hidden)
+    except BaseException:
+        folder.cleanup()
+        raise
+    try:
+        await _prove_sandbox(warm)
+    except PlaywrightError as error:
+        await warm.end()
+        raise _launch_failure(error, binary) from error
+    except BaseException:
+        await warm.end()
+        raise
+    warm.watch.start()
+    return warm
+
+
+async def _launch_in(
+    folder: tempfile.TemporaryDirectory[str],
+    playwright: Playwright,
+    binary: Path,
+    settings: CrawlSettings,
+    guards: Guards,
+    hidden: Sequence[Path],
+) -> WarmBrowser:
+    has_network = settings.browser_network != "shared"
+    launcher = write_launcher(Path(folder.name), binary, network=has_network, hidden=hidden)
+    with _listening(launcher.way_out) as door:
+        report = asyncio.ensure_future(_isolation(door))
+        try:
+            engine = await _start(playwright, launcher, settings, guards)
+        except PlaywrightError as error:
+            report.cancel()
+            _end_what_started(launcher)
+            raise _launch_failure(error, binary) from error
+        isolation, listener = await report
+    way_out = WayOut(listener) if listener is not None else None
+    launcher_pid = int(launcher.process_id.read_text())
+    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, way_out, settings)
+    try:
+        _judge_isolation(isolation, settings)
+        if way_out is not None:
+            await way_out.start()
+    except BaseException:
+        await warm.end()
+        raise
+    return warm
+
+
+@contextmanager
+def _listening(path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as door:
+        try:
+            door.bind(str(path))
+        except OSError as error:  # a path that is too long
+            raise Unavailable(f"{path}: {error}; set TMPDIR to a short path") from error
+        door.listen()
+        door.setblocking(False)
+        yield door
+
+
+async def _isolation(door: socket.socket) -> tuple[Isolation, socket.socket | None]:
+    """What the launcher says it has, and the listener within the browser's network."""
+    launcher, _ = await asyncio.get_running_loop().sock_accept(door)
+    with launcher:
+        launcher.settimeout(CLOSE_SECONDS)
+        message, descriptors, _, _ = await asyncio.to_thread(socket.recv_fds, launcher, MAX_REPORT_BYTES, 1)
+    isolation = Isolation.read(message)
+    if not descriptors:
+        return isolation, None
+    listener = socket.socket(fileno=descriptors[0])
+    listener.setblocking(False)
+    return isolation, listener
+
+
+def _end_what_started(launcher: Launcher) -> None:
+    with suppress(FileNotFoundError, ValueError):  # it did not come so far
+        end_processes(process_handles(int(launcher.process_id.read_text())))
+
+
+async def _start(
+    playwright: Playwright, launcher: Launcher, settings: CrawlSettings, guards: Guards
+) -> PlaywrightBrowser:
+    proxy = PROXY_ADDRESS if settings.browser_network == "shared" else WAY_OUT_ADDRESSES
+    return await playwright.chromium.launch(
+        executable_path=launcher.script,
+        chromium_sandbox=True,
+        headless=True,
+        args=list(guards.switches(proxy=proxy, script_memory_bytes=settings.browser_memory_bytes)),
+        ignore_default_args=list(WEAKENING_DEFAULTS),
+        proxy={"server": NO_PROXY_LISTENS},
+        env={name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
+        timeout=LAUNCH_SECONDS * 1_000,
+    )
+
+
+def _judge_isolation(isolation: Isolation, settings: CrawlSettings) -> None:
+    if settings.browser_network == "isolated" and not isolation.network:
+        reasons = "; ".join(isolation.missing)
+        raise PolicyRefused("network", f"the browser has no network of its own: {reasons}", NETWORK_REMEDY)
+
+
+async def _prove_sandbox(warm: WarmBrowser) -> None:
+    page = await warm.engine.new_page()
+    try:
+        await page.goto(REPORT_URL, timeout=LAUNCH_SECONDS * 1_000)
+        if not adequate(await page.inner_text("body")):
+            raise not_sandboxed(f"{REPORT_URL} does not call it adequate")
+        await asyncio.to_thread(require_sandbox, warm.pid)
+    finally:
+        await page.close()
+
+
+def _launch_failure(error: PlaywrightError, binary: Path) -> PolicyRefused | Unavailable:
+    if "No usable sandbox" in error.message:
+        return PolicyRefused("sandbox", f"{binary} finds no usable sandbox on this machine", SANDBOX_REMEDY)
+    return Unavailable(f"{binary} did not start: {error.message.strip()[-500:]}")

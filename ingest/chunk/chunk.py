@@ -1,0 +1,180 @@
+"""Splits a document into the passages that are embedded, ranked and cited.
+
+Promises: the same document gives the same chunks with the same ids; every word of the text is in a
+chunk; no chunk is empty; a chunk and its breadcrumb fit the embedding model's window together; lines
+are 1-based and inclusive in the text that was chunked, for source code in the file itself.
+
+A text is encoded once for all counting, and the ids of its chunks come from that encoding. What fits is never
+split, so the splitters, which encode again, only see what is too large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tokenizers import Tokenizer
+
+from contracts.document import Chunk, ChunkedDocument, Document, Provenance, Scalar, embedding_text, sha256_text
+from ingest.chunk.breadcrumb import Breadcrumbs
+from ingest.chunk.code import Code, line_starts
+from ingest.chunk.language import natural_language
+from ingest.chunk.passage import Passage, bounded, trimmed
+from ingest.chunk.prose import Prose
+from ingest.chunk.sections import sections_of
+from ingest.chunk.splitters import Splitters
+from ingest.embed.tokens import TokenSpans
+from ingest.extract.extract import extract, extract_text
+from ingest.extract.extracted import Extracted
+from ingest.extract.media_types import charset_of
+from ingest.settings import ChunkSettings
+
+_CHARS_PER_TOKEN = 16
+"""No chunk has more characters per token of the limit: a line of base64 can be a single unknown token."""
+MAX_FACT_CHARACTERS = 500
+"""Of a licence or a site's name: what is longer is text and no name, and would come out with every result."""
+
+Ids = Sequence[int] | None
+"""Of one text, special tokens left out; None where they are only to be had by tokenising it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """A chunked document, and for each of its chunks the token ids of what is embedded for it."""
+
+    document: ChunkedDocument
+    ids: tuple[Ids, ...]
+
+
+def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> ChunkedDocument:
+    """Extract `document` where its medium needs it, and split it. No text: no chunks.
+
+    Raises InvalidInput for a medium that is not supported or a damaged body.
+    """
+    return chunk_and_tokenize(document, settings, tokenizer).document
+
+
+def chunk_and_tokenize(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> Tokenized:
+    """As `chunk_document`, with ids that are exactly those of `tokenizer` for `document.embedding_texts()`."""
+    if document.data is not None:
+        charset, place = charset_of(document.media_type), document.url or document.file_path
+        extracted = extract(document.data, document.media_type, charset=charset, url=place)
+    else:
+        text, path = document.text or "", document.file_path
+        extracted = extract_text(text, document.media_type, url=document.url, path=path)
+    title = document.title or extracted.title
+    breadcrumbs = Breadcrumbs(title, settings, tokenizer)
+    language = extracted.code_language or extracted.language or natural_language(extracted.text)
+    chunks = _chunks(document, extracted, language, breadcrumbs, settings, tokenizer)
+    chunked = ChunkedDocument(
+        document_id=document.id,
+        checksum=sha256_text(f"{normalised(title or '')}\n{normalised(extracted.text)}"),
+        url=document.url,
+        file_path=document.file_path,
+        title=breadcrumbs.title,
+        language=language,
+        metadata=_metadata(document.metadata, extracted),
+        provenance=_provenance(document.provenance, extracted),
+        chunks=tuple(chunk for chunk, _ in chunks),
+    )
+    return Tokenized(chunked, _embedding_ids(chunks, chunked.title, tokenizer))
+
+
+def _embedding_ids(chunks: Sequence[tuple[Chunk, Ids]], title: str | None, tokenizer: Tokenizer) -> tuple[Ids, ...]:
+    """The ids of heading and text together: those of one before those of the other, as a line break parts words."""
+    of_headings: dict[str, Sequence[int]] = {"": ()}
+    found: list[Ids] = []
+    for chunk, ids in chunks:
+        heading = embedding_text(title, chunk).removesuffix(chunk.text)
+        if heading not in of_headings:
+            of_headings[heading] = tokenizer.encode(heading, add_special_tokens=False).ids
+        found.append(None if ids is None else (*of_headings[heading], *ids))
+    return tuple(found)
+
+
+def normalised(text: str) -> str:
+    """NFC with runs of white space collapsed: what two spellings of the same passage have in common."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def chunk_id_for(source: str, normalised_text: str, occurrence: int) -> str:
+    """32 hex characters of SHA-256 over the source, the passage and how often it came before in the document."""
+    key = f"{source}\0{normalised_text}\0{occurrence}"
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _chunks(
+    document: Document,
+    extracted: Extracted,
+    language: str | None,
+    breadcrumbs: Breadcrumbs,
+    settings: ChunkSettings,
+    tokenizer: Tokenizer,
+) -> list[tuple[Chunk, Ids]]:
+    """Chunks with the ids of their text alone."""
+    text = extracted.text
+    if not text.strip():
+        return []
+    spans = TokenSpans(text, tokenizer)
+    lines = line_starts(text)
+    seen: Counter[str] = Counter()
+    chunks: list[tuple[Chunk, Ids]] = []
+    for passage in _passages(extracted, spans, breadcrumbs, settings, _splitters(tokenizer, settings.overlap_tokens)):
+        part = text[passage.start : passage.end]
+        identity = normalised(part)
+        chunk = Chunk(
+            chunk_id=chunk_id_for(document.source, identity, seen[identity]),
+            document_id=document.id,
+            ordinal=len(chunks),
+            text=part,
+            start_line=bisect_right(lines, passage.start),
+            end_line=bisect_right(lines, passage.end - 1),
+            section_path=breadcrumbs.path(passage.section_path),
+            symbol_path=passage.symbol_path,
+            language=language,
+            token_estimate=spans.count(passage.start, passage.end),
+            checksum=sha256_text(part),
+        )
+        seen[identity] += 1
+        chunks.append((chunk, spans.ids(passage.start, passage.end)))
+    return chunks
+
+
+def _passages(
+    extracted: Extracted, spans: TokenSpans, breadcrumbs: Breadcrumbs, settings: ChunkSettings, splitters: Splitters
+) -> Iterator[Passage]:
+    text, language = extracted.text, extracted.code_language
+    if language:
+        found = Code(text, language, spans, breadcrumbs, splitters).passages(settings.code_pack_tokens)
+    else:
+        prose = Prose(text, extracted.form, spans, breadcrumbs, splitters)
+        found = prose.passages(sections_of(text, extracted.form))
+    found = trimmed(found, text, keep_indent=language is not None)
+    return bounded(found, text, _CHARS_PER_TOKEN * settings.max_tokens)
+
+
+@lru_cache(maxsize=4)
+def _splitters(tokenizer: Tokenizer, overlap_tokens: int) -> Splitters:
+    return Splitters(tokenizer, overlap_tokens)
+
+
+def _metadata(given: dict[str, Scalar], extracted: Extracted) -> dict[str, Scalar]:
+    """What was handed in with the document, and under `licence` and `site_name` what the document says of itself.
+
+    There, and not among the provenance, as it is by metadata that a query is narrowed. Linked data is not kept: what
+    of it is of use to a reader (title, author, date, licence) was taken out of it, and the raw page has the rest.
+    """
+    said = {"licence": extracted.licence, "site_name": extracted.site_name}
+    return {name: fact[:MAX_FACT_CHARACTERS] for name, fact in said.items() if fact} | given
+
+
+def _provenance(provenance: Provenance, extracted: Extracted) -> Provenance:
+    """What the document says of itself fills what its source did not say."""
+    facts = {"published_at": extracted.published_at, "author": extracted.author}
+    missing = {name: fact for name, fact in facts.items() if fact and getattr(provenance, name) is None}
+    return provenance.model_copy(update=missing) if missing else provenance

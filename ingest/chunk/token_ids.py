@@ -1,0 +1,66 @@
+"""Token ids on their way from the chunker to the embedder: what the first counted, the second need not count again."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from contracts.document import ChunkBatch, TokenIds
+from contracts.errors import Corrupted
+from ingest.chunk.chunk import Tokenized
+from ingest.embed.tokens import TokenizedText
+
+_LARGEST_ID = 0xFFFF
+_UNKNOWN = -1
+
+
+def chunk_batch(documents: Sequence[Tokenized], tokenizer_sha256: str) -> ChunkBatch:
+    """The documents of one event with their ids, as the embedder will read them."""
+    rows = [_carried(ids) for document in documents for ids in document.ids]
+    tokens = TokenIds(
+        tokenizer_sha256=tokenizer_sha256,
+        counts=tuple(_UNKNOWN if row is None else len(row) for row in rows),
+        ids=base64.b64encode(b"".join(_bytes(row) for row in rows if row is not None)),
+    )
+    return ChunkBatch(documents=tuple(document.document for document in documents), tokens=tokens)
+
+
+def tokenized_texts(chunked: Tokenized, tokenizer_sha256: str) -> list[str]:
+    """What is embedded for each chunk of one document, with its ids where they are known."""
+    return [
+        text if ids is None else TokenizedText.of(text, ids, tokenizer_sha256)
+        for text, ids in zip(chunked.document.embedding_texts(), chunked.ids, strict=True)
+    ]
+
+
+def embedding_texts(batch: ChunkBatch) -> list[str]:
+    """What is embedded for each chunk of `batch`, with its ids where they came along.
+
+    Raises Corrupted where the batch's ids are not those of as many texts.
+    """
+    texts = [text for document in batch.documents for text in document.embedding_texts()]
+    if batch.tokens is None:
+        return texts
+    return list(_with_ids(texts, batch.tokens))
+
+
+def _with_ids(texts: Sequence[str], tokens: TokenIds) -> Iterable[str]:
+    sizes = [max(0, count) for count in tokens.counts]
+    if len(sizes) != len(texts) or 2 * sum(sizes) != len(tokens.ids):
+        raise Corrupted(f"{len(tokens.ids)} bytes of token ids for {len(texts)} texts are not what their counts say")
+    ids = np.frombuffer(tokens.ids, dtype="<u2").tolist()
+    borders = pairwise(accumulate(sizes, initial=0))
+    for text, count, (start, end) in zip(texts, tokens.counts, borders, strict=True):
+        yield text if count == _UNKNOWN else TokenizedText.of(text, ids[start:end], tokens.tokenizer_sha256)
+
+
+def _carried(ids: Sequence[int] | None) -> Sequence[int] | None:
+    """None for a vocabulary that two bytes cannot name."""
+    return None if ids is None or max(ids, default=0) > _LARGEST_ID else ids
+
+
+def _bytes(ids: Sequence[int]) -> bytes:
+    return np.array(ids, dtype="<u2").tobytes()

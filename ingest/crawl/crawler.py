@@ -1,0 +1,123 @@
+"""Crawl one page politely: HTTP first, the browser when the page needs it.
+
+Life of a page: normalise its address → open a way out of its own through the egress proxy → is its host left alone?
+→ ask robots.txt → wait for the host's turn → fetch, asking whether it changed where it was read before → judge
+status, media type and robots directives → render where there is evidence for it (or the directive says so) → rank
+its links. Every address on the way, redirects and further navigations included, is judged by robots.txt and waits its
+turn; one deadline covers all of it. `ingest.crawl.page_crawl` carries it out.
+
+`directions_from` turns links into further directives whose allowances never add up to more than was given,
+so a ceiling on pages, bytes or time holds without a counter that workers would have to share.
+"""
+
+from __future__ import annotations
+
+from contracts.budget import Spend, shares
+from contracts.errors import PolicyRefused, Unavailable
+from contracts.ingest import CrawlDirected
+from ingest.crawl.budget_meter import Meter
+from ingest.crawl.crawled_page import CrawledPage, Note, UnchangedPage, silent
+from ingest.crawl.egress_context import going_out_by, way_out_in_hand
+from ingest.crawl.page_crawl import CrawlParts, PageCrawl
+from ingest.deadline import Deadline
+from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
+from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.robots import RobotsFetch
+from ingest.url import host_of, normalise_url
+
+__all__ = ["CrawlParts", "CrawledPage", "Crawler", "UnchangedPage", "directions_from", "robots_fetch"]
+
+
+TUNNEL_SHARE = 2
+"""Of the bytes that a page may have, what its way out lets through: bodies are metered as they are read, and beside
+them go heads, handshakes and what a browser asks for at the same time."""
+TUNNEL_BYTES = 1_000_000
+"""Added to that, so that the smallest page gets through."""
+
+
+class Crawler:
+    """Crawls one page at a time for each of any number of threads."""
+
+    def __init__(self, parts: CrawlParts) -> None:
+        self._parts = parts
+
+    def crawl(
+        self,
+        directed: CrawlDirected,
+        meter: Meter | None = None,
+        *,
+        corpus: str = "default",
+        run_id: str = "",
+        note: Note = silent,
+    ) -> CrawledPage | UnchangedPage:
+        """The page that `directed` names, for `corpus`.
+
+        `meter` counts what it takes of the allowance and what was refused on the way, also where it fails. `note` is
+        told of each decision.
+
+        Raises:
+            InvalidInput: its address cannot be used.
+            PolicyRefused: rules `crawl` (switched off), `robots`, `egress`, `redirects`, `bytes`, `encoding`,
+                `media_type`, `noindex`, `access` (the site wants to know us), `render` (no browser to be had), and
+                those of the browser: see `ingest.browser.browser.Browser.render`.
+            NotFound: the site has no such page.
+            BudgetExhausted: nothing of the allowance is left, or the page is larger or slower than that.
+            HostUnavailable: the host kept failing and is left alone for a while.
+            Overloaded: the site or its rate says later. TimedOut, Unavailable: the site failed.
+            TimedOut also: the deadline passed, whatever the page waited for.
+        """
+        settings = self._parts.settings
+        if not settings.enabled:
+            raise PolicyRefused("crawl", "crawling is switched off", "crawl.enabled = true")
+        meter = meter or Meter(directed.allowance)
+        url = normalise_url(directed.url)
+        note("address", url)
+        most_bytes = TUNNEL_SHARE * meter.bytes_left(settings.run_bytes) + TUNNEL_BYTES
+        way_out = self._parts.egress.open("crawl", run_id=run_id, max_bytes=most_bytes)
+        try:
+            with way_out, going_out_by(way_out.url):
+                page = PageCrawl(self._parts, directed, meter, way_out, corpus, run_id, note).page(url)
+        finally:
+            meter.egress = way_out.report()  # final, as its connections have ended
+        meter.pages = 1
+        return page
+
+
+def robots_fetch(fetcher: Fetcher, turns: HostTurns) -> RobotsFetch:
+    """How a crawler gets a robots.txt: by the way out of the page that asks, at the host's rate."""
+
+    def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
+        def wait(address: str) -> None:
+            turns.wait_turn(host_of(address), at_most_seconds=deadline.left_seconds())
+
+        way_out_url = way_out_in_hand()
+        answer = fetcher.fetch(url, limits=limits, approach=wait, deadline=deadline, proxy_url=way_out_url)
+        if isinstance(answer, NotModified):
+            raise Unavailable(f"{url} answers 304 to a request without conditions")
+        return answer
+
+    return fetch
+
+
+def directions_from(
+    links: tuple[str, ...], directed: CrawlDirected, spent: Spend, *, page_url: str | None = None
+) -> tuple[CrawlDirected, ...]:
+    """Directives for the pages behind `links`, one level deeper, in order; each knows the way that led to it.
+
+    `page_url` is where the page was found in the end, which may be another address than the one that was directed.
+
+    What the page behind `directed` has `spent` is taken from its allowance; what is left is divided, the first links
+    getting what does not divide evenly. Where the children may lead nowhere further each gets one page.
+    """
+    left = directed.allowance.less(spent)
+    fitting = left.pages_that_fit()
+    count = min(len(links), fitting)
+    if count <= 0 or directed.depth >= directed.max_depth:
+        return ()
+    came_by = (*directed.came_by, page_url or directed.url)
+    is_last = directed.depth + 1 >= directed.max_depth
+    pages = [1] * count if is_last else shares(fitting, count)
+    return tuple(
+        directed.model_copy(update={"url": link, "depth": directed.depth + 1, "came_by": came_by}).with_allowance(share)
+        for link, share in zip(links, left.shared(pages), strict=False)
+    )

@@ -1,0 +1,238 @@
+"""Sitemaps: what a site says of its own pages (sitemaps.org, protocol 0.9), in XML, gzip, plain text or as a feed.
+
+Promises: only addresses of the sitemap's own site, each once and in canonical form; at most 50,000 of one file and
+50 MB of it, as the protocol has it; no tree is built, no entity is replaced and nothing else is loaded, so that a file
+costs time in proportion to its length and hardly any memory. What is no sitemap is an empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from lxml.etree import LxmlError, XMLParser
+
+from contracts.errors import InvalidInput
+from ingest.http.decompress import Inflater, UnknownEncoding
+from ingest.url import normalise_url, site_of
+
+MAX_URLS = 50_000
+"""Entries of one file, by the protocol."""
+MAX_BYTES = 52_428_800
+"""Of one file once decompressed, by the protocol."""
+MAX_ELEMENTS = 10 * MAX_URLS
+"""Of one file: an address has four besides its own, and some have a few of their languages and pictures."""
+MAX_FILES = 20
+"""Sitemaps that are read of one site: an index may name 50,000."""
+MAX_VALUE_CHARACTERS = 4_096
+"""Of one address or date; what follows is dropped."""
+
+_CHUNK_BYTES = 65_536
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_GZIP_MAGIC = b"\x1f\x8b"
+_PAGES, _CHILDREN = frozenset({"url", "item", "entry"}), "sitemap"
+_FIELDS: Mapping[str, str] = {
+    **dict.fromkeys(("loc", "link"), "url"),
+    **dict.fromkeys(("lastmod", "pubdate", "updated", "date"), "date"),
+    "published": "published",
+    "priority": "priority",
+}
+"""What the elements of an entry tell: those of sitemaps, of RSS and of Atom."""
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapUrl:
+    """A page as its sitemap has it. `priority` is between 0 and 1, among the pages of the same site."""
+
+    url: str
+    last_modified: datetime | None = None
+    priority: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """What one file says: pages, and further sitemaps, the ones that changed last first."""
+
+    urls: tuple[SitemapUrl, ...] = ()
+    children: tuple[str, ...] = ()
+
+
+def read_sitemap(body: bytes, url: str) -> Sitemap:
+    """What the sitemap `body`, found at `url`, says. Compressed or not; what cannot be read is left out.
+
+    Raises:
+        InvalidInput: `url` is not one.
+    """
+    entries = _Entries()
+    plain = _decompressed(body).lstrip(b"\xef\xbb\xbf \t\r\n")
+    is_xml = plain.startswith(b"<") or plain[:2] in _UTF_16_MARKS
+    with suppress(_Over):
+        (_read_xml if is_xml else _read_lines)(plain, entries)
+    pages, children = _own(entries.pages, url), _own(entries.children, url)
+    return Sitemap(tuple(pages), tuple(child.url for child in sorted(children, key=_age)))
+
+
+def gather(start: tuple[str, ...], fetch: Callable[[str], bytes | None], most_urls: int) -> tuple[SitemapUrl, ...]:
+    """At most `most_urls` pages of the sitemaps `start` and of those that they name, in that order and each once.
+
+    `fetch` gives the body of a sitemap, or None where there is none. At most `MAX_FILES` are asked for, each once.
+    """
+    found: dict[str, SitemapUrl] = {}
+    asked: set[str] = set()
+    level = list(start)
+    for _ in range(2):
+        children: list[str] = []
+        for address in level:
+            if len(found) >= most_urls or len(asked) >= MAX_FILES:
+                break
+            if address in asked:
+                continue
+            asked.add(address)
+            body = fetch(address)
+            sitemap = Sitemap() if body is None else read_sitemap(body, address)
+            children += sitemap.children
+            for page in sitemap.urls:
+                found.setdefault(page.url, page)
+        level = children
+    return tuple(found.values())[:most_urls]
+
+
+class _Over(Exception):
+    """Nothing that follows in the file counts."""
+
+
+class _Entries:
+    """What a parser tells of a sitemap, element by element; nothing else of the file is kept."""
+
+    def __init__(self) -> None:
+        self.pages: list[dict[str, str]] = []
+        self.children: list[dict[str, str]] = []
+        self._entry: dict[str, str] | None = None
+        self._field: str | None = None
+        self._text: list[str] = []
+        self._room = 0
+        self._elements_left = MAX_ELEMENTS
+
+    def add(self, entry: dict[str, str], *, is_child: bool = False) -> None:
+        """One more page or sitemap. Raises `_Over` once there are as many as count."""
+        (self.children if is_child else self.pages).append(entry)
+        if len(self.pages) + len(self.children) >= MAX_URLS:
+            raise _Over
+
+    def doctype(self, name: str | None, public_id: str | None, system_url: str | None) -> None:
+        """A document type: no sitemap declares one, pages that stand in for one do, and so do attacks."""
+        raise _Over
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._elements_left -= 1
+        if self._elements_left < 0:
+            raise _Over
+        name = _local(tag)
+        if name in _PAGES or name == _CHILDREN:
+            self._entry = {}
+        elif self._entry is not None:
+            self._field, self._text, self._room = _FIELDS.get(name), [], MAX_VALUE_CHARACTERS
+            if name == "link" and attributes.get("rel", "alternate") == "alternate" and attributes.get("href"):
+                self._entry.setdefault("url", attributes["href"][:MAX_VALUE_CHARACTERS])
+
+    def data(self, text: str) -> None:
+        """Text within the latest element."""
+        if self._field is not None and self._room > 0:
+            self._text.append(text[: self._room])
+            self._room -= len(text)
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        if self._entry is None:
+            return
+        name = _local(tag)
+        if name in _PAGES or name == _CHILDREN:
+            entry, self._entry = self._entry, None
+            if "url" in entry:
+                self.add(entry, is_child=name == _CHILDREN)
+        elif self._field is not None:
+            if text := "".join(self._text).strip():
+                self._entry.setdefault(self._field, text)
+            self._field = None
+
+    def close(self) -> None:
+        """The file is over."""
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2].lower()
+
+
+def _decompressed(body: bytes) -> bytes:
+    if not body.startswith(_GZIP_MAGIC):
+        return body[:MAX_BYTES]
+    inflater = Inflater("gzip", MAX_BYTES)
+    try:
+        inflater.feed(body)
+    except UnknownEncoding:
+        return b""
+    return inflater.body
+
+
+def _read_xml(body: bytes, entries: _Entries) -> None:
+    """Tell `entries` what stands in `body`, as far as it can be read."""
+    parser = XMLParser(
+        target=entries, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
+    )
+    try:
+        for at in range(0, len(body), _CHUNK_BYTES):
+            parser.feed(body[at : at + _CHUNK_BYTES])
+    except LxmlError:
+        return  # beyond recovery, or beyond the parser's own bounds
+
+
+def _read_lines(body: bytes, entries: _Entries) -> None:
+    for line in body.decode("utf-8", "replace").splitlines():
+        text = line.strip()
+        if text[:8].lower().startswith(("http://", "https://")):
+            entries.add({"url": text[: MAX_VALUE_CHARACTERS + 1]})
+
+
+def _own(entries: list[dict[str, str]], url: str) -> list[SitemapUrl]:
+    """The entries of the site of `url`, each address once."""
+    site = site_of(url)
+    found: dict[str, SitemapUrl] = {}
+    for entry in entries:
+        try:
+            address = normalise_url(entry["url"], base=url)
+        except InvalidInput:
+            continue
+        if address not in found and site_of(address) == site:
+            changed = _moment(entry.get("date") or entry.get("published"))
+            found[address] = SitemapUrl(address, changed, _priority(entry.get("priority")))
+    return list(found.values())
+
+
+def _age(entry: SitemapUrl) -> float:
+    return -entry.last_modified.timestamp() if entry.last_modified else 0.0
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A W3C date, however much of it is there, or one of RFC 5322 as RSS has it."""
+    if text is None:
+        return None
+    padded = text + "-01-01"[: max(0, 10 - len(text))] if text[:4].isdecimal() and len(text) in (4, 7) else text
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(padded)
+            return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _priority(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0.0 <= value <= 1.0 else None

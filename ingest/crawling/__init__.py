@@ -1,1 +1,0 @@
-"""One page on its way through a crawl, and what is remembered of it."""

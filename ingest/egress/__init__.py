@@ -1,0 +1,1 @@
+"""The egress proxy: all traffic of crawl and search leaves through it, to addresses it checked."""

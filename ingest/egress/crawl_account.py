@@ -1,0 +1,242 @@
+"""What one crawl may do through the egress proxy, and what it did.
+
+An account is opened before a page is asked for and closed when nothing of it is wanted any more. In between, whoever
+holds its URL goes out on its behalf: the fetcher, the browser with all that the page loads. Promises:
+
+1. Requests, bytes, hosts and connections stay below the account's caps, whoever asks; what is beyond is refused.
+2. A closed account's token opens nothing, and every connection that it opened has ended.
+3. Refusals are counted by target and rule, in a space that no page can make grow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from ingest.egress.rules import Refusal
+from ingest.settings import EgressSettings, Purpose
+
+MAX_KINDS = 50
+"""Targets and rules that one account's refusals are told apart by."""
+MAX_WAITING_SHARE = 4
+"""Requests that may be under way, as a multiple of the connections that may be open: the others wait for one."""
+STANDING_REFUSALS_PER_SECOND = 50
+"""Told of each standing account; a page causes thousands in that time if it wants to."""
+
+
+@dataclass(frozen=True, slots=True)
+class EgressReport:
+    """What went through an account so far. Bytes are those exchanged with sites, heads and TLS included."""
+
+    requests: int
+    """Tunnels and plain requests that were asked for, refused ones included."""
+    bytes_in: int
+    bytes_out: int
+    hosts: tuple[str, ...]
+    """Names and addresses to which a connection was made, in the order of the first."""
+    refusals: tuple[tuple[Refusal, int], ...]
+    """Each kind (host, port and rule) with how often, in the order of the first; at most 50 kinds."""
+    other_refusals: int
+    """How often something else was refused, beyond those kinds."""
+
+
+class EgressAccount:
+    """A way out of one's own, until it is closed. Use as a context manager, from any thread.
+
+    `url` carries a secret; hand it to clients, never to logs.
+    """
+
+    def __init__(self, url: str, report: Callable[[], EgressReport], close: Callable[[], None]) -> None:
+        self._url = url
+        self._report = report
+        self._close = close
+
+    @property
+    def url(self) -> str:
+        """The proxy's address with this account's name and token."""
+        return self._url
+
+    def report(self) -> EgressReport:
+        """What went through so far; final once the account is closed."""
+        return self._report()
+
+    def close(self) -> None:
+        """End the account's connections and make its token worthless. May be called again."""
+        self._close()
+
+    def __enter__(self) -> EgressAccount:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What one account may take in all, and at a time."""
+
+    requests: int
+    bytes: int
+    hosts: int
+    connections: int
+
+
+def caps_of(settings: EgressSettings, *, max_bytes: int | None = None, max_requests: int | None = None) -> Caps:
+    """The configured caps, or smaller ones where the caller has less to give."""
+    return Caps(
+        requests=_smaller(settings.max_requests_per_crawl, max_requests),
+        bytes=_smaller(settings.max_bytes_per_crawl, max_bytes),
+        hosts=settings.max_hosts_per_crawl,
+        connections=settings.max_connections_per_crawl,
+    )
+
+
+class Account:
+    """The proxy's side of an account. Everything but `report` belongs to the proxy's event loop.
+
+    Without caps it stands as long as the proxy: for clients of the owner's, who ask for what he has set.
+    """
+
+    def __init__(self, purpose: Purpose, *, run_id: str = "", caps: Caps | None = None) -> None:
+        self.purpose = purpose
+        self.run_id = run_id
+        self.caps = caps
+        self.look_ups: dict[str, asyncio.Future[tuple[str, ...]]] = {}
+        """Names that were asked for: one answer to each holds as long as the account, whatever is asked later."""
+        self._requests = 0
+        self._under_way = 0
+        self._bytes_in = 0
+        self._bytes_out = 0
+        self._names: set[str] = set()
+        self._reached: dict[str, None] = {}
+        self._refusals = RefusalCounts() if caps else None
+        self._telling = _Telling()
+
+    def begin(self) -> str | None:
+        """Count one more request under way, or the rule that forbids it: `requests`, `bytes`, `connections`."""
+        self._requests += 1
+        self._under_way += 1
+        if self.caps is None:
+            return None
+        if self._requests > self.caps.requests:
+            return "requests"
+        if self._bytes_in + self._bytes_out > self.caps.bytes:
+            return "bytes"
+        if self._under_way > self.caps.connections * MAX_WAITING_SHARE:
+            return "connections"
+        return None
+
+    def end(self) -> None:
+        """A request that had begun is over."""
+        self._under_way -= 1
+
+    def may_ask_for(self, name: str) -> bool:
+        """Whether a name or address may still be reached, under the cap on different ones."""
+        if self.caps is None or name in self._names:
+            return True
+        if len(self._names) >= self.caps.hosts:
+            return False
+        self._names.add(name)
+        return True
+
+    def reached(self, name: str) -> None:
+        """A connection to it was made."""
+        if self.caps is not None:
+            self._reached[name] = None
+
+    def came_in(self, count: int) -> bool:
+        """Count bytes of a site; False where the account has none left."""
+        self._bytes_in += count
+        return self._has_bytes()
+
+    def went_out(self, count: int) -> bool:
+        """Count bytes to a site; False where the account has none left."""
+        self._bytes_out += count
+        return self._has_bytes()
+
+    def refused(self, refusal: Refusal) -> Refusal | None:
+        """Count a refusal. Returns it with this account's name where it is to be told of, else None."""
+        ours = replace(refusal, purpose=self.purpose, run_id=self.run_id)
+        if self._refusals is None:
+            return ours if self._telling.has_room() else None
+        return ours if self._refusals.add(ours) else None
+
+    def keep(self, name: str, answer: asyncio.Future[tuple[str, ...]]) -> None:
+        """Remember what a name resolves to, unless that fails."""
+        self.look_ups[name] = answer
+        answer.add_done_callback(lambda done: self._forget_failed(name, done))
+
+    def give_up_look_ups(self) -> None:
+        """Wait for no name any more."""
+        for look_up in tuple(self.look_ups.values()):
+            look_up.cancel()
+
+    def report(self) -> EgressReport:
+        """What went through so far; from any thread."""
+        kinds, others = self._refusals.all() if self._refusals else ((), 0)
+        return EgressReport(
+            requests=self._requests,
+            bytes_in=self._bytes_in,
+            bytes_out=self._bytes_out,
+            hosts=tuple(self._reached),
+            refusals=kinds,
+            other_refusals=others,
+        )
+
+    def _forget_failed(self, name: str, answer: asyncio.Future[tuple[str, ...]]) -> None:
+        if answer.cancelled() or answer.exception() is not None:
+            self.look_ups.pop(name, None)
+
+    def _has_bytes(self) -> bool:
+        return self.caps is None or self._bytes_in + self._bytes_out <= self.caps.bytes
+
+
+class RefusalCounts:
+    """How often what was refused; at most `MAX_KINDS` targets and rules are told apart."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, int, str], tuple[Refusal, int]] = {}
+        self._others = 0
+        self._lock = threading.Lock()
+
+    def add(self, refusal: Refusal) -> bool:
+        """Count it; True where it is the first of its kind."""
+        kind = refusal.host, refusal.port, refusal.rule
+        with self._lock:
+            known = self._kinds.get(kind)
+            if known is None and len(self._kinds) >= MAX_KINDS:
+                self._others += 1
+                return False
+            first, count = known or (refusal, 0)
+            self._kinds[kind] = first, count + 1
+            return known is None
+
+    def all(self) -> tuple[tuple[tuple[Refusal, int], ...], int]:
+        """Each kind with its count, and the count of the rest."""
+        with self._lock:
+            return tuple(self._kinds.values()), self._others
+
+
+class _Telling:
+    """Whether there is room to tell of one more, at `STANDING_REFUSALS_PER_SECOND`."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._told = 0
+
+    def has_room(self) -> bool:
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._told = second, 0
+        self._told += 1
+        return self._told <= STANDING_REFUSALS_PER_SECOND
+
+
+def _smaller(configured: int, given: int | None) -> int:
+    return configured if given is None else min(configured, given)

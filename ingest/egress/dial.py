@@ -1,0 +1,182 @@
+"""The way to a site: from the target that a client asked for to a connection with an address that was judged.
+
+Name and port are judged → the name is resolved, once → every address is judged → a place is taken → one of those
+addresses is dialled, through the owner's proxy where there is one. Promises:
+
+1. No name is asked for before it was judged, and nothing is dialled but an address that was. Within an account that
+   has caps, a name keeps its first answer.
+2. Nobody has a place while a name is looked up. It is given back when the connection ends, or cannot be had.
+3. The look-up and the connection share one limit of time; waiting for a place has the same for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from types import TracebackType
+
+from ingest.egress.crawl_account import Account
+from ingest.egress.fair_slots import Places
+from ingest.egress.http_heads import Failed, Refused, Target
+from ingest.egress.limit_errors import beyond
+from ingest.egress.relay import Side, dial
+from ingest.egress.resolver import BoundedResolver, Resolver
+from ingest.egress.rules import EgressRules, canonical_host
+from ingest.egress.upstream import Upstream, read_upstream
+from ingest.settings import EgressSettings
+
+
+@dataclass(eq=False, slots=True)
+class Reached:
+    """A site that was reached. Use as a context manager: at its end the connection is broken off, its place free."""
+
+    target: Target
+    """As it was judged."""
+    side: Side
+    account: Account
+    places: Places
+
+    def __enter__(self) -> Reached:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.side.break_off()
+        finally:
+            self.places.give(self.account, target=self.target.host)
+
+
+class Dialler:
+    """Reaches sites, `max_connections` at a time. Belongs to the event loop that asks it.
+
+    Raises:
+        InvalidSetting: the owner's proxy is not one.
+    """
+
+    def __init__(self, settings: EgressSettings, rules: EgressRules, resolver: Resolver | None = None) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._resolver = resolver
+        self._names = BoundedResolver(settings.resolver_threads)
+        self._upstream = _upstream_of(settings)
+        self._places = Places(settings.max_connections, per_target=settings.max_connections_per_host)
+
+    async def reach(self, target: Target, account: Account) -> Reached:
+        """A connection with `target`, on the account's behalf.
+
+        Raises:
+            Refused: by a rule on names, ports or addresses, or beyond the limits `hosts` and `connections`.
+            Failed: it cannot be reached, or not in time.
+        """
+        refusal = self._rules.check_host(target.host, target.port, account.purpose)
+        if refusal is not None:
+            raise Refused(refusal)
+        host = canonical_host(target.host)
+        if host is not None and host != target.host:
+            target = replace(target, host=host)
+        started = asyncio.get_running_loop().time()
+        addresses = await self._judged_addresses(target, account)
+        left_seconds = self._settings.connect_timeout_seconds - (asyncio.get_running_loop().time() - started)
+        await self._take_place(target, account)
+        try:
+            site = await self._dial(target, addresses, left_seconds)
+        except BaseException:
+            self._places.give(account, target=target.host)
+            raise
+        account.reached(target.host)
+        return Reached(target, site, account, self._places)
+
+    def stop(self) -> None:
+        """Look no names up any more."""
+        self._names.stop()
+
+    async def _judged_addresses(self, target: Target, account: Account) -> tuple[str, ...]:
+        """The addresses of a host, every one of which may be dialled."""
+        if not account.may_ask_for(target.host):
+            raise Refused(beyond(target, "hosts", self._settings))
+        addresses = literal(target.host) or await self._addresses(target, account)
+        refusal = self._rules.check_addresses(target.host, target.port, addresses, account.purpose)
+        if refusal is not None:
+            raise Refused(refusal)
+        return addresses
+
+    async def _addresses(self, target: Target, account: Account) -> tuple[str, ...]:
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_seconds):
+                return await self._answer_for(target, account)
+        except TimeoutError as error:
+            raise Failed(504, "connect timeout") from error
+        except (OSError, UnicodeError) as error:  # the latter: a label that no name server could hold
+            raise Failed(502, "name not found") from error
+
+    async def _answer_for(self, target: Target, account: Account) -> tuple[str, ...]:
+        """What the name resolves to, or resolved to when the account first asked."""
+        if account.caps is None:
+            return await self._look_up(target, account, asker=target.host)
+        known = account.look_ups.get(target.host)
+        if known is None:
+            known = asyncio.ensure_future(self._look_up(target, account, asker=account))
+            account.keep(target.host, known)
+        return await asyncio.shield(known)
+
+    async def _look_up(self, target: Target, account: Account, *, asker: object) -> tuple[str, ...]:
+        if self._resolver is not None:
+            return await self._resolver(target.host, target.port)
+        listed = self._rules.is_listed(target.host, target.port, account.purpose)
+        return await self._names.look_up(target.host, target.port, asker=asker, absolute=not listed)
+
+    async def _take_place(self, target: Target, account: Account) -> None:
+        """One of the connections that may be open at a time."""
+        at_most = account.caps.connections if account.caps else self._settings.max_connections
+        if self._places.take_free(account, at_most=at_most, target=target.host):
+            return
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_seconds):
+                await self._places.take(account, at_most=at_most, target=target.host)
+        except TimeoutError as error:
+            if account.caps and self._places.held(account) >= at_most:
+                raise Refused(beyond(target, "connections", self._settings)) from error
+            raise Failed(503, "too many connections") from error
+
+    async def _dial(self, target: Target, addresses: tuple[str, ...], limit_seconds: float) -> Side:
+        """A connection to the first address that answers, of those that were all judged."""
+        try:
+            if self._upstream is not None:
+                return await self._dial_upstream(self._upstream, addresses[0], target.port, limit_seconds)
+            return await dial(addresses, target.port, limit_seconds)
+        except TimeoutError as error:
+            raise Failed(504, "connect timeout") from error
+        except OSError as error:
+            raise Failed(502, f"connect: {error.strerror or type(error).__name__}") from error
+
+    async def _dial_upstream(self, upstream: Upstream, address: str, port: int, limit_seconds: float) -> Side:
+        try:
+            async with asyncio.timeout(limit_seconds):
+                proxies = await self._names.look_up(upstream.host, upstream.port, asker=upstream, absolute=False)
+                side = await dial(proxies, upstream.port, limit_seconds)
+        except TimeoutError as error:
+            raise upstream.failed("connect timeout") from error
+        except OSError as error:
+            raise upstream.failed(f"connect: {error.strerror or type(error).__name__}") from error
+        try:
+            return await upstream.open_tunnel(side, address, port, limit_seconds)
+        except BaseException:
+            side.break_off()
+            raise
+
+
+def literal(host: str) -> tuple[str, ...]:
+    """The one address of a host that is written as one."""
+    if host[-1:].isdecimal() or ":" in host:
+        with contextlib.suppress(ValueError):
+            return (str(ip_address(host)),)
+    return ()
+
+
+def _upstream_of(settings: EgressSettings) -> Upstream | None:
+    url = settings.upstream_proxy_url
+    return read_upstream(url.get_secret_value()) if url is not None else None

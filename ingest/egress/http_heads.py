@@ -1,0 +1,213 @@
+"""HTTP/1.1 heads as a forward proxy reads and rewrites them (RFC 9110, 7.6 and RFC 9112, 3.2). Bytes in, values out.
+
+Promises: a head that could be understood in two ways is refused (`BadHead`); hop-by-hop fields never pass;
+`Host` always names the target that was judged; a site cannot speak in the proxy's own `X-Sluice-*` fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ada_url
+
+from ingest.egress.rules import Refusal
+
+MAX_HEAD_BYTES = 65_536
+"""Of one request or response head; browsers and servers stay under 16 KiB."""
+MAX_LENGTH_DIGITS = 18
+"""Of a Content-Length: an exabyte."""
+
+_FIELDS = re.compile(r"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*")
+_FIELD = re.compile(r"([^:]+):[ \t]*([^\r\n]*)\r\n")
+_REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+) HTTP/1\.[01]")
+_STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-5]\d\d)(?: .*)?")
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+    }
+)
+
+
+class BadHead(Exception):
+    """A head that is not HTTP/1.1 or could be read in two ways."""
+
+
+class Failed(Exception):
+    """The way to the site failed: the status to answer with, and why in a few words."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Refused(Exception):
+    """A rule forbids the request."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__(refusal.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The start line and the fields of a message, in order, names as they were sent."""
+
+    start_line: str
+    fields: tuple[tuple[str, str], ...]
+    firsts: Mapping[str, str]
+    """The first value of each field, by its lower-case name."""
+
+    def first(self, name: str) -> str | None:
+        """The first value of a field, by its lower-case name."""
+        return self.firsts.get(name)
+
+    @property
+    def method(self) -> str:
+        """The method of a request."""
+        return self.start_line.split(" ", 1)[0]
+
+    @property
+    def status(self) -> int:
+        """The status of a response."""
+        return int(self.start_line.split(" ", 2)[1])
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a request announces a body."""
+        return self.first("transfer-encoding") is not None or self.first("content-length") not in (None, "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whither a request goes; `path` is empty for a tunnel."""
+
+    host: str
+    port: int
+    path: str = ""
+    authority: str = ""
+
+
+def parse_request(raw: bytes) -> Head:
+    """A request's head, `raw` up to and including its empty line.
+
+    Raises:
+        BadHead: not HTTP/1.1, or ambiguous about the body's length.
+    """
+    return _parse_head(raw, _REQUEST_LINE)
+
+
+def parse_response(raw: bytes) -> Head:
+    """A response's head, as `parse_request`."""
+    return _parse_head(raw, _STATUS_LINE)
+
+
+def read_target(head: Head) -> Target:
+    """Whither a proxy request goes.
+
+    Raises:
+        BadHead: the target is neither `host:port` (CONNECT) nor an absolute URL.
+        Refused: rule `scheme`: the URL is not plain http.
+    """
+    target = head.start_line.split(" ")[1]
+    if head.method == "CONNECT":
+        host, _, port = target.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise BadHead("CONNECT needs host:port")
+        return Target(host.strip("[]"), int(port))
+    try:
+        url = ada_url.URL(target)
+    except (ValueError, UnicodeError) as error:
+        raise BadHead("the target is not an absolute URL") from error
+    scheme = url.protocol.rstrip(":")
+    if scheme != "http":
+        raise Refused(Refusal(url.hostname, 0, "scheme", f"{scheme} does not leave here; use http, or CONNECT"))
+    return Target(url.hostname.strip("[]"), int(url.port or 80), url.pathname + url.search, url.host)
+
+
+def request_head(head: Head, target: Target) -> bytes:
+    """The head that goes to the site: origin form, our `Host`, the connection closed afterwards."""
+    kept = [(name, value) for name, value in _end_to_end(head) if name.lower() != "host"]
+    fields = [("Host", target.authority), *kept, ("Connection", "close")]
+    return _encode(f"{head.method} {target.path} HTTP/1.1", fields)
+
+
+def response_head(head: Head) -> bytes:
+    """The head that goes back to the client, the connection closed afterwards."""
+    kept = [(name, value) for name, value in _end_to_end(head) if not name.lower().startswith("x-sluice-")]
+    fields = kept if head.status < 200 else [*kept, ("Connection", "close")]
+    return _encode(head.start_line, fields)
+
+
+def request_body_length(head: Head) -> int | None:
+    """Bytes of the body that follows a request head, or None where only the body itself tells (chunks)."""
+    if head.first("transfer-encoding") is not None:
+        return None
+    return int(head.first("content-length") or 0)
+
+
+def body_length(head: Head, method: str) -> int | None:
+    """Bytes of the body that follows a response head (RFC 9112, 6.3), or None where only its end will tell."""
+    if method == "HEAD" or head.status in {204, 304} or head.status < 200:
+        return 0
+    length = head.first("content-length")
+    return int(length) if length is not None else None
+
+
+def answer(status: int, reason: str, fields: Mapping[str, str], body: str, *, keep_open: bool = False) -> bytes:
+    """A response of the proxy's own."""
+    content = (body + "\n").encode() if body else b""
+    length = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content))}
+    closing = {} if keep_open else {"Connection": "close"}
+    all_fields = [(name, _printable(value)) for name, value in {**fields, **length, **closing}.items()]
+    return _encode(f"HTTP/1.1 {status} {_printable(reason)}", all_fields) + content
+
+
+def _parse_head(raw: bytes, start: re.Pattern[str]) -> Head:
+    start_line, _, lines = raw[:-2].decode("latin-1").partition("\r\n")
+    if start.fullmatch(start_line) is None:
+        raise BadHead("the first line is not HTTP/1.1")
+    if _FIELDS.fullmatch(lines) is None:
+        raise BadHead("a header line is not name: value")
+    fields = tuple((name, value.rstrip(" \t")) for name, value in _FIELD.findall(lines))
+    head = Head(start_line, fields, {name.lower(): value for name, value in reversed(fields)})
+    _refuse_two_lengths(head)
+    return head
+
+
+def _refuse_two_lengths(head: Head) -> None:
+    """Two readings of a body's length are how requests are smuggled (RFC 9112, 6.3)."""
+    if "content-length" not in head.firsts:
+        return
+    lengths = {value for name, value in head.fields if name.lower() == "content-length"}
+    if len(lengths) > 1 or "transfer-encoding" in head.firsts or not all(map(_is_length, lengths)):
+        raise BadHead("the length of the body is ambiguous")
+
+
+def _is_length(value: str) -> bool:
+    return value.isdecimal() and len(value) <= MAX_LENGTH_DIGITS
+
+
+def _end_to_end(head: Head) -> list[tuple[str, str]]:
+    left_out = _HOP_BY_HOP
+    if "connection" in head.firsts:
+        listed = (value for name, value in head.fields if name.lower() == "connection")
+        left_out = left_out.union(token.strip().lower() for value in listed for token in value.split(","))
+    return [(name, value) for name, value in head.fields if name.lower() not in left_out]
+
+
+def _encode(start_line: str, fields: list[tuple[str, str]]) -> bytes:
+    lines = [start_line, *(f"{name}: {value}" for name, value in fields), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def _printable(text: str) -> str:
+    return "".join(character if " " <= character <= "~" else "?" for character in text)[:300]

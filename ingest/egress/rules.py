@@ -1,0 +1,253 @@
+"""What may be reached: checks on names, ports and addresses, without a socket.
+
+`EgressRules` judges a host and port before its name is resolved, and then every address that the name resolves to.
+An address is refused unless it is globally routable by the IANA special-purpose registries (RFC 6890 and
+successors), and so is every IPv4 address that an IPv6 address carries inside (RFC 4291, 6052, 3056, 4380, 5214).
+Names that never belong to the public web (RFC 6761, 6762, 7686, 8375, 9476) are refused before anybody is asked for
+them, and so are the networks that this machine stands in, although their addresses may be global.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+import ada_url
+
+from contracts.errors import PolicyRefused
+from ingest.egress.local_networks import OwnNetworks
+from ingest.settings import EgressSettings, Purpose
+from ingest.url import within_domains
+
+MAX_HOST_LENGTH = 1_000
+"""In characters, before it is made ASCII; a name has 253 of those."""
+CLOSED = "egress.policy is deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One request that was not let out: whither, by which rule, why in one sentence, and on whose behalf."""
+
+    host: str
+    port: int
+    rule: str
+    detail: str
+    purpose: Purpose = "crawl"
+    run_id: str = ""
+
+
+class EgressRules:
+    """The owner's rules for host names, ports and addresses."""
+
+    def __init__(self, settings: EgressSettings, own_networks: OwnNetworks | None = None) -> None:
+        self._settings = settings
+        self._allowed = frozenset(map(_split_entry, settings.allow))
+        self._nat64 = (NAT64, *map(IPv6Network, settings.nat64_prefixes))
+        self._own_networks = own_networks or OwnNetworks()
+
+    def check_host(self, host: str, port: int, purpose: Purpose = "crawl") -> Refusal | None:
+        """Why `host` and `port` may not be reached, or None. Rules: `policy`, `host`, `domain`, `port`."""
+        name = canonical_host(host)
+        if self._settings.policy == "deny":
+            return Refusal(name or host, port, "policy", CLOSED)
+        if name is None:
+            return Refusal(host, port, "host", "not a host name or address")
+        if within_domains(name, self._settings.deny_domains):
+            return Refusal(name, port, "domain", f"{name} is on the list of denied domains")
+        if (purpose, name, port) in self._allowed:
+            return None
+        if is_special_name(name):
+            return Refusal(name, port, "host", f"{name} is no name of the public web")
+        if self._is_unlisted(name):
+            return Refusal(name, port, "domain", f"{name} is not on the list of allowed domains")
+        if port not in self._settings.ports:
+            return Refusal(name, port, "port", f"port {port} is not open")
+        return None
+
+    def is_listed(self, host: str, port: int, purpose: Purpose) -> bool:
+        """Whether `host:port` is an explicit exception for the purpose, so that its address need not be global."""
+        return (purpose, canonical_host(host), port) in self._allowed
+
+    def wants_its_own_name(self, host: str, port: int, purpose: Purpose) -> bool:
+        """Whether a tunnel to `host` may lead to that host's site alone: it was let out for its name's sake."""
+        only_listed = bool(self._settings.allow_domains) or self._settings.policy == "listed"
+        return only_listed and not self.is_listed(host, port, purpose)
+
+    def check_addresses(
+        self, host: str, port: int, addresses: tuple[str, ...], purpose: Purpose = "crawl"
+    ) -> Refusal | None:
+        """Why the addresses that `host` resolved to may not be dialled, or None: one bad one refuses all."""
+        if not addresses:
+            return Refusal(host, port, "address", f"{host} has no address")
+        if self.is_listed(host, port, purpose):
+            return None
+        problems = (self._address_problem(address) for address in addresses)
+        problem = next((found for found in problems if found), None)
+        return Refusal(host, port, "address", problem) if problem else None
+
+    def _is_unlisted(self, name: str) -> bool:
+        """Whether a list of domains counts, and does not have the name."""
+        domains = self._settings.allow_domains
+        return bool(domains or self._settings.policy == "listed") and not within_domains(name, domains)
+
+    def _address_problem(self, address: str) -> str | None:
+        problem = check_address(address, self._nat64)
+        if problem or self._settings.own_networks == "allow":
+            return problem
+        parsed = ip_address(address)
+        inner = _embedded_ipv4(parsed, self._nat64) if isinstance(parsed, IPv6Address) else ()
+        for reached in (parsed, *inner):
+            network = self._own_networks.holding(reached)
+            if network is not None:
+                return f"{reached} is in {network}, a network of this machine"
+        return None
+
+
+def require_open(settings: EgressSettings) -> None:
+    """For whoever would start a proxy or build a client of it: not where nothing may leave.
+
+    Raises:
+        PolicyRefused: rule `egress`: the policy is `deny`.
+    """
+    if settings.policy == "deny":
+        raise PolicyRefused("egress", CLOSED, "egress.policy")
+
+
+def is_special_name(name: str) -> bool:
+    """Whether a name belongs to the local network, to another name system or to nobody: `nas`, `printer.local`.
+
+    `name` is as `canonical_host` gives it; addresses are no names.
+    """
+    if ":" in name or name.replace(".", "").isdecimal():
+        return False
+    label = name.rpartition(".")[2]
+    return label == name or label in _SPECIAL_LABELS or name.endswith(".home.arpa") or name == "home.arpa"
+
+
+def check_address(address: str, nat64: tuple[IPv6Network, ...] = ()) -> str | None:
+    """Why `address` is not globally routable, or None when it is.
+
+    `nat64` are prefixes by which IPv4 is reached, beside the well-known one: only the address within counts.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return f"{address} is not an address"
+    if isinstance(parsed, IPv4Address):
+        return None if _is_global_ipv4(parsed) else f"{parsed} is not globally routable"
+    prefixes = (NAT64, *nat64)
+    for inner in _embedded_ipv4(parsed, prefixes):
+        if not _is_global_ipv4(inner):
+            return f"{parsed} carries {inner}, which is not globally routable"
+    is_ipv4_inside = parsed.ipv4_mapped or any(parsed in prefix for prefix in prefixes)
+    if parsed.scope_id is None and (is_ipv4_inside or _is_global_ipv6(parsed)):
+        return None
+    return f"{parsed} is not globally routable"
+
+
+def unsaid_entry(allow: tuple[str, ...], url: str) -> str | None:
+    """The entry of `egress.allow` that opens the address of `url` to pages without saying so, or None."""
+    parts = urlsplit(url)
+    address = canonical_host(parts.hostname or ""), parts.port or (443 if parts.scheme == "https" else 80)
+    return next((entry for entry in allow if "=" not in entry and _split_entry(entry)[1:] == address), None)
+
+
+@lru_cache(maxsize=1024)
+def canonical_host(host: str) -> str | None:
+    """`host` as a browser reads it (`0x7f.1` is `127.0.0.1`), without brackets and final dot; None if invalid."""
+    if len(host) > MAX_HOST_LENGTH:
+        return None
+    text = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    if not text or any(character in text for character in "/\\?#@%\t\r\n "):
+        return None
+    try:
+        parsed = ada_url.URL(f"http://{text}/")
+    except (ValueError, UnicodeError):
+        return None
+    name: str = parsed.hostname.strip("[]").rstrip(".")
+    return None if parsed.port or not name else name
+
+
+_SPECIAL_LABELS = frozenset({"local", "internal", "localhost", "onion", "test", "invalid", "alt"})
+
+NAT64 = IPv6Network("64:ff9b::/96")
+_TEREDO = IPv6Network("2001::/32")
+_SIX_TO_FOUR = IPv6Network("2002::/16")
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+
+_SPECIAL_IPV4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # Azure's platform: public by number, but answers from inside the host
+        "169.254.0.0/16",  # link-local; cloud metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+)
+_SPECIAL_IPV6 = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments, Teredo and ORCHID among them
+        "2001:db8::/32",
+        "2002::/16",  # 6to4 is retired; its relays are anybody's
+        "3fff::/20",
+    )
+)
+
+
+def _is_global_ipv4(address: IPv4Address) -> bool:
+    return address.is_global and not any(address in network for network in _SPECIAL_IPV4)
+
+
+def _is_global_ipv6(address: IPv6Address) -> bool:
+    return address in _GLOBAL_UNICAST and address.is_global and not any(address in network for network in _SPECIAL_IPV6)
+
+
+def _embedded_ipv4(address: IPv6Address, nat64: tuple[IPv6Network, ...]) -> Iterator[IPv4Address]:
+    """Every IPv4 address inside: mapped, compatible, NAT64, 6to4, Teredo (server and client), ISATAP."""
+    packed = address.packed
+    if address.ipv4_mapped or (not any(packed[:12]) and int(address) > 1):
+        yield IPv4Address(packed[12:])
+    for prefix in nat64:
+        if address in prefix:
+            yield _behind_nat64(packed, prefix.prefixlen)
+    if address in _SIX_TO_FOUR:
+        yield IPv4Address(packed[2:6])
+    if address in _TEREDO:
+        yield IPv4Address(packed[4:8])
+        yield IPv4Address(bytes(byte ^ 0xFF for byte in packed[12:]))
+    if packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe"):
+        yield IPv4Address(packed[12:])
+
+
+def _behind_nat64(packed: bytes, prefix_length: int) -> IPv4Address:
+    """The IPv4 address after the prefix, around the octet that is reserved (RFC 6052, 2.2)."""
+    octets = packed[prefix_length // 8 :]
+    reserved_at = 8 - prefix_length // 8
+    if 0 <= reserved_at <= 4:
+        octets = octets[:reserved_at] + octets[reserved_at + 1 :]
+    return IPv4Address(octets[:4])
+
+
+def _split_entry(entry: str) -> tuple[str, str | None, int]:
+    purpose, _, address = entry.rpartition("=")
+    host, _, port = address.rpartition(":")
+    return purpose or "crawl", canonical_host(host), int(port)

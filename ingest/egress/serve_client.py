@@ -1,0 +1,204 @@
+"""One client of the egress proxy, from its first byte to the end of what is carried for it.
+
+The client shows its secret → its request is counted → host and port are read → the site is reached
+(`ingest.egress.dial`) → bytes are relayed both ways. Promises:
+
+1. Nothing that a client asks for is looked at before it has shown a right secret.
+2. What goes wrong on the way to a site has an answer of ours. What goes wrong once the site's is on its way breaks the
+   connection off, so that nobody takes what he has for the whole.
+3. Where a tunnel may lead to one site alone, nothing of it reaches the site before its handshake has named that site.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ingest.egress.connections import Client, Clients
+from ingest.egress.crawl_account import Account
+from ingest.egress.dial import Dialler, literal
+from ingest.egress.http_heads import (
+    BadHead,
+    Failed,
+    Head,
+    Refused,
+    Target,
+    answer,
+    body_length,
+    parse_request,
+    parse_response,
+    read_target,
+    request_body_length,
+    request_head,
+    response_head,
+)
+from ingest.egress.limit_errors import beyond
+from ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits, Side
+from ingest.egress.rules import EgressRules, Refusal, canonical_host
+from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
+from ingest.settings import EgressSettings
+
+REALM = "sluice"
+MAX_INTERIM_ANSWERS = 8
+"""Responses of the 1xx kind before the real one; sites send one at most. They count as no bytes of a body."""
+MAX_CHALLENGES = 3
+"""Requests without a right secret on one connection; a browser sends one and waits to be asked."""
+
+
+class RequestServer:
+    """Serves clients, each in a task of its own.
+
+    `account_of` tells whose secret is in a `Proxy-Authorization`, or None. `on_refusal` is told of the refusals that
+    `Account.refused` returns.
+    """
+
+    def __init__(
+        self,
+        settings: EgressSettings,
+        rules: EgressRules,
+        dialler: Dialler,
+        clients: Clients,
+        *,
+        account_of: Callable[[str], Account | None],
+        on_refusal: Callable[[Refusal], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._dialler = dialler
+        self._clients = clients
+        self._account_of = account_of
+        self._on_refusal = on_refusal
+        self._limits = RelayLimits(
+            settings.max_response_bytes, settings.idle_timeout_seconds, settings.max_connection_seconds
+        )
+
+    async def serve(self, client: Client) -> None:
+        """Serve it until it is done, or cancelled. It is none of the clients afterwards."""
+        try:
+            await self._serve_request(client)
+        except OSError:  # the client left, the site broke off, or both fell silent
+            client.side.break_off()
+        finally:
+            client.side.close(self._settings.idle_timeout_seconds)
+            self._clients.remove(client)
+            if client.account is not None:
+                client.account.end()
+
+    async def _serve_request(self, client: Client) -> None:
+        side = client.side
+        try:
+            asked = await self._authenticated_head(client)
+            if asked is not None:
+                await self._let_out(client, *asked)
+        except BadHead as error:
+            side.write(answer(400, "Bad Request", {"X-Sluice-Failed": "malformed"}, str(error)))
+        except Failed as error:
+            side.write(answer(error.status, f"Failed {error}", {"X-Sluice-Failed": str(error)}, str(error)))
+        except Refused as error:
+            self._refuse(error.refusal, client)
+
+    def _refuse(self, refusal: Refusal, client: Client) -> None:
+        if client.account is not None:
+            told = client.account.refused(refusal)
+            if told is not None and self._on_refusal is not None:
+                self._on_refusal(told)
+        if client.is_answered:
+            client.side.break_off()
+            return
+        reason = f"Refused {refusal.rule}: {refusal.detail}"
+        client.side.write(answer(403, reason, {"X-Sluice-Refused": refusal.rule}, refusal.detail))
+
+    async def _authenticated_head(self, client: Client) -> tuple[Head, Account] | None:
+        """The first request with a right secret, and its account; browsers send one without and wait to be asked."""
+        for _ in range(MAX_CHALLENGES):
+            async with asyncio.timeout(self._settings.idle_timeout_seconds):
+                raw = await client.side.read_head()
+            if raw is None:
+                return None
+            head = parse_request(raw)
+            account = self._account_of(head.first("proxy-authorization") or "")
+            if account is not None:
+                self._clients.recognise(client)
+                return head, account
+            challenge = {"Proxy-Authenticate": f'Basic realm="{REALM}"'}
+            again = not head.has_body
+            client.side.write(answer(407, "Proxy Authentication Required", challenge, "", keep_open=again))
+            if not again:
+                return None
+        return None
+
+    async def _let_out(self, client: Client, head: Head, account: Account) -> None:
+        client.account = account
+        exceeded = account.begin()
+        target = read_target(head)
+        if exceeded:
+            raise Refused(beyond(target, exceeded, self._settings))
+        with await self._dialler.reach(target, account) as reached:
+            await self._carry(head, reached.target, client, reached.side, account)
+
+    # -- what is carried ----------------------------------------------------------------------
+
+    async def _carry(self, head: Head, target: Target, client: Client, site: Side, account: Account) -> None:
+        with Relay(client.side, site, self._limits, came_in=account.came_in, went_out=account.went_out) as relay:
+            try:
+                if head.method == "CONNECT":
+                    await self._begin_tunnel(relay, target, client, account)
+                else:
+                    await self._begin_answer(relay, head, target, client)
+                await relay.finish()
+            except Excess as error:
+                raise Refused(beyond(target, error.rule, self._settings)) from error
+            except ClientLeft:
+                raise
+            except TimeoutError as error:
+                if client.is_answered:
+                    raise
+                raise Failed(504, "no response in time") from error
+            except BadHead as error:
+                if client.is_answered:
+                    raise ConnectionError("the site answers no HTTP") from error
+                raise Failed(502, f"not an HTTP response: {error}") from error
+            except ConnectionError as error:
+                if client.is_answered:
+                    raise
+                raise Failed(502, "the site broke off") from error
+
+    async def _begin_tunnel(self, relay: Relay, target: Target, client: Client, account: Account) -> None:
+        client.side.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        client.is_answered = True
+        if self._rules.wants_its_own_name(target.host, target.port, account.purpose):
+            await self._check_hello(relay, target, client)
+        relay.carry_up(None)
+        relay.carry_down(None)
+
+    async def _check_hello(self, relay: Relay, target: Target, client: Client) -> None:
+        """Nothing of a tunnel reaches the site before its handshake has named the site that was judged."""
+        try:
+            record = await relay.peek_client(record_length, RECORD_HEADER_BYTES)
+            named = server_name(record)
+        except NoHello as error:
+            raise Refused(Refusal(target.host, target.port, "domain", f"no TLS within the tunnel: {error}")) from error
+        if named is not None and canonical_host(named) != target.host:
+            detail = f"a tunnel to {target.host} that asks for another site"
+            raise Refused(Refusal(target.host, target.port, "domain", detail))
+        if named is None and not literal(target.host):
+            raise Refused(Refusal(target.host, target.port, "domain", "a tunnel whose handshake names no site"))
+
+    async def _begin_answer(self, relay: Relay, head: Head, target: Target, client: Client) -> None:
+        """Everything before the body of the answer."""
+        relay.send_up(request_head(head, target))
+        relay.carry_up(request_body_length(head))
+        for _ in range(MAX_INTERIM_ANSWERS + 1):
+            raw = await relay.read_answer_head()
+            if raw is None:
+                raise Failed(502, "the site closed without a response")
+            answer_head = parse_response(raw)
+            length = body_length(answer_head, head.method)
+            if length is not None and length > self._settings.max_response_bytes:
+                raise Excess("bytes")
+            client.side.write(response_head(answer_head))
+            client.is_answered = True
+            if answer_head.status >= 200:
+                relay.carry_down(length)
+                return
+        raise ConnectionError("the site announces an answer without end")

@@ -1,0 +1,169 @@
+"""The embedder that the settings ask for: a model, behind a fallback, behind a choice by corpus, behind a cache.
+
+    EmbeddingCache ── text seen before, by this model ──> its vector
+          │ new
+    model of the corpus, known by its fingerprint
+          │
+    first model ── Unavailable ──> second model, only if its vectors are the same
+
+`make_embedder` is the one place where embedders are put together. Nothing is loaded, opened or
+connected until the first text is embedded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx2
+
+from contracts.errors import Conflict, Unavailable
+from ingest.cancel_check import Wanted, always
+from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
+from ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
+from ingest.embed.port import Embedded, Embedder, require_fingerprint, unit_rows
+from ingest.settings import EmbedSettings
+
+__all__ = [
+    "Embedded",
+    "Embedder",
+    "FallbackEmbedder",
+    "RoutingEmbedder",
+    "fingerprint_of_corpus",
+    "make_embedder",
+    "require_fingerprint",
+    "unit_rows",
+]
+
+
+def make_embedder(
+    settings: EmbedSettings,
+    model_dir: Path,
+    cache_path: Path | None,
+    http_client: httpx2.Client | None = None,
+    wanted: Wanted = always,
+) -> Embedder:
+    """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
+
+    `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`,
+    or with no cache entries, nothing is cached. `http_client` carries requests to an endpoint (and
+    with them the rules of egress); by default they go direct, or through `openai_proxy_url`. `wanted` is called
+    between the steps of an embedding; what it raises ends it.
+    """
+    every = [settings, *(settings.changed_by(changed) for changed in settings.corpora.values())]
+    if settings.provider == "local":  # a model that nobody asks for is never loaded
+        every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
+    models = [_model(one, model_dir, http_client, wanted) for one in every]
+    embedder = RoutingEmbedder(models) if len(models) > 1 else models[0]
+    if cache_path is not None and settings.cache_entries:
+        embedder = CachedEmbedder(embedder, EmbeddingCache(cache_path, settings.cache_entries))
+    return embedder
+
+
+def fingerprint_of_corpus(settings: EmbedSettings, corpus: str) -> str:
+    """The model that a corpus without vectors gets, by its name. One with vectors keeps to theirs."""
+    chosen = settings.of_corpus(corpus)
+    if chosen.provider == "local":
+        return FINGERPRINTS[chosen.precision]
+    return chosen.openai_fingerprint or endpoint_fingerprint(chosen)
+
+
+def _model(settings: EmbedSettings, model_dir: Path, http_client: httpx2.Client | None, wanted: Wanted) -> Embedder:
+    local = MiniLM(
+        settings.model_dir or model_dir,
+        settings.threads,
+        settings.batch_size,
+        settings.batch_tokens,
+        precision=settings.precision,
+        wanted=wanted,
+    )
+    if settings.provider == "local":
+        return local
+    endpoint = OpenAIEmbedder(settings, http_client, wanted=wanted)
+    return FallbackEmbedder(endpoint, local) if settings.fallback == "local" else endpoint
+
+
+class RoutingEmbedder:
+    """Several models, of which the required fingerprint chooses; the first where nothing is required."""
+
+    def __init__(self, models: Sequence[Embedder]) -> None:
+        self._first = models[0]
+        self._models: dict[str, Embedder] = {}
+        for model in models:
+            self._models.setdefault(model.fingerprint, model)
+        for model in models:  # a fallback's second model may serve an index of its own, but no model gives way to it
+            if isinstance(model, FallbackEmbedder):
+                self._models.setdefault(model.second_fingerprint, model)
+
+    @property
+    def fingerprint(self) -> str:
+        """The first model's."""
+        return self._first.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        """The first model's."""
+        return self._first.dimension
+
+    def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
+        """As `Embedder.embed`: by the model of that fingerprint and no other."""
+        required = self.fingerprint if required_fingerprint is None else required_fingerprint
+        if required not in self._models:
+            raise Conflict(
+                f"the index was built with the embedding model {required}; the configured ones are "
+                f"{', '.join(self._models)}: configure the former again, or embed the corpus anew"
+            )
+        return self._models[required].embed(texts, required)
+
+
+class FallbackEmbedder:
+    """Two models of which the second steps in for the first, but only where their vectors may be mixed.
+
+    What decides is the fingerprint of the index that is embedded for. An index of the first model
+    falls back only to a second of the same fingerprint. An index that the second built is served by
+    the second alone, whether the first is well or not. A new index begins with the first model,
+    lest an outage decide which model a corpus is bound to.
+    """
+
+    def __init__(self, first: Embedder, second: Embedder) -> None:
+        self._first = first
+        self._second = second
+
+    @property
+    def fingerprint(self) -> str:
+        """The first model's."""
+        return self._first.fingerprint
+
+    @property
+    def second_fingerprint(self) -> str:
+        """The second model's."""
+        return self._second.fingerprint
+
+    @property
+    def dimension(self) -> int:
+        """The first model's."""
+        return self._first.dimension
+
+    def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
+        """As `Embedder.embed`. Raises Unavailable, naming both models, where the second may not step in."""
+        required = self.fingerprint if required_fingerprint is None else required_fingerprint
+        if required == self._first.fingerprint:
+            return self._first_then_second(texts, required)
+        if required == self._second.fingerprint:
+            return self._second.embed(texts, required)
+        raise Conflict(
+            f"the index was built with the embedding model {required}; the configured ones are "
+            f"{self._first.fingerprint} and {self._second.fingerprint}"
+        )
+
+    def _first_then_second(self, texts: Sequence[str], required: str) -> Embedded:
+        try:
+            return self._first.embed(texts, required)
+        except Unavailable as error:
+            if self._second.fingerprint == required:
+                return self._second.embed(texts, required)
+            raise Unavailable(
+                f"{error}; the fallback {self._second.fingerprint} may not step in, because the index holds "
+                f"vectors of {required} and models are never mixed in one index"
+            ) from error

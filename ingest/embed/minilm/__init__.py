@@ -1,0 +1,1 @@
+"""all-MiniLM-L6-v2, run by onnxruntime from the weights of an installed package."""

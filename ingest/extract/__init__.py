@@ -1,0 +1,1 @@
+"""From bytes to readable text: HTML, PDF, feeds, Markdown."""

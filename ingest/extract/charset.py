@@ -1,0 +1,92 @@
+"""From bytes to text: byte order mark, the header's charset, the document's own, UTF-8, then Windows-1252.
+
+Only the labels of the WHATWG Encoding Standard count (ingest/extract/charset_labels.py); any other is as if it
+were not there. One pass over the bytes per candidate, and there are four at most.
+
+Two departures from the plain order. A declaration that the bytes contradict is passed over. And a
+declared Latin-1 or Windows-1252 yields to UTF-8 when non-ASCII bytes form valid UTF-8: those two
+accept every byte, so their success proves nothing, while valid UTF-8 by accident is next to impossible.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+
+from contracts.errors import InvalidInput
+from ingest.extract.charset_labels import codec_of
+
+_DECLARATION_BYTES = 4_096
+_FALLBACK = "cp1252"
+_WINDOWS_1252 = "".join(bytes((byte,)).decode(_FALLBACK, "ignore") or chr(byte) for byte in range(256))
+"""The standard's index, which leaves no byte without a character; five that Python's codec refuses are controls."""
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF16_LE, "utf-16-le"))
+_MARKUP = re.compile(
+    r"""<!--(?:-?>|.*?(?:-->|\Z))"""  # a comment says nothing
+    r"""|<(?P<name>[?/!]?[a-z][^\s/>]*)(?P<attributes>(?:[^>=]|=\s*(?:"[^"]*"|'[^']*')?)*)""",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A piece of markup with its attributes, quoted values whole; it takes every character once."""
+_ATTRIBUTE = re.compile(r"""([^\s/>=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"'][^\s>]*)))?""")
+_CHARSET_IN_CONTENT = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
+
+
+def decode(body: bytes, charset: str | None) -> str:
+    """The text of `body`. Raises InvalidInput when it is binary in every reading."""
+    for mark, encoding in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(encoding, "replace")
+    for encoding in _candidates(body, charset):
+        try:
+            text = body.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return _refuse_binary(text)
+    return _refuse_binary(codecs.charmap_decode(body, "strict", _WINDOWS_1252)[0])
+
+
+def _candidates(body: bytes, charset: str | None) -> Iterator[str]:
+    declared = [codec for codec in (codec_of(charset), _declared(body)) if codec]
+    if not declared or declared[0] == _FALLBACK:
+        yield "utf-8"
+    yield from declared
+    yield "utf-8"
+
+
+def _declared(body: bytes) -> str | None:
+    """The codec that the start of `body` asks for by its XML declaration or a meta element (HTML, 13.2.3.2)."""
+    start = body[:_DECLARATION_BYTES].decode("latin-1")
+    for markup in _MARKUP.finditer(start):
+        name = (markup["name"] or "").lower()
+        label = None
+        if name == "meta":
+            label = _label_of_meta(_attributes(markup["attributes"]))
+        elif name == "?xml" and markup.start() == 0:
+            label = _attributes(markup["attributes"]).get("encoding")
+        if codec := codec_of(label):
+            return "utf-8" if codec.startswith("utf-16") else codec  # its ASCII was just read byte by byte
+    return None
+
+
+def _label_of_meta(attributes: dict[str, str]) -> str | None:
+    if "charset" in attributes:
+        return attributes["charset"]
+    if attributes.get("http-equiv", "").strip().lower() != "content-type":
+        return None
+    found = _CHARSET_IN_CONTENT.search(attributes.get("content", ""))
+    return next(filter(None, found.groups()), None) if found else None
+
+
+def _attributes(markup: str) -> dict[str, str]:
+    """The attributes by their lower-case names; of two with one name the first counts."""
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(markup):
+        found.setdefault(name.lower(), "".join(values))
+    return found
+
+
+def _refuse_binary(text: str) -> str:
+    if text.count("\x00", 0, _DECLARATION_BYTES) > 2:
+        raise InvalidInput("body", "the body is binary, not text", "send its media type, or text")
+    return text

@@ -1,0 +1,219 @@
+"""Which parts of a page its own styles hide: `<style>` elements and style attributes, as a browser adds them up.
+
+Heeded are the rules of its sheets (ingest/extract/css/style_sheet.py) for the elements that their selectors
+(ingest/extract/css/selectors.py) hold for, by importance, specificity and order, and what elements hand down
+(ingest/extract/css/computed_style.py). Pseudo-classes and style sheets elsewhere are not followed.
+
+Costs nothing for a page without such styles; a page that asks for more than `MOST_STEPS` comparisons is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from contracts.errors import InvalidInput
+from ingest.extract.css.computed_style import BLACK_ON_WHITE, Look, Style, styled
+from ingest.extract.css.selectors import Compound, attribute_holds, fits
+from ingest.extract.css.style_sheet import Rule, rule_of, sheet_of
+from ingest.extract.css.visibility import declarations, is_unreadable, takes_away
+from ingest.extract.html.nodes import Nodes
+
+MOST_STEPS = 20_000_000
+"""Comparisons of selectors with elements: some seconds. A large page with a large style sheet takes a tenth."""
+_MOST_NAMES = 300
+"""Of all elements around one that are kept: a page has some fifty."""
+_Name = tuple[str, str | None, str | None, tuple[str, ...]]
+"""Tag, class as it is written, and id and attributes where a rule asks for them."""
+_Key = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class _Place:
+    """Elements that are named alike, below elements that are named alike: a page of a thousand has some fifty."""
+
+    look: Look
+    hides_text: bool
+    is_hidden: bool = False
+    names: frozenset[str] | None = frozenset()
+    """What the element and those around it have that a selector may ask for; None where that is too much to keep."""
+    below: dict[_Key, _Place] = field(default_factory=dict)
+
+
+class Cascade:
+    """The styles of one page. `hides` is to be asked in the order of the page, and of nothing within what is hidden."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        sheet = sheet_of(nodes)
+        self._rules, self._ids, self._attributes, self.is_needed = sheet
+        self._steps = 0
+        self._candidates: dict[_Name, tuple[list[Rule], bool]] = {}
+        self._keys: dict[_Name, frozenset[str]] = {}
+        self._classes: dict[str, frozenset[str]] = {}
+        self._siblings: list[int] | None = None
+        first = Look() if _is_styled_elsewhere(nodes) else BLACK_ON_WHITE
+        self._first = _Place(first, hides_text=False)
+        self._places: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
+
+    def hides(self, node: int) -> bool:
+        """Whether an element takes what is in it out of sight, or a text cannot be read.
+
+        Raises InvalidInput after more than `MOST_STEPS` comparisons.
+        """
+        parent = self._nodes.parents[node]
+        around = self._places[parent] if parent >= 0 else self._first
+        tag = self._nodes.tags[node]
+        if not tag:
+            return around.hides_text
+        attributes = self._nodes.attributes[node]
+        get = attributes.get
+        identity, own = get("id"), get("style")
+        asked = self._asked_of(attributes) if self._attributes else ()
+        name = (tag, get("class"), identity if identity in self._ids else None, asked)
+        place = around.below.get((name, own))
+        if place is None:
+            place = self._place(node, around, name, own)
+        self._places[node] = place
+        return place.is_hidden
+
+    def _asked_of(self, attributes: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(sorted(self._attributes.intersection(attributes))) if attributes else ()
+
+    def _place(self, node: int, around: _Place, name: _Name, own: str | None) -> _Place:
+        """The place of an element: a known one where only its name could tell, else one for the rules that hold."""
+        candidates, go_by_names = self._candidates_of(name)
+        rules = self._matching(node, candidates, around.names)
+        key: _Key = (name, own) if go_by_names else (name, own, tuple(rule.rank for rule in rules))
+        place = around.below.get(key)
+        if place is None:
+            place = around.below[key] = _placed(around, _style(rules, own), name[0])
+            if around.names is None or len(around.names) > _MOST_NAMES:
+                place.names = None
+            else:
+                place.names = around.names.union(self._keys_of(name))
+        return place
+
+    def _matching(self, node: int, candidates: Sequence[Rule], names: frozenset[str] | None) -> Sequence[Rule]:
+        """Those that hold for an element among such `names`, the weightiest last."""
+        self._step(len(candidates))
+        found = [
+            rule
+            for rule in candidates
+            if (names is None or rule.selector.above <= names)
+            and self._matches(node, rule.selector.compounds, len(rule.selector.compounds) - 1)
+        ]
+        return sorted(found, key=lambda rule: rule.rank) if len(found) > 1 else found
+
+    def _candidates_of(self, name: _Name) -> tuple[list[Rule], bool]:
+        """The rules whose last part asks for nothing but what `name` says, and whether names settle them all."""
+        found = self._candidates.get(name)
+        if found is None:
+            keys = self._keys_of(name)
+            declared = [one for key in ("", *keys) for one in self._rules.get(key, ())]
+            self._step(len(declared))
+            rules = [rule for one in declared if (rule := rule_of(one)) and fits(keys, rule.selector.compounds[-1])]
+            found = self._candidates[name] = rules, all(rule.selector.goes_by_names for rule in rules)
+        return found
+
+    def _keys_of(self, name: _Name) -> frozenset[str]:
+        """What an element of that name has that a selector may ask for."""
+        found = self._keys.get(name)
+        if found is None:
+            tag, written, identity, asked = name
+            keys = {tag, *(f".{part}" for part in self._names_in(written or "")), *(f"[{one}" for one in asked)}
+            found = self._keys[name] = frozenset(keys | {f"#{identity}"} if identity else keys)
+        return found
+
+    def _step(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            raise InvalidInput("body", "its style sheets ask for too many comparisons", "send the page without them")
+
+    def _matches(self, node: int, compounds: tuple[Compound, ...], last: int) -> bool:
+        """From right to left, the nearest candidate first; only a descendant's ancestor may be tried again."""
+        self._step(1)
+        compound = compounds[last]
+        if not self._is(node, compound):
+            return False
+        if last == 0:
+            return True
+        if compound.relation == ">":
+            parent = self._nodes.parents[node]
+            return parent >= 0 and self._matches(parent, compounds, last - 1)
+        if compound.relation == "+":
+            before = self._sibling(node)
+            return before >= 0 and self._matches(before, compounds, last - 1)
+        step = self._sibling if compound.relation == "~" else self._nodes.parents.__getitem__
+        candidate = step(node)
+        while candidate >= 0:
+            if self._matches(candidate, compounds, last - 1):
+                return True
+            candidate = step(candidate)
+        return False
+
+    def _is(self, node: int, compound: Compound) -> bool:
+        if compound.tag and self._nodes.tags[node] != compound.tag:
+            return False
+        attributes = self._nodes.attributes[node]
+        for name, sign, value in compound.attributes:
+            if not attribute_holds(attributes.get(name), sign, value):
+                return False
+        for identity in compound.ids:
+            if attributes.get("id") != identity:
+                return False
+        return not compound.classes or self._names_in(attributes.get("class") or "").issuperset(compound.classes)
+
+    def _names_in(self, written: str) -> frozenset[str]:
+        if written not in self._classes:
+            self._classes[written] = frozenset(written.split())
+        return self._classes[written]
+
+    def _sibling(self, node: int) -> int:
+        """The element before `node` in its parent; -1 for the first."""
+        if self._siblings is None:
+            last: dict[int, int] = {}
+            self._siblings = []
+            for number, tag in enumerate(self._nodes.tags):
+                parent = self._nodes.parents[number]
+                self._siblings.append(last.get(parent, -1))
+                if tag:
+                    last[parent] = number
+        return self._siblings[node]
+
+
+def _is_styled_elsewhere(nodes: Nodes) -> bool:
+    return any(
+        tag == "link" and "stylesheet" in (nodes.attributes[node].get("rel") or "").lower()
+        for node, tag in enumerate(nodes.tags)
+    )
+
+
+def _style(rules: Sequence[Rule], own: str | None) -> Style:
+    """What `rules`, the weightiest last, and a style attribute come to."""
+    if not rules:
+        return _inline(own) if own else {}
+    found: dict[str, str] = {}
+    important: dict[str, str] = {}
+    for rule in rules:
+        for name, value, is_important in rule.style:
+            (important if is_important else found)[name] = value
+    found.update(_inline(own) if own else ())
+    return found | important
+
+
+def _inline(style: str) -> Style:
+    """A style attribute by property; of two values the one that hides, as a page may give us another than a browser."""
+    found: dict[str, str] = {}
+    for name, value, _ in declarations(style):
+        kept = found.get(name)
+        if kept is None or not (takes_away(name, kept) or is_unreadable(name, kept)):
+            found[name] = value
+    return found
+
+
+def _placed(around: _Place, style: Style, tag: str) -> _Place:
+    if not style:
+        return _Place(around.look, around.hides_text)
+    found = styled(around.look, tuple(style.items()), tag in ("html", "body"))
+    return _Place(around.look, hides_text=True, is_hidden=True) if found is None else _Place(*found)

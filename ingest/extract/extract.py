@@ -1,0 +1,115 @@
+"""From the bytes of a page or file to readable text and the facts around it.
+
+    HTML            Markdown of the main content          ingest/extract/html/extract_html.py
+    PDF             text, pages parted by form feeds       ingest/extract/pdf.py
+    RSS, Atom, XML  one section per item, or plain text    ingest/extract/feeds.py
+    Markdown        as it is, without invisible characters, comments and hidden HTML
+    text            as it is, without invisible characters
+    JSON            laid out over lines
+    source code     as it is, without the invisible characters that a model could read as a message
+
+Promises: deterministic; bounded work for hostile input; a medium that cannot be read is an
+InvalidInput that says what can.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from contracts.errors import InvalidInput
+from ingest.extract.charset import decode
+from ingest.extract.extract import media_types as media
+from ingest.extract.extracted import Extracted
+from ingest.extract.feeds import extract_xml
+from ingest.extract.html.extract_html import extract_html
+from ingest.extract.html.metadata import parse_moment
+from ingest.extract.invisible_text import visible, without_smuggled
+from ingest.extract.markdown_input import without_hidden_html
+from ingest.extract.pdf import extract_pdf
+
+__all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_text"]
+
+MAX_BODY_BYTES = 20_000_000
+"""What the egress guard lets in at most; a file of that size is read in seconds."""
+_HEAD_BYTES = 2_048
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_LINE = re.compile(r"^(title|author|date|lang|language):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+_READABLE_LINE_CHARS = 400
+
+
+def extract(body: bytes, media_type: str, *, charset: str | None = None, url: str | None = None) -> Extracted:
+    """Read `body`, which was declared as `media_type` and came from `url` (a URL or a path; may be None).
+
+    Raises InvalidInput for a medium that is not supported, a body that is damaged or one that is
+    larger than `MAX_BODY_BYTES`.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise InvalidInput("body", f"{len(body)} bytes are more than {MAX_BODY_BYTES}", "split the document")
+    kind = media.settle(media_type, url, body[:_HEAD_BYTES])
+    if kind == media.PDF:
+        return extract_pdf(body)
+    _require_text(kind)
+    return _read(decode(body, charset), kind, url)
+
+
+def extract_text(text: str, media_type: str, *, url: str | None = None, path: str | None = None) -> Extracted:
+    """As `extract`, for a body that is text already.
+
+    Only `path` refines a generic type: the text may be a snippet of what is found at `url`.
+    """
+    if len(text) > MAX_BODY_BYTES:
+        raise InvalidInput("text", f"{len(text)} characters are more than {MAX_BODY_BYTES}", "split the document")
+    kind = media.settle(media_type, path, text[:_HEAD_BYTES].encode("utf-8", "replace"))
+    _require_text(kind)
+    return _read(text, kind, url)
+
+
+def _read(text: str, kind: str, url: str | None) -> Extracted:
+    language = media.code_language(kind)
+    if language:
+        return Extracted(text=without_smuggled(text), media_type=kind, form="code", code_language=language)
+    if kind in ("text/html", "application/xhtml+xml"):
+        return extract_html(text, url)
+    if kind in (media.XML, "text/xml") or kind.endswith("+xml"):
+        return extract_xml(text, url)
+    if kind == media.JSON or kind.endswith("+json"):
+        return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
+    if kind in (media.MARKDOWN, "text/x-markdown"):
+        return _markdown(without_hidden_html(visible(text)))
+    return Extracted(text=visible(text), media_type=media.PLAIN, form="text")
+
+
+def _require_text(kind: str) -> None:
+    textual = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (media.JSON, media.XML)
+    if not textual and media.code_language(kind) is None:
+        raise InvalidInput("media_type", f"{kind or 'nothing'} cannot be read", f"supported: {media.SUPPORTED}")
+
+
+def _markdown(text: str) -> Extracted:
+    front = _FRONT_MATTER.match(text)
+    facts = {name: value.strip("\"'") for name, value in _FRONT_LINE.findall(front[1])} if front else {}
+    heading = _FIRST_HEADING.search(text)
+    title = facts.get("title") or (heading[1] if heading else None)
+    language = facts.get("lang") or facts.get("language")
+    return Extracted(
+        text=text,
+        media_type=media.MARKDOWN,
+        form="markdown",
+        title=title,
+        author=facts.get("author"),
+        published_at=parse_moment(facts.get("date")),
+        language=language[:2].lower() if language else None,
+    )
+
+
+def _laid_out(text: str) -> str:
+    """JSON over several lines: text that already has short lines, and what is not JSON, stay as they are."""
+    text = visible(text)
+    if max(map(len, text.split("\n"))) <= _READABLE_LINE_CHARS:
+        return text
+    try:
+        return visible(json.dumps(json.loads(text), ensure_ascii=False, indent=1))
+    except (ValueError, RecursionError):
+        return text

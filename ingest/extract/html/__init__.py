@@ -1,0 +1,1 @@
+"""HTML: visible nodes, main content, Markdown, metadata."""

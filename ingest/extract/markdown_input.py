@@ -1,0 +1,117 @@
+"""Takes out of Markdown what its rendering would hide: comments, and HTML elements that hide themselves.
+
+What stands in code is shown, and stays. Lines keep their numbers: what goes leaves its line breaks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ingest.extract.css.visibility import hides
+
+_FENCE = re.compile(r"[ \t>]*(?:[-*+>][ \t]+)*(`{3,}|~{3,})([^\n]*)")
+_TICKS = re.compile(r"`+")
+_MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<(?P<closes>/?)(?P<tag>[a-zA-Z][\w-]*)(?P<attributes>[^<>]*)>", re.DOTALL)
+_ATTRIBUTE = re.compile(r"""([\w-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
+)
+_NEVER_SHOWN = frozenset(("script", "style", "template", "noscript"))
+
+
+def without_hidden_html(text: str) -> str:
+    """`text` without what a reader of the rendered page would not see. Linear in the text."""
+    if "<" not in text:
+        return text
+    return "".join(_shown(text))
+
+
+def _shown(text: str) -> Iterator[str]:
+    code = list(_code(text))
+    done = 0
+    hidden = ""
+    depth = 0
+    for start, found in _markup_outside(text, code):
+        if not depth:
+            yield text[done:start]
+            done = start
+        if found["tag"] is None:
+            if not depth:
+                yield "\n" * found[0].count("\n")
+                done = found.end()
+            continue
+        tag = found["tag"].lower()
+        if depth:
+            depth += (tag == hidden) * (-1 if found["closes"] else 1)
+            if not depth:
+                yield "\n" * text.count("\n", done, found.end())
+                done = found.end()
+        elif not found["closes"] and tag not in _VOID and (tag in _NEVER_SHOWN or _is_hidden(found["attributes"])):
+            hidden, depth = tag, 1
+    yield "\n" * text.count("\n", done) if depth else text[done:]
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    """Where code stands: fenced blocks, to the end where one is not closed, and code within a line."""
+    start = offset = 0
+    fence = ""
+    for line in text.split("\n"):
+        if fence:
+            bare = line.strip(" \t>")
+            if len(bare) >= len(fence) and not bare.strip(fence[0]):
+                yield start, offset + len(line)
+                fence = ""
+        elif (opening := _FENCE.match(line)) and not (opening[1][0] == "`" and "`" in opening[2]):
+            fence, start = opening[1], offset
+        elif "`" in line:
+            for begin, end in _code_in(line):
+                yield offset + begin, offset + end
+        offset += len(line) + 1
+    if fence:
+        yield start, len(text)
+
+
+def _code_in(line: str) -> Iterator[tuple[int, int]]:
+    """From a run of backticks to the next one of the same length (CommonMark 0.31, section 6.1)."""
+    runs = [(found.start(), found.end()) for found in _TICKS.finditer(line)]
+    later: dict[int, list[int]] = {}
+    for start, end in reversed(runs):
+        later.setdefault(end - start, []).append(start)
+    done = 0
+    for start, end in runs:
+        same = later[end - start]
+        while same and same[-1] <= start:
+            same.pop()
+        if start >= done and same:
+            done = same[-1] + end - start
+            yield start, done
+
+
+def _markup_outside(text: str, code: list[tuple[int, int]]) -> Iterator[tuple[int, re.Match[str]]]:
+    """Comments and tags that are not within code, in their order."""
+    at = number = 0
+    while found := _MARKUP.search(text, at):
+        start = found.start()
+        while number < len(code) and code[number][1] <= start:
+            number += 1
+        if number < len(code) and code[number][0] <= start:
+            at = code[number][1]
+            continue
+        yield start, found
+        at = found.end()
+
+
+def _is_hidden(attributes: str) -> bool:
+    for name, *values in _ATTRIBUTE.findall(attributes):
+        value = "".join(values)
+        match name.lower():
+            case "hidden":
+                return True
+            case "aria-hidden":
+                if value.strip().lower() == "true":
+                    return True
+            case "style":
+                if hides(value):
+                    return True
+    return False

@@ -1,0 +1,305 @@
+"""One HTTP exchange through the egress proxy, bounded in bytes, redirects and time.
+
+`exchange` sends one request and follows nothing; `fetch` gets a page, redirect by redirect, and lets the
+caller judge every address before it is asked for. Promises: the time limit covers everything from name
+lookup to the last byte, of all requests together, and nothing of what the caller waits in between; neither
+the raw nor the decompressed body is ever held beyond its cap; cookies are neither kept nor sent; nothing of
+a URL is logged, since some providers want their key in it.
+
+A thread that fetches does so with a socket of its own and nothing besides: no loop, no pool, no thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import httpx
+
+from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
+from ingest.cancel_check import Wanted, always
+from ingest.deadline import Deadline
+from ingest.extract.media_types import bare, charset_of
+from ingest.http.connection import Connection
+from ingest.http.decompress import Inflater, UnknownEncoding
+from ingest.http.request import ProxyAddress, Request, is_field_value
+from ingest.http.response import Malformed, Response
+from ingest.url import normalise_url
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
+MAX_REDIRECT_BYTES = 65_536
+"""Of the body of a redirect that is followed; nobody reads it."""
+EGRESS_REMEDY = "an entry for this purpose in egress.allow, or the egress lists"
+
+_SEPARATORS = {"x-robots-tag": "\n"}
+"""Of values that a field was sent with more than once."""
+_PROXY_ANSWER = re.compile(r"(\d{3}) (Refused|Failed) (?:(\w+): )?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """The most that one fetch may take."""
+
+    timeout_seconds: float = 30.0
+    max_bytes: int = 10_000_000
+    """Of the body, as sent and once decompressed."""
+    max_redirects: int = 5
+    truncate: bool = False
+    """Keep the first `max_bytes` of a larger body instead of refusing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A response. `headers` have lower-case names, repeated ones joined by a comma.
+
+    But `x-robots-tag` by line breaks: each of its lines may speak to another robot.
+    """
+
+    url: str
+    final_url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    media_type: str
+    charset: str | None
+    elapsed_ms: float
+    received_bytes: int = 0
+    """Of every body on the way to this answer, redirects too, as they were sent: what a meter counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """The copy that `etag` or `last_modified` named is still current."""
+
+    url: str
+    final_url: str
+    headers: Mapping[str, str]
+    elapsed_ms: float
+    received_bytes: int = 0
+    """Of the bodies of redirects on the way, as they were sent."""
+
+
+class Fetcher:
+    """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
+
+    Connections are not reused: the proxy counts bytes per connection and ends what it opened for a crawl with it, and
+    hosts are asked too seldom for the handshake to matter. `wanted` is called now and then while a site is waited for;
+    what it raises ends the exchange.
+
+    Raises:
+        InvalidInput: `proxy_url` is not `http://user:password@host:port`.
+    """
+
+    def __init__(
+        self,
+        proxy_url: str,
+        *,
+        user_agent: str,
+        tls: ssl.SSLContext | None = None,
+        wanted: Wanted = always,
+        account: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`account` says by which address of the proxy an exchange goes that is not told; None leaves `proxy_url`."""
+        self._proxy = ProxyAddress.at(proxy_url)
+        self._account = account
+        self._wanted = wanted
+        self._user_agent = user_agent
+        self._tls = tls or httpx.create_ssl_context()
+        self._tls.set_alpn_protocols(["http/1.1"])
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        limits: FetchLimits,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        conditions_for: str | None = None,
+        approach: Callable[[str], None] = lambda url: None,
+        deadline: Deadline | None = None,
+        proxy_url: str | None = None,
+    ) -> Fetched | NotModified:
+        """The page at `url`, whatever its status. `approach` is called with each address before it is asked for.
+
+        What `approach` waits is no time of the site's; the `deadline` covers both.
+
+        `etag` and `last_modified` tell versions of one resource apart and mean nothing to another (RFC 9110, 8.8), so
+        they are sent to the one address that they came from: `conditions_for`, the `final_url` of the copy that is
+        held, or `url` where none is named.
+
+        `proxy_url` is another way out, for this call alone.
+
+        Raises:
+            InvalidInput: the address, or one that it redirects to, cannot be used.
+            PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, and what `approach` raises.
+            TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
+        """
+        started, left_seconds, received_bytes = time.perf_counter(), limits.timeout_seconds, 0
+        deadline = deadline or Deadline()
+        address = normalise_url(url)
+        compared = normalise_url(conditions_for) if conditions_for else address
+        conditions = {"If-None-Match": _condition(etag), "If-Modified-Since": _condition(last_modified)}
+        for _ in range(limits.max_redirects + 1):
+            approach(address)  # waiting for our own turn takes nothing of the site's time
+            asked = time.monotonic()
+            headers = {"Accept": ACCEPT, **(conditions if address == compared else {})}
+            request = Request.to(address, "GET", headers)
+            answer = self._answer(request, limits, deadline.left_seconds(left_seconds), proxy_url, follows=True)
+            left_seconds -= time.monotonic() - asked
+            received_bytes += answer.received_bytes
+            target = answer.headers.get("location") if answer.status in REDIRECTS else None
+            if target is None:
+                elapsed_ms = _since(started)
+                if answer.status == 304 and any(request.headers.get(name) for name in conditions):
+                    return NotModified(url, answer.final_url, answer.headers, elapsed_ms, received_bytes)
+                return replace(answer, url=url, elapsed_ms=elapsed_ms, received_bytes=received_bytes)
+            address = normalise_url(target, base=address, field="location")
+        raise PolicyRefused("redirects", f"{url} redirects more than {limits.max_redirects} times")
+
+    def exchange(
+        self,
+        url: str,
+        *,
+        limits: FetchLimits,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        timeout_seconds: float | None = None,
+        proxy_url: str | None = None,
+    ) -> Fetched:
+        """One request and its response; redirects are handed back as they are. Headers with no value are left out.
+
+        `timeout_seconds` is what is left of `limits.timeout_seconds`, where earlier requests used some of it.
+
+        Raises:
+            InvalidInput: the address or a header cannot be sent.
+            PolicyRefused: rules `egress`, `bytes`, `encoding`.
+            TimedOut, Overloaded, Unavailable: as `fetch`.
+        """
+        seconds = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
+        request = Request.to(url, method, headers or {}, content)
+        return self._answer(request, limits, seconds, proxy_url or self._account())
+
+    def _answer(
+        self, request: Request, limits: FetchLimits, seconds: float, proxy_url: str | None, *, follows: bool = False
+    ) -> Fetched:
+        """The response; where the caller `follows` a redirect, that one's without its body."""
+        started = time.perf_counter()
+        proxy = ProxyAddress.at(proxy_url) if proxy_url else self._proxy
+        host = request.host
+        try:
+            with Connection(proxy.host, proxy.port, seconds=seconds, wanted=self._wanted) as connection:
+                response = self._ask(connection, request, proxy)
+                is_passed_over = follows and response.status in REDIRECTS and response.first("location") is not None
+                body, received_bytes = _pass_over(response) if is_passed_over else _read(response, limits)
+        except TimeoutError as error:
+            raise TimedOut(f"{host} did not answer within {limits.timeout_seconds:g} s") from error
+        except UnknownEncoding as error:
+            raise PolicyRefused("encoding", f"{host} answers in {error}") from error
+        except (OSError, Malformed, UnicodeError) as error:
+            raise Unavailable(f"{host}: {type(error).__name__}: {error}") from error
+        headers = _joined(response.fields)
+        content_type = headers.get("content-type")
+        return Fetched(
+            url=request.url,
+            final_url=request.url,
+            status=response.status,
+            headers=headers,
+            body=body,
+            media_type=bare(content_type),
+            charset=charset_of(content_type),
+            elapsed_ms=_since(started),
+            received_bytes=received_bytes,
+        )
+
+    def _ask(self, connection: Connection, request: Request, proxy: ProxyAddress) -> Response:
+        if request.is_secure:
+            self._enter_tunnel(connection, request, proxy)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an answer may come before all is sent
+            connection.send(request.message(self._user_agent, proxy))
+        response = Response(connection.receive, request.method)
+        if not request.is_secure:  # what comes out of a tunnel the proxy has neither written nor seen
+            _raise_proxy_answer(response, request.host)
+        return response
+
+    def _enter_tunnel(self, connection: Connection, request: Request, proxy: ProxyAddress) -> None:
+        connection.send(request.tunnel_message(proxy))
+        response = Response(connection.receive, "CONNECT")
+        if response.status != 200:
+            raise _proxy_answer(f"{response.status} {response.reason}", request.host)
+        connection.secure(self._tls, request.host)
+
+
+def _condition(validator: str | None) -> str:
+    """What a site once sent, as it may be sent back; nothing where it may not."""
+    return validator if validator and is_field_value(validator) else ""
+
+
+def _read(response: Response, limits: FetchLimits) -> tuple[bytes, int]:
+    """The decompressed body, and the bytes it was sent in. A library would swallow a bomb whole."""
+    inflater = Inflater(", ".join(response.all("content-encoding")), limits.max_bytes)
+    if not limits.truncate and (response.length or 0) > limits.max_bytes:
+        raise _too_large(limits)
+    received_bytes = 0
+    for piece in response.body():
+        received_bytes += len(piece)
+        inflater.feed(piece)
+        if inflater.full or received_bytes > limits.max_bytes:
+            if limits.truncate:
+                return inflater.body, received_bytes
+            raise _too_large(limits)
+    inflater.finish()
+    return inflater.body, received_bytes
+
+
+def _pass_over(response: Response) -> tuple[bytes, int]:
+    received_bytes = 0
+    for piece in response.body():
+        received_bytes += len(piece)
+        if received_bytes >= MAX_REDIRECT_BYTES:
+            break
+    return b"", received_bytes
+
+
+def _too_large(limits: FetchLimits) -> PolicyRefused:
+    return PolicyRefused("bytes", f"the page is larger than {limits.max_bytes} bytes", "crawl.max_page_bytes")
+
+
+def _raise_proxy_answer(response: Response, host: str) -> None:
+    """The proxy marks its own answers; it strips the marks from what sites send."""
+    marked = response.first("x-sluice-refused") is not None or response.first("x-sluice-failed") is not None
+    if marked or (response.status == 407 and response.first("proxy-authenticate") is not None):
+        raise _proxy_answer(f"{response.status} {response.reason}", host)
+
+
+def _proxy_answer(line: str, host: str) -> SluiceError:
+    """The error that the proxy's status line stands for."""
+    match = _PROXY_ANSWER.fullmatch(line)
+    if line.startswith("400"):
+        return InvalidInput("url", f"the address of {host} cannot be sent")
+    if match is None:
+        return Unavailable(f"{host}: the egress proxy answers {line}")
+    status, kind, rule, detail = match.groups()
+    if kind == "Refused":
+        return PolicyRefused("egress", f"{rule}: {detail}", EGRESS_REMEDY)
+    if status == "504":
+        return TimedOut(f"{host}: {detail}")
+    if status == "503":
+        return Overloaded(f"{host}: {detail} through the egress proxy")
+    return Unavailable(f"{host}: {': '.join(part for part in (rule, detail) if part)}")
+
+
+def _joined(fields: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in fields:
+        joined[name] = f"{joined[name]}{_SEPARATORS.get(name, ', ')}{value}" if name in joined else value
+    return joined
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1_000

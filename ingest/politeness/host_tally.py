@@ -1,0 +1,33 @@
+"""What one crawl did to each host that it came by, added up and told once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+
+from contracts.errors import Overloaded
+from contracts.hosts import HostCounts
+from ingest.egress.crawl_account import EgressReport
+from ingest.politeness.host_stats import HostFigures
+from ingest.politeness.rate_limit import HostTurns
+
+
+class HostTally:
+    """Sums by host. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._hosts: defaultdict[str, HostCounts] = defaultdict(HostCounts)
+
+    def add(self, host: str, counts: HostCounts) -> None:
+        """Add to what is known of `host`."""
+        self._hosts[host] += counts
+
+    def tell(self, figures: HostFigures, report: EgressReport, turns: HostTurns) -> None:
+        """Hand the sums on, with the refusals that the proxy reports and the pauses that hosts get by now."""
+        for refusal, count in report.refusals:
+            self.add(refusal.host, HostCounts(egress_refusals=count))
+        for host, counts in self._hosts.items():
+            interval_seconds = None
+            with contextlib.suppress(Overloaded):  # the broker is away: so are the figures
+                interval_seconds = turns.interval_seconds(host) if counts.requests else None
+            figures.add(host, counts, interval_seconds=interval_seconds)

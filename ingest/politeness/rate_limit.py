@@ -1,0 +1,170 @@
+"""Whose turn it is at a host: how often it is asked, by all workers together, and more slowly where it asks for that.
+
+Turns at a host are an interval apart and come in the order in which they were asked for. The lines are kept in the
+broker when one is given, and in this process otherwise (`ingest.politeness.rate_limit_redis`). Promises:
+
+- Between two turns at a host lies the interval of its rate, or its Crawl-delay where that is longer, by the broker's
+  clock and at the moment when the turn begins, not when it was asked for: no worker that wakes late makes two requests
+  come closer together. Nothing is saved up while nobody asks.
+- The hosts of one registered domain together get four times the rate of one, so that no number of names for one
+  machine multiplies it.
+- A host that answers 429 or 503 is asked half as often, and not before its `Retry-After`; each page that goes well
+  brings it a tenth closer to its rate again.
+
+A worker whose turn is too far off gets `Overloaded` and hands its page back to the queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import redis
+
+from contracts.errors import Overloaded
+from ingest.cancel_check import LOOK_SECONDS, Wanted, always
+from ingest.politeness.rate_limit_redis import (
+    BROKER_RETRY_SECONDS,
+    BrokerTimetable,
+    Line,
+    LocalTimetable,
+    Ticket,
+    Timetable,
+)
+from ingest.url import registered_domain
+
+HOSTS_PER_DOMAIN = 4
+"""How many hosts' rates one registered domain gets: `www`, `docs`, `api` and one more."""
+MARGIN = 0.04
+"""Of an interval, by which it is longer than the rate asks for, at most `MOST_MARGIN_SECONDS`: a request may be some
+milliseconds longer on its way from here to the host than the next one."""
+MOST_MARGIN_SECONDS = 0.025
+MOST_SLOW_HOSTS = 10_000
+"""Slowed hosts that a process remembers; what it forgets, it learns again with the host's next turn."""
+
+
+class HostTurns:
+    """Turns at hosts, shared through the broker at `broker_url`. Safe across threads."""
+
+    def __init__(
+        self,
+        requests_per_second: float,
+        *,
+        max_wait_seconds: float,
+        broker_url: str | None = None,
+        key_prefix: str = "sluice",
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        wanted: Wanted = always,
+    ) -> None:
+        """`wanted` is called now and then while a turn is waited for; what it raises ends the waiting."""
+        self._interval_seconds = 1 / requests_per_second
+        self._max_wait_seconds = max_wait_seconds
+        self._timetable: Timetable = (
+            BrokerTimetable(broker_url, f"{key_prefix}:turns") if broker_url else LocalTimetable(clock)
+        )
+        self._clock = clock
+        self._sleep = sleep
+        self._wanted = wanted
+        self._slow: set[str] = set()
+        self._guard = threading.Lock()
+
+    def wait_turn(self, host: str, *, interval_seconds: float = 0.0, at_most_seconds: float = math.inf) -> float:
+        """Wait until `host` may be asked once more; returns the seconds waited.
+
+        `interval_seconds` is the least time between two requests (a Crawl-delay); it can only slow down.
+
+        Raises:
+            Overloaded: the turn comes later than `max_wait_seconds` or `at_most_seconds`, or the broker does not
+                answer, which is no fault of the host; says when to come back.
+        """
+        lines = self._lines(host, interval_seconds)
+        most_seconds = min(self._max_wait_seconds, at_most_seconds)
+        tickets: tuple[Ticket, ...] = ()
+        started = self._clock()
+        while True:
+            left_seconds = most_seconds - (self._clock() - started)
+            with _broker_named(host):
+                answer = self._timetable.turn(lines, tickets, left_seconds)
+            self._note(host, is_slow=answer.is_slow)
+            if answer.wait_seconds <= 0:
+                return self._clock() - started
+            if answer.wait_seconds > left_seconds:
+                raise Overloaded(f"the rate of {host} is used up", retry_after_seconds=answer.wait_seconds)
+            tickets = answer.tickets
+            self._pause(answer.wait_seconds)
+
+    def slow_down(self, host: str, retry_after_seconds: float | None) -> None:
+        """The host answered 429 or 503: its interval is doubled, and it is left alone until its Retry-After is over.
+
+        Neither becomes more than an hour. Answers to requests of one interval count once, as they tell of one state of
+        the host; whoever waits for a turn there lines up anew. Where the broker is away nobody gets a turn anyway.
+        """
+        with contextlib.suppress(redis.RedisError):
+            self._timetable.slow_down(self._host_line(host, 0.0), max(retry_after_seconds or 0.0, 0.0))
+            self._note(host, is_slow=True)
+
+    def went_well(self, host: str) -> None:
+        """A page of the host came as it should: a slowed host's interval becomes a tenth shorter, down to its rate's.
+
+        Costs nothing for a host that was not slowed at its last turn, and fails nobody's page where the broker is away.
+        """
+        if host in self._slow:
+            with contextlib.suppress(redis.RedisError):
+                self._timetable.went_well(self._host_line(host, 0.0))
+
+    def interval_seconds(self, host: str, *, interval_seconds: float = 0.0) -> float:
+        """The least time between two turns at the host, as it was at its last turn here or is now; for operators.
+
+        Raises:
+            Overloaded: the broker does not answer. It is not asked of a host that was not slowed at its last turn.
+        """
+        line = self._host_line(host, interval_seconds)
+        if host not in self._slow:
+            return line.interval_seconds
+        with _broker_named(host):
+            return self._timetable.interval_seconds(line)
+
+    def close(self) -> None:
+        """Close the connections to the broker."""
+        self._timetable.close()
+
+    def _lines(self, host: str, interval_seconds: float) -> tuple[Line, ...]:
+        own = self._host_line(host, interval_seconds)
+        domain = registered_domain(host)
+        if domain is None:
+            return (own,)
+        return (own, Line(f"domain:{domain}", _with_margin(self._interval_seconds) / HOSTS_PER_DOMAIN))
+
+    def _host_line(self, host: str, interval_seconds: float) -> Line:
+        return Line(f"host:{host}", _with_margin(max(self._interval_seconds, interval_seconds)))
+
+    def _note(self, host: str, *, is_slow: bool) -> None:
+        with self._guard:
+            if not is_slow:
+                self._slow.discard(host)
+            elif len(self._slow) < MOST_SLOW_HOSTS:
+                self._slow.add(host)
+
+    def _pause(self, seconds: float) -> None:
+        until = self._clock() + seconds
+        while (left := until - self._clock()) > 0:
+            self._wanted()
+            self._sleep(min(left, LOOK_SECONDS))
+
+
+@contextlib.contextmanager
+def _broker_named(host: str) -> Iterator[None]:
+    """A broker that does not answer is no fault of the host."""
+    try:
+        yield
+    except redis.RedisError as error:
+        why = f"the broker does not answer for the rate of {host}"
+        raise Overloaded(why, retry_after_seconds=BROKER_RETRY_SECONDS) from error
+
+
+def _with_margin(interval_seconds: float) -> float:
+    return interval_seconds + min(interval_seconds * MARGIN, MOST_MARGIN_SECONDS)

@@ -1,0 +1,79 @@
+"""What a response is worth: a page to read, a reason to come back later, or a named refusal."""
+
+from __future__ import annotations
+
+import email.utils
+from datetime import datetime
+
+from contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
+from ingest.extract.media_types import SUPPORTED, settle
+from ingest.http.fetch import Fetched
+
+DEFAULT_RETRY_SECONDS = 30.0
+"""After 429 or 503 without a Retry-After."""
+MAX_RETRY_SECONDS = 3_600.0
+SNIFFED_BYTES = 2_048
+
+_READABLE_TYPES = frozenset(
+    {
+        "application/pdf",
+        "application/json",
+        "application/xml",
+        "application/javascript",
+        "application/x-javascript",
+        "application/ecmascript",
+        "application/typescript",
+        "application/x-python",
+        "application/x-python-code",
+        "application/x-sh",
+        "application/sql",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/x-ndjson",
+    }
+)
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float:
+    """Seconds to wait by a Retry-After (RFC 9110, 10.2.3), within an hour; 30 where there is none."""
+    text = (header or "").strip()
+    if text.isdecimal():
+        return min(float(text), MAX_RETRY_SECONDS)
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+        return min(max((moment - now).total_seconds(), 0.0), MAX_RETRY_SECONDS)
+    except (ValueError, TypeError, OverflowError):  # the last: a date of any number of digits
+        return DEFAULT_RETRY_SECONDS
+
+
+def judge_status(status: int, retry_after: str | None, url: str, now: datetime) -> None:
+    """Nothing for a page; otherwise what the status means for whoever asked.
+
+    Raises:
+        Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425, and 304 where there was
+            nothing to compare with.
+        PolicyRefused: rule `access`: 401, 403, 407, 451. NotFound: 204 and everything else.
+    """
+    if 200 <= status < 300 and status != 204:
+        return
+    if status in {429, 503}:
+        raise Overloaded(f"{url} answers {status}", retry_after_seconds(retry_after, now))
+    if status >= 500 or status in {304, 408, 425}:
+        raise Unavailable(f"{url} answers {status}")
+    if status in {401, 403, 407, 451}:
+        raise PolicyRefused("access", f"{url} answers {status}", "the site's owner")
+    raise NotFound(f"{url} answers {status}")
+
+
+def judge_media_type(answer: Fetched) -> str:
+    """The type to read the body by.
+
+    Raises:
+        PolicyRefused: rule `media_type`: nothing here can read it.
+    """
+    kind = settle(answer.media_type, answer.final_url, answer.body[:SNIFFED_BYTES])
+    readable = kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind in _READABLE_TYPES
+    if not readable or kind == "image/svg+xml":
+        raise PolicyRefused("media_type", f"{answer.final_url} is {kind}", f"a page that is {SUPPORTED}")
+    return kind

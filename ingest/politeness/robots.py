@@ -1,0 +1,232 @@
+"""What a site asks of robots, by RFC 9309: whether an address may be fetched, how slowly, and where its sitemaps are.
+
+| robots.txt answers | then |
+|---|---|
+| 2xx | its rules hold, of its first 500 KiB (2.5) |
+| 4xx except 429; more than five redirects | everything is allowed (2.3.1.3 and 2.3.1.2) |
+| 429, 5xx, no answer, a redirect to no web address | nothing is allowed (2.3.1.4) |
+
+An answer is kept for 24 hours per origin (2.4), shared with all workers where a store is given; "no answer" for five
+minutes, so that a site which comes back is not shut out for a day. Within the 24 hours nobody asks again, so a site
+that fails meanwhile is judged by the rules that it gave. Where the answer is too old and asking again fails, nothing
+is allowed: 2.4 would let us go on with the old rules, but 2.3.1.4 must be obeyed, and a site that fails is best left
+alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
+from ingest.deadline import Deadline
+from ingest.http.fetch import Fetched, FetchLimits
+from ingest.politeness.robots_cache import Outcome, RobotsAnswer, RobotsStore
+from ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
+from ingest.url import normalise_url, origin_of
+
+MAX_ROBOTS_REDIRECTS = 5
+CACHE_SECONDS = 24 * 3_600.0
+UNREACHABLE_CACHE_SECONDS = 300.0
+MAX_ORIGINS = 10_000
+"""Origins remembered at a time."""
+MAX_RULES = 100_000
+"""Rules of all of them together, at some 300 bytes each: those that were not used for longest are asked for again."""
+
+RobotsFetch = Callable[[str, FetchLimits, Deadline], Fetched]
+"""Fetches a robots.txt, redirects followed. Raises as `Fetcher.fetch` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsVerdict:
+    """Whether an address may be fetched, and why.
+
+    `line` is the rule that decided, as it stands in the file, where one did; `reason` is how robots.txt answered.
+    """
+
+    allowed: bool
+    rule: Literal["robots", "robots_unreachable"]
+    """What a refusal is called: forbidden by a rule, or because nobody can say."""
+    line: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What one origin said: see `RobotsAnswer`; its body is read."""
+
+    outcome: Outcome
+    reason: str
+    rules: RobotsRules
+    sitemaps: tuple[str, ...]
+    expires_at: float
+
+
+class RobotsCache:
+    """Judges URLs by their origin's robots.txt. Thread-safe; one fetch per origin at a time."""
+
+    def __init__(
+        self,
+        fetch: RobotsFetch,
+        *,
+        user_agent: str,
+        clock: Callable[[], float],
+        store: RobotsStore | None = None,
+        max_crawl_delay_seconds: float = 10.0,
+        timeout_seconds: float = 10.0,
+    ) -> None:
+        """`store` shares what is learned; without one each cache asks for itself."""
+        self._fetch = fetch
+        self._token = product_token(user_agent)
+        self._clock = clock
+        self._store = store
+        self._max_crawl_delay_seconds = max_crawl_delay_seconds
+        self._limits = FetchLimits(timeout_seconds, MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, truncate=True)
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._rule_count = 0
+        self._guard = threading.Lock()
+        self._fetching: dict[str, threading.Lock] = {}
+
+    def check(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
+        """Why `url` may be fetched.
+
+        Raises:
+            TimedOut: the deadline passed before the site had its own time to answer; says nothing about it.
+            PolicyRefused: rule `robots`: it may not; rule `robots_unreachable`: nobody can say, as the site fails.
+                Also what the fetch is refused by.
+            Overloaded: too busy to ask now.
+        """
+        verdict = self.verdict(url, deadline)
+        if verdict.allowed:
+            return verdict
+        if verdict.rule == "robots_unreachable":
+            why = f"{origin_of(url)}/robots.txt: {verdict.reason}; unknown rules forbid (RFC 9309, 2.3.1.4)"
+            raise PolicyRefused("robots_unreachable", why, "the site answering again")
+        raise PolicyRefused("robots", f"{url} is disallowed for {self._token} by {verdict.line!r}", "the site's owner")
+
+    def verdict(self, url: str, deadline: Deadline | None = None) -> RobotsVerdict:
+        """Whether `url` may be fetched, with the line that decided.
+
+        Raises:
+            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+        """
+        known = self._of(url, deadline)
+        if known.outcome == "closed":
+            return RobotsVerdict(False, "robots_unreachable", None, known.reason)
+        allowed, line = known.rules.decision(url)
+        return RobotsVerdict(allowed, "robots", line, known.reason)
+
+    def crawl_delay_seconds(self, url: str, deadline: Deadline | None = None) -> float:
+        """The pause that the site asks for between requests, no more than the cap; 0 where it asks for none.
+
+        Raises:
+            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+        """
+        return min(self._of(url, deadline).rules.crawl_delay_seconds, self._max_crawl_delay_seconds)
+
+    def sitemaps(self, url: str, deadline: Deadline | None = None) -> tuple[str, ...]:
+        """The sitemaps that the site of `url` names in its robots.txt, normalised, wherever they lie.
+
+        Raises:
+            TimedOut, PolicyRefused, Overloaded: as `check`, where robots.txt could not be asked for.
+        """
+        return self._of(url, deadline).sitemaps
+
+    def _of(self, url: str, deadline: Deadline | None) -> _Known:
+        origin, deadline = origin_of(url), deadline or Deadline()
+        with self._guard:
+            known = self._fresh(origin)
+            if known is not None:
+                return known
+            turn = self._fetching.setdefault(origin, threading.Lock())
+        if not turn.acquire(timeout=deadline.left_seconds()):
+            raise TimedOut(f"{origin}/robots.txt is still being asked for")
+        try:
+            with self._guard:
+                known = self._fresh(origin)
+            return known or self._learn(origin, deadline)
+        finally:
+            turn.release()
+
+    def _fresh(self, origin: str) -> _Known | None:
+        known = self._known.get(origin)
+        if known is None or known.expires_at <= self._clock():
+            return None
+        self._known.move_to_end(origin)
+        return known
+
+    def _learn(self, origin: str, deadline: Deadline) -> _Known:
+        try:
+            answer, seconds = self._recalled(origin) or self._asked(origin, deadline)
+        finally:
+            with self._guard:
+                self._fetching.pop(origin, None)
+        known = self._read(answer, self._clock() + seconds)
+        with self._guard:
+            self._remember(origin, known)
+        return known
+
+    def _remember(self, origin: str, known: _Known) -> None:
+        before = self._known.pop(origin, None)
+        self._known[origin] = known
+        self._rule_count += len(known.rules) - (len(before.rules) if before else 0)
+        while len(self._known) > MAX_ORIGINS or (self._rule_count > MAX_RULES and len(self._known) > 1):
+            _, forgotten = self._known.popitem(last=False)
+            self._rule_count -= len(forgotten.rules)
+
+    def _recalled(self, origin: str) -> tuple[RobotsAnswer, float] | None:
+        return self._store.recall(origin) if self._store is not None else None
+
+    def _asked(self, origin: str, deadline: Deadline) -> tuple[RobotsAnswer, float]:
+        answer = self._ask(origin, deadline)
+        seconds = UNREACHABLE_CACHE_SECONDS if answer.outcome == "closed" else CACHE_SECONDS
+        if self._store is not None:
+            self._store.keep(origin, answer, seconds)
+        return answer, seconds
+
+    def _ask(self, origin: str, deadline: Deadline) -> RobotsAnswer:
+        try:
+            return _judged(self._fetch(f"{origin}/robots.txt", self._limits, deadline))
+        except Overloaded:
+            raise  # we are busy, the site said nothing
+        except TimedOut:
+            if deadline.has_passed:
+                raise  # it may not have been given its time
+            return RobotsAnswer("closed", "no answer in time")
+        except (Unavailable, InvalidInput) as error:  # the latter: it redirects to what is no address
+            return RobotsAnswer("closed", f"cannot be had ({error})")
+        except PolicyRefused as error:
+            if error.rule != "redirects":
+                raise
+            return RobotsAnswer("open", f"redirects more than {MAX_ROBOTS_REDIRECTS} times")
+
+    def _read(self, answer: RobotsAnswer, expires_at: float) -> _Known:
+        file = parse_robots(answer.body)
+        rules, sitemaps = file.rules_for(self._token), tuple(_addresses(file.sitemaps))
+        return _Known(answer.outcome, answer.reason, rules, sitemaps, expires_at)
+
+
+def _judged(answer: Fetched) -> RobotsAnswer:
+    reason = f"answers {answer.status}"
+    if answer.status == 429 or answer.status >= 500:
+        return RobotsAnswer("closed", reason)
+    if not 200 <= answer.status < 300:
+        return RobotsAnswer("open", reason)
+    return RobotsAnswer("rules", reason, answer.body)
+
+
+def _addresses(sitemaps: tuple[str, ...]) -> Iterator[str]:
+    for sitemap in sitemaps:
+        with contextlib.suppress(InvalidInput):
+            yield normalise_url(sitemap)
+
+
+def product_token(user_agent: str) -> str:
+    """The name that robots.txt groups use: `SluiceBot/0.1 (+…)` is `SluiceBot` (RFC 9309, 2.2.1)."""
+    match = re.match(r"[A-Za-z_-]+", user_agent)
+    return match[0] if match else "*"

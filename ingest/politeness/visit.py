@@ -1,0 +1,59 @@
+"""One way to a page, from host to host: each may be left alone, and each is judged by how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from ingest.circuit_breaker import HostBreakers
+from ingest.url import origin_of
+
+
+class Visit:
+    """The hosts that one request leads to, one after the other.
+
+    What speaks against a host: no connection, no answer in time, a status of 500 or more. What does not: a page that
+    is not there, and whatever our own rules refuse. `waited_seconds` is what went by before they were asked.
+    """
+
+    def __init__(
+        self,
+        breakers: HostBreakers,
+        approach: Callable[[str], None],
+        clock: Callable[[], datetime],
+        *,
+        on_failure: Callable[[str], None] = lambda origin: None,
+    ) -> None:
+        """`approach` is called with each address before it is asked for, unless its host is left alone.
+
+        `on_failure` is told of the origin that failed.
+        """
+        self.waited_seconds = 0.0
+        self._breakers = breakers
+        self._approach = approach
+        self._clock = clock
+        self._on_failure = on_failure
+        self._origin: str | None = None
+
+    def approach(self, url: str) -> None:
+        """To be called before `url` is asked for. The host that sent us here has answered.
+
+        Raises:
+            HostUnavailable: the host is left alone. Also what the approach raises.
+        """
+        self.ended(failed=False)
+        started = self._clock()
+        try:
+            self._breakers.admit(origin_of(url))
+            self._approach(url)
+        finally:
+            self.waited_seconds += (self._clock() - started).total_seconds()
+        self._origin = origin_of(url)
+
+    def ended(self, *, failed: bool) -> None:
+        """Judge the host that was asked last, once."""
+        origin, self._origin = self._origin, None
+        if origin is not None:
+            self._breakers.record(origin, failed=failed)
+            if failed:
+                self._on_failure(origin)

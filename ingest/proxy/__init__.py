@@ -1,1 +1,0 @@
-"""What the egress proxy is made of: rules, accounts, resolving, sockets."""

@@ -1,1 +1,0 @@
-"""What the browser of a crawl worker is made of: its launch, its isolation, its pages."""

@@ -1,0 +1,1 @@
+"""Web search: providers behind one protocol, fail-over, quotas, merged results."""

@@ -1,0 +1,99 @@
+"""From settings to providers, in order of fail-over, each behind its breaker; and what a search takes at most."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from pydantic import SecretStr
+
+from contracts.budget import Spend
+from contracts.errors import InvalidSetting
+from ingest.circuit_breaker import Breaker, provider_rule
+from ingest.http.fetch import Fetcher, FetchLimits
+from ingest.search.http_json import MAX_ANSWER_BYTES
+from ingest.search.port import SearchProvider, pages_at_most
+from ingest.search.providers.brave import Brave
+from ingest.search.providers.ddgs import Ddgs, open_engines
+from ingest.search.providers.searxng import Searxng
+from ingest.search.providers.serpapi import SerpApi
+from ingest.search.providers.tavily import Tavily
+from ingest.search.with_breaker import Breaking
+from ingest.settings import SearchSettings
+
+PROVIDERS = {provider.name: provider for provider in (Searxng, Brave, SerpApi, Tavily, Ddgs)}
+"""Every provider by its name in `search.providers`."""
+
+
+def build_providers(
+    settings: SearchSettings,
+    *,
+    fetcher: Fetcher,
+    proxy_url: str,
+    clock: Callable[[], datetime],
+    stopwatch: Callable[[], float] = time.monotonic,
+    on_breaker_open: Callable[[], None] = lambda: None,
+) -> tuple[SearchProvider, ...]:
+    """The providers that `settings.providers` names. Opens no connection.
+
+    `clock` gives times with their zone, `stopwatch` seconds that only grow.
+
+    Raises:
+        InvalidSetting: one of them lacks its key or address.
+    """
+    rule = provider_rule(settings.breaker_reset_seconds)
+    return tuple(
+        Breaking(
+            _build(name, settings, fetcher, proxy_url, clock),
+            Breaker(rule, clock=stopwatch, on_open=on_breaker_open),
+        )
+        for name in settings.providers
+    )
+
+
+def search_at_most(settings: SearchSettings) -> Spend:
+    """What one search may take: the price and time of every provider's pages, as a fail-over may have to pay all."""
+    if not settings.enabled:
+        return Spend()
+    calls = {name: _calls_at_most(name, settings.top_k) for name in settings.providers}
+    return Spend(
+        usd=sum(count * float(getattr(settings, f"{name}_usd_per_call")) for name, count in calls.items()),
+        milliseconds=sum(calls.values()) * settings.timeout_seconds * 1_000,
+    )
+
+
+def _calls_at_most(name: str, top_k: int) -> int:
+    provider = PROVIDERS[name]
+    return pages_at_most(top_k, provider.page_results, provider.max_pages)
+
+
+def _build(
+    name: str, settings: SearchSettings, fetcher: Fetcher, proxy_url: str, clock: Callable[[], datetime]
+) -> SearchProvider:
+    limits = FetchLimits(timeout_seconds=settings.timeout_seconds, max_bytes=MAX_ANSWER_BYTES, max_redirects=0)
+    match name:
+        case "searxng":
+            base_url = settings.searxng_url
+            if not base_url:
+                raise InvalidSetting("search.searxng_url", "not set", "the address of your SearXNG")
+            usd = settings.searxng_usd_per_call
+            return Searxng(fetcher, base_url=base_url, limits=limits, clock=clock, usd=usd)
+        case "brave":
+            key, usd = _key(settings.brave_api_key, name), settings.brave_usd_per_call
+            return Brave(fetcher, key=key, limits=limits, clock=clock, usd=usd)
+        case "serpapi":
+            key, usd = _key(settings.serpapi_api_key, name), settings.serpapi_usd_per_call
+            return SerpApi(fetcher, key=key, limits=limits, clock=clock, usd=usd)
+        case "tavily":
+            key, usd = _key(settings.tavily_api_key, name), settings.tavily_usd_per_call
+            return Tavily(fetcher, key=key, limits=limits, clock=clock, usd=usd)
+        case _:
+            usd, engines = settings.ddgs_usd_per_call, open_engines(proxy_url)
+            return Ddgs(fetcher, limits=limits, clock=clock, usd=usd, engines=engines)
+
+
+def _key(key: SecretStr | None, provider: str) -> SecretStr:
+    if key is None or not key.get_secret_value():
+        raise InvalidSetting(f"search.{provider}_api_key", "not set", f"your key, or {provider} taken out of the list")
+    return key

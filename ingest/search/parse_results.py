@@ -1,0 +1,143 @@
+"""From the rows of a provider's answer to results, whatever they hold.
+
+Promises: at most `MAX_ROWS` of a page are read and each field is bounded; an address is one that could be crawled, in
+its canonical form; titles and snippets are plain text without what a reader cannot see; a date is not in the future;
+and what was left out is said.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from contracts.errors import InvalidInput, Unavailable
+from contracts.ingest import SearchResult
+from ingest.extract.invisible_text import visible
+from ingest.search.port import SearchAnswer
+from ingest.url import normalise_url
+
+MAX_ROWS = 100
+"""Read of one page. The largest page that is asked for has 50."""
+MAX_TEXT_CHARACTERS = 2_000
+"""Of a title or a snippet."""
+
+_WRONG = object()
+_READ_CHARACTERS = 4 * MAX_TEXT_CHARACTERS
+_DATE_CHARACTERS = 64
+_LEEWAY = timedelta(days=1)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_AGO = re.compile(r"(\d{1,3}) (minute|hour|day|week|month|year)s? ago", re.ASCII)
+_UNITS: Mapping[str, timedelta] = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+    "month": timedelta(days=30),
+    "year": timedelta(days=365),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a provider calls the fields of a row; the first of `dates` that can be read is the publication."""
+
+    url: str
+    title: str
+    snippet: str
+    dates: tuple[str, ...] = ()
+
+
+def rows_of(body: Mapping[str, Any], *path: str, provider: str, may_lack: bool = True) -> list[Any]:
+    """The list at `path`; empty where there is none and the provider's answers `may_lack` it.
+
+    Raises:
+        Unavailable: something else is there, so that nobody can say what was found.
+    """
+    here: Any = body
+    for name in path:
+        here = here.get(name) if isinstance(here, Mapping) else _WRONG
+        if here is None and may_lack:
+            return []
+    if not isinstance(here, list):
+        raise Unavailable(f"{provider} answers with JSON of another shape: {'.'.join(path)}")
+    return here
+
+
+def answer_from(
+    rows: Sequence[Any], fields: Fields, *, now: datetime, usd: float, more: bool = False, remarks: Sequence[str] = ()
+) -> SearchAnswer:
+    """The answer that `rows` make; those without a usable address are left out."""
+    read = [_result(row, fields, now) for row in rows[:MAX_ROWS]]
+    found = [result for result, _ in read if result is not None]
+    ranked = tuple(result.model_copy(update={"rank": rank}) for rank, result in enumerate(found, 1))
+    future = sum(is_future for _, is_future in read)
+    told = [*remarks]
+    if len(rows) > MAX_ROWS:
+        told.append(f"{len(rows)} rows on one page, {MAX_ROWS} of them read")
+    if len(found) < len(read):
+        told.append(f"{len(read) - len(found)} of {len(read)} rows without a usable address")
+    if future:
+        told.append(f"{future} dates in the future")
+    return SearchAnswer(ranked, usd, rows=len(rows), more=more, remarks=tuple(told))
+
+
+def read_moment(value: object, now: datetime | None = None) -> datetime | None:
+    """A date as providers write it, in UTC: ISO 8601, RFC 5322, `Jan 5, 2024`, and with `now` also `3 days ago`.
+
+    None for anything else.
+    """
+    if not isinstance(value, str) or not value.strip() or len(value) > _DATE_CHARACTERS:
+        return None
+    text = value.strip()
+    age = _AGO.fullmatch(text)
+    if age is not None:
+        return now - int(age[1]) * _UNITS[age[2]] if now else None
+    readers: tuple[Callable[[str], datetime], ...] = (datetime.fromisoformat, parsedate_to_datetime, _american)
+    for read in readers:
+        try:
+            moment = read(text)
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return None
+
+
+def _result(row: Any, fields: Fields, now: datetime) -> tuple[SearchResult | None, bool]:
+    """The result in a row, and whether its date lay in the future."""
+    address = row.get(fields.url) if isinstance(row, Mapping) else None
+    if not isinstance(address, str) or not address:
+        return None, False
+    try:
+        url = normalise_url(address)
+    except InvalidInput:
+        return None, False
+    moments = (read_moment(row.get(name), now) for name in fields.dates)
+    published = next((moment for moment in moments if moment is not None), None)
+    is_future = published is not None and published > now + _LEEWAY
+    return (
+        SearchResult(
+            url=url,
+            title=_plain(row.get(fields.title)) or _plain(address),
+            snippet=_plain(row.get(fields.snippet)),
+            published_at=None if is_future else published,
+            rank=1,
+        ),
+        is_future,
+    )
+
+
+def _american(text: str) -> datetime:
+    return datetime.strptime(text, "%b %d, %Y").replace(tzinfo=UTC)
+
+
+def _plain(value: object) -> str:
+    """Text without the marks that engines put around matched words, and without what a reader cannot see."""
+    if not isinstance(value, str):
+        return ""
+    text = visible(html.unescape(_TAG.sub("", value[:_READ_CHARACTERS])))
+    return " ".join(text.split())[:MAX_TEXT_CHARACTERS]

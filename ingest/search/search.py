@@ -1,0 +1,247 @@
+"""Search the web: the providers in order of fail-over, until as many have answered as are put together.
+
+A provider is asked page by page. Each page is a call: it is made when its price fits what is left of the directive's
+ceiling and the provider's quota of the day is not used up. Results are normalised, held against filters and allowlist,
+put together with those of the others, and ranked anew. When every provider failed the search failed, and says so: an
+empty answer always means that somebody looked, now or a short while ago.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
+from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
+from ingest.cancel_check import Wanted, always
+from ingest.circuit_breaker import LeftAlone
+from ingest.search.build import build_providers
+from ingest.search.merge import merged
+from ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, NoMemory
+from ingest.search.paging import Gathered, gather
+from ingest.search.port import SearchAnswer, SearchFilters, SearchProvider, SearchQuery
+from ingest.search.quota import BrokerQuota, InMemoryQuota, Quota
+from ingest.settings import SearchSettings
+from ingest.url import host_of, normalise_url, within_domains
+
+__all__ = [
+    "BrokerEmptySearches",
+    "BrokerQuota",
+    "EmptySearches",
+    "InMemoryQuota",
+    "Quota",
+    "SearchAnswer",
+    "SearchFailed",
+    "SearchPostponed",
+    "SearchProvider",
+    "SearchQuery",
+    "build_providers",
+    "search",
+]
+
+
+class TooDear(BudgetExhausted):
+    """A call was not made, as it costs more than is left."""
+
+
+class QuotaExhausted(Unavailable):
+    """The provider was not asked, as its calls of the day are used up."""
+
+
+class QuotaUnknown(Overloaded):
+    """No provider was asked, as calls cannot be counted: that is no provider's fault, and passes."""
+
+
+class SearchFailed(Unavailable):
+    """No provider answered. `reasons` says of each, in order, why not; `asked`, whether any was asked at all."""
+
+    code = "search_failed"
+
+    def __init__(self, reasons: tuple[tuple[str, str], ...], *, asked: bool = True) -> None:
+        self.reasons = reasons
+        self.asked = asked
+        super().__init__("search failed: " + "; ".join(f"{name}: {why}" for name, why in reasons))
+
+
+class SearchPostponed(SearchFailed, Overloaded):
+    """Every provider that was asked wants to be asked later; `retry_after_seconds` is when the first of them does."""
+
+    def __init__(self, reasons: tuple[tuple[str, str], ...], retry_after_seconds: float) -> None:
+        SearchFailed.__init__(self, reasons)
+        self.retry_after_seconds = retry_after_seconds
+
+
+def search(
+    directed: SearchDirected,
+    providers: Sequence[SearchProvider],
+    *,
+    quota: Quota,
+    settings: SearchSettings,
+    clock: Callable[[], datetime],
+    wanted: Wanted = always,
+    empty: EmptySearches | None = None,
+) -> SearchCompleted:
+    """The answers of the first `settings.merge_providers` that give one, as one. `clock` gives times with their zone.
+
+    `wanted` is called before each call; what it raises ends the search. `empty` remembers who found nothing for what:
+    its word stands for the provider's, and costs nothing.
+
+    Raises:
+        PolicyRefused: rule `search`: switched off, or no provider is configured.
+        InvalidInput: a filter or the locale cannot be read.
+        BudgetExhausted: every provider costs more than `directed.max_usd`.
+        SearchFailed: every provider failed or is out of quota. SearchPostponed: those asked say when to come back.
+        QuotaUnknown: calls cannot be counted just now.
+    """
+    if not settings.enabled:
+        raise PolicyRefused("search", "web search is switched off", "search.enabled = true")
+    if not providers:
+        raise PolicyRefused("search", "no search provider is configured", "an entry in search.providers")
+    started = clock()
+    query = _query(directed, settings, started)
+    asking = _Asking(query, quota, settings, wanted, empty or NoMemory(), directed.max_usd)
+    for provider in providers:
+        if len(asking.answers) == settings.merge_providers:
+            break
+        asking.ask(provider)
+    if not asking.answers:
+        raise asking.failure(directed.max_usd)
+    now = clock()
+    return SearchCompleted(
+        query=directed.query,
+        provider="+".join(answer.provider for answer in asking.answers),
+        results=_together(asking.answers, query.top_k),
+        cost_usd=asking.paid_usd,
+        elapsed_ms=(now - started).total_seconds() * 1_000,
+        failed_over_from=tuple(name for name, _ in asking.reasons),
+        searched_at=now,
+        keep_snippets=directed.crawl_pages == 0,
+        shortfalls=asking.shortfalls(settings.merge_providers),
+    )
+
+
+class _Asking:
+    """One search's way along the providers: who answered, who did not and why, and what was paid."""
+
+    def __init__(
+        self,
+        query: SearchQuery,
+        quota: Quota,
+        settings: SearchSettings,
+        wanted: Wanted,
+        empty: EmptySearches,
+        max_usd: float,
+    ) -> None:
+        self.answers: list[Gathered] = []
+        self.reasons: list[tuple[str, str]] = []
+        self.paid_usd = 0.0
+        self._query, self._quota, self._settings, self._wanted = query, quota, settings, wanted
+        self._empty, self._max_usd = empty, max_usd
+        self._asked = 0
+        self._waits: list[float] = []
+        self._too_dear = 0
+
+    def ask(self, provider: SearchProvider) -> None:
+        """Note the provider's answer, or why there is none."""
+        if self._empty.holds(provider.name, self._query):
+            self.answers.append(Gathered(provider.name, (), is_empty=True))
+            return
+        try:
+            answer = gather(provider, self._query, self._call, self._usable)
+        except QuotaUnknown:
+            if not self.answers:
+                raise
+            self.reasons.append((provider.name, "its calls cannot be counted just now"))
+        except TooDear as error:
+            self._too_dear += 1
+            self.reasons.append((provider.name, str(error)))
+        except (Unavailable, PolicyRefused) as error:
+            self.reasons.append((provider.name, str(error)))
+            self._waits += [error.retry_after_seconds] if isinstance(error, Overloaded) else []
+        else:
+            self.answers.append(answer)
+            if answer.is_empty:
+                self._empty.add(provider.name, self._query)
+
+    def failure(self, max_usd: float) -> BudgetExhausted | SearchFailed:
+        """Why nobody answered."""
+        names = ", ".join(name for name, _ in self.reasons)
+        if self._too_dear == len(self.reasons):
+            return BudgetExhausted(f"{max_usd:g} USD pay for no search by {names}")
+        if self._asked and len(self._waits) == self._asked:
+            return SearchPostponed(tuple(self.reasons), min(self._waits))
+        return SearchFailed(tuple(self.reasons), asked=self._asked > 0)
+
+    def shortfalls(self, wanted_answers: int) -> tuple[str, ...]:
+        """What the answer lacks; a provider that another stood in for leaves no gap."""
+        missing = [f"{name}: {why}" for name, why in self.reasons] if len(self.answers) < wanted_answers else []
+        of_answers = (shortfall for answer in self.answers for shortfall in answer.shortfalls)
+        return (*of_answers, *missing) if wanted_answers > 1 else tuple(of_answers)
+
+    def _call(self, provider: SearchProvider, query: SearchQuery) -> SearchAnswer:
+        """One call, paid for and counted against the provider's day; what was not asked in the end is neither."""
+        left_usd = self._max_usd - self.paid_usd
+        if provider.cost_usd_per_call > left_usd:
+            raise TooDear(f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left")
+        self._wanted()
+        self._count(provider, query)
+        try:
+            answer = provider.search(query)
+        except LeftAlone:
+            with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
+                self._quota.give_back(provider.name, query.today)
+            raise
+        except (Unavailable, PolicyRefused):
+            self._pay(provider.cost_usd_per_call)  # even a failed call may be billed
+            raise
+        self._pay(answer.cost_usd)
+        return answer
+
+    def _count(self, provider: SearchProvider, query: SearchQuery) -> None:
+        calls_per_day = self._settings.quota_per_day
+        try:
+            taken = self._quota.take(provider.name, query.today, calls_per_day)
+        except Overloaded as error:
+            raise QuotaUnknown(str(error), error.retry_after_seconds) from error
+        if not taken:
+            raise QuotaExhausted(f"its {calls_per_day} calls of the day are used up")
+
+    def _pay(self, usd: float) -> None:
+        self._asked += 1
+        self.paid_usd += usd
+
+    def _usable(self, results: Sequence[SearchResult]) -> list[SearchResult]:
+        kept = (_usable(result, self._query, self._settings.allow_domains) for result in results)
+        return [result for result in kept if result is not None]
+
+
+def _query(directed: SearchDirected, settings: SearchSettings, now: datetime) -> SearchQuery:
+    today = now.astimezone(UTC).date()
+    return SearchQuery(
+        query=directed.query,
+        locale=directed.locale or settings.locale,
+        top_k=directed.top_k,
+        filters=SearchFilters.read(directed.filters, today),
+        today=today,
+        vertical=directed.vertical,
+    )
+
+
+def _usable(result: SearchResult, query: SearchQuery, allow_domains: tuple[str, ...]) -> SearchResult | None:
+    """The result under its canonical address, where it can be crawled and passes filters and allowlist."""
+    try:
+        url = normalise_url(result.url)
+    except InvalidInput:
+        return None  # an engine's own link or advertisement: nothing that could be crawled
+    host = host_of(url)
+    if allow_domains and not within_domains(host, allow_domains):
+        return None
+    return result.model_copy(update={"url": url}) if query.filters.admit(host, result.published_at) else None
+
+
+def _together(answers: Sequence[Gathered], top_k: int) -> tuple[SearchResult, ...]:
+    """One provider's results in its own order; those of several put together."""
+    if len(answers) > 1:
+        return merged([answer.results for answer in answers], top_k)
+    return tuple(result.model_copy(update={"rank": rank}) for rank, result in enumerate(answers[0].results, 1))
