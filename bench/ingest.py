@@ -21,7 +21,7 @@ from index.local.reader import IndexReader
 from index.settings import QuerySettings
 from ingest.embed.minilm.model import MiniLM
 from ledger.ledger import Ledger
-from workers.blobs import BlobStore
+from workers.runtime.blob_store import BlobStore
 
 CORPUS = "bench"
 

@@ -44,12 +44,12 @@ from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from ledger.park import subject_of
 from otel import metrics
 from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
-from workers.breaker import StageBreaker, speaks_against
+from workers.context import Parts
 from workers.handlers import HANDLERS
-from workers.heartbeat import Heartbeat
-from workers.isolation import Isolation
-from workers.measure import count_events
-from workers.parts import Parts
+from workers.runtime.event_counters import count_events
+from workers.runtime.heartbeat import Heartbeat
+from workers.runtime.poison_isolation import Isolation
+from workers.runtime.stage_breaker import StageBreaker, speaks_against
 from workers.settings import DeliverySettings
 
 log = structlog.get_logger(__name__)

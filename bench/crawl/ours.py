@@ -19,7 +19,7 @@ from bench.crawl.protocol import serve
 from contracts.ingest import CrawlDirected
 from ingest.crawl.crawled_page import CrawledPage
 from ingest.extract.extract import extract
-from workers.parts import Parts
+from workers.context import Parts
 from workers.settings import load_settings
 
 RATE = 100_000.0

@@ -15,9 +15,9 @@ from pathlib import Path
 from bench.instance import MODELS, REPOSITORY
 from bench.queues.peers import PEERS
 from contracts.errors import Unavailable
-from workers.broker import broker_command, prepare_broker
+from workers.broker.embedded import broker_command, prepare_broker
+from workers.broker.transport import BROKER_ERRORS, Transport
 from workers.settings import Settings
-from workers.transport import BROKER_ERRORS, Transport
 
 CHUNKS = 10_000
 ROUNDS = 3

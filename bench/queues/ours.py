@@ -26,8 +26,8 @@ from contracts.outcome import Done, Next
 from ingest.settings import EmbedSettings
 from ledger.ledger import NewRun
 from workers import handlers
-from workers.parts import Parts
-from workers.process import run_worker
+from workers.context import Parts
+from workers.processes.worker import run_worker
 from workers.settings import Settings
 
 BLOB = BlobRef(sha256="0" * 64, size_bytes=1)

@@ -27,7 +27,7 @@ from ledger.runs import take
 from ledger.tables import days, events, runs
 from ledger.tables import pauses as paused_stages
 from ledger.transaction import Transaction
-from workers import reconcile
+from workers.processes import reconciler as reconcile
 
 Bug = Callable[[], AbstractContextManager[Any]]
 

@@ -32,7 +32,7 @@ from tests.chaos.machine_laws import Memory, demand, fits, is_lost, judge_change
 from tests.chaos.machine_state import OPEN, Connection, EventRow, State, look
 from tests.chaos.machine_turns import Turns
 from tests.workers.ledger_story import Clock, answer, page
-from workers.reconcile import Reconciled, Reconciler
+from workers.processes.reconciler import Reconciled, Reconciler
 from workers.settings import DeliverySettings
 
 STAGES: tuple[Queue, ...] = ("query", "crawl", "index", "gate")

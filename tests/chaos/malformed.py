@@ -20,8 +20,8 @@ from tests.chaos.site import Site
 from tests.chaos.truth import Row, count, rows
 from tests.chaos.verdict import await_quiet, judge
 from tests.chaos.work import Work
-from workers.app import HANDLE_TASK
-from workers.keys import EXCHANGE, queue_key
+from workers.broker.celery_app import HANDLE_TASK
+from workers.broker.keys import EXCHANGE, queue_key
 
 RAW_LETTERS = "SELECT * FROM dead_letters WHERE event_id IS NULL"
 PARKED_SECONDS = 120.0

@@ -23,7 +23,7 @@ from tests.chaos.proxy import Proxy
 from tests.chaos.recovery import recovery
 from tests.chaos.traces import pieces
 from tests.chaos.witness import Witness, facts
-from workers.permit import permit_in
+from workers.broker.wake_up import permit_in
 
 BROKEN = Cell("settle.after", "embed", "exception")
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from otel.logs import configure
-from workers import up
 from workers.cli.processes import prepare_metrics
 from workers.settings import load_settings
-from workers.up import Child, Supervisor
+from workers.supervisor import supervisor as up
+from workers.supervisor.supervisor import Child, Supervisor
 
 HEALING, BROKER_PORT = "CHAOS_HEALING", "CHAOS_BROKER_PORT"
 LONGEST_PAUSE_SECONDS = 1.0

@@ -21,8 +21,8 @@ from ledger.ledger import Claim, Ledger, NotClaimed
 from tests.chaos.failpoints import Failpoints
 from tests.chaos.witness import Witness
 from workers import handlers
-from workers.reconcile import Reconciler
-from workers.transport import Transport
+from workers.broker.transport import Transport
+from workers.processes.reconciler import Reconciler
 
 FOLDER = "CHAOS_FOLDER"
 WITNESS_FILE = "witness.jsonl"

@@ -24,7 +24,7 @@ from typing import Any
 from bench.crawl.git_doc import PACKAGE, git_doc
 from bench.instance import Instance
 from tests.chaos.report import Result
-from workers.procfs import all_processes, descendants
+from workers.processes.procfs import all_processes, descendants
 
 CLOSED = "howto/"
 """What the site's robots.txt keeps for itself."""

@@ -16,7 +16,7 @@ from tests.chaos.report import Result
 from tests.hostile.processes import await_gone, below, command
 from tests.hostile.server import html
 from tests.hostile.world import World
-from workers.life import adopt_orphans
+from workers.processes.process_group import adopt_orphans
 
 PAGES = 500
 SHORT_PAGES = 20

@@ -29,7 +29,7 @@ from tests.hostile.literals import CANARIES, OWN, literals
 from tests.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors
 from tests.hostile.wire import Packet
 from tests.hostile.world import World
-from workers.parts import Parts
+from workers.context import Parts
 
 CHUNK = 40
 MANY_REQUESTS = 1_000

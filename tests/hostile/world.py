@@ -25,7 +25,7 @@ from tests.chaos.report import Result
 from tests.hostile.names import Names
 from tests.hostile.server import Server, Site
 from tests.hostile.wire import Wire
-from workers.parts import Parts
+from workers.context import Parts
 from workers.settings import load_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -25,8 +25,8 @@ from tests.chaos.report import Result
 from tests.hostile.processes import Scales
 from tests.hostile.server import Answer, Live, Reply, Request, html
 from tests.hostile.world import World
-from workers.life import adopt_orphans
-from workers.parts import Parts
+from workers.context import Parts
+from workers.processes.process_group import adopt_orphans
 
 LIMIT_SECONDS = 35.0
 LIMIT_BYTES = 1 << 30

@@ -29,7 +29,7 @@ from ingest.http.fetch import Fetched, Fetcher, FetchLimits
 from ingest.search.port import SearchFilters, SearchQuery
 from ingest.settings import EgressSettings
 from ingest.url import normalise_url
-from workers.parts import Parts
+from workers.context import Parts
 from workers.settings import Settings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "url"

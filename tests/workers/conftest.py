@@ -23,9 +23,9 @@ from ledger.ledger import Ledger
 from tests.ingest.conftest import Site
 from tests.workers.instance import Instance, MakeInstance
 from tests.workers.ledger_story import Clock, Story
-from workers.broker import broker_command, prepare_broker
+from workers.broker.embedded import broker_command, prepare_broker
+from workers.broker.transport import BROKER_ERRORS, Transport
 from workers.settings import Settings
-from workers.transport import BROKER_ERRORS, Transport
 
 
 @dataclass

@@ -13,9 +13,9 @@ from contracts.event import Body, Event, Gap, Queue
 from contracts.ids import new_run_id
 from contracts.outcome import Next
 from ledger.ledger import NewRun
-from workers.heartbeat import Heartbeat
-from workers.parts import Parts
-from workers.service import Service
+from workers.context import Parts
+from workers.runtime.heartbeat import Heartbeat
+from workers.service.service import Service
 from workers.settings import Settings
 from workers.task import StageWorker, use_permit
 

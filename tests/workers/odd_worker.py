@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from contracts.event import Event
 from contracts.outcome import Done
 from ingest.browser.browser import Browser
-from workers import app, handlers
-from workers.parts import Parts
+from workers import handlers
+from workers.broker.embedded import celery_app as app
+from workers.context import Parts
 from workers.settings import load_settings
 
 browser: list[Browser] = []
@@ -46,7 +47,7 @@ def main() -> None:
     app.POOLS["crawl"] = app.Pool(sys.argv[1], "the test says so")  # type: ignore[arg-type]
     handlers.HANDLERS["CrawlDirected"] = handle
     signal.signal(signal.SIGUSR2, lambda *_: time.sleep(3_600))  # its main thread is deaf from then on
-    from workers.process import run_worker
+    from workers.processes.worker import run_worker
 
     run_worker(load_settings(), "crawl")
 

@@ -13,7 +13,7 @@ from contracts.ingest import CrawlDirected, DocumentsRemoved
 from ledger.ledger import Ledger, NewRun
 from ledger.runs import RunKind
 from tests.workers.ledger_story import Story
-from workers.admission import LATEST_SECONDS, LOOK_SECONDS, Admission
+from workers.runtime.backpressure import LATEST_SECONDS, LOOK_SECONDS, Admission
 from workers.settings import DeliverySettings
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.workers.conftest import Valkey
-from workers.broker import prepare_broker
+from workers.broker.embedded import prepare_broker
 from workers.settings import Settings
 
 

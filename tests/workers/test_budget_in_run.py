@@ -11,7 +11,7 @@ from contracts.gate import Limits
 from contracts.ingest import CrawlDirected, SearchDirected
 from tests.ingest.conftest import Site
 from tests.workers.instance import MakeInstance
-from workers.heartbeat import Heartbeat
+from workers.runtime.heartbeat import Heartbeat
 from workers.task import StageWorker, use_permit
 
 SENTENCE = "A lease is renewed by a heartbeat. "

@@ -15,8 +15,8 @@ from contracts.outcome import Next
 from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
-from workers.cancelling import Cancellations
-from workers.heartbeat import Heartbeat, check_wanted
+from workers.broker.cancellation import Cancellations
+from workers.runtime.heartbeat import Heartbeat, check_wanted
 from workers.settings import Settings
 
 

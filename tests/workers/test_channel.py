@@ -32,10 +32,10 @@ from ledger.ledger import Ledger, NewRun
 from ledger.outbox import Permit
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
-from workers import app as app_module
-from workers import channel as channel_module
-from workers.app import HANDLE_TASK, make_app
-from workers.keys import (
+from workers.broker.celery_app import HANDLE_TASK, make_app
+from workers.broker.embedded import celery_app as app_module
+from workers.broker.embedded import redis_channel as channel_module
+from workers.broker.keys import (
     bindings_key,
     malformed_key,
     presence_key,
@@ -43,9 +43,9 @@ from workers.keys import (
     taken_key,
     takers_key,
 )
-from workers.permit import permit_in, reason_of
+from workers.broker.transport import Transport
+from workers.broker.wake_up import permit_in, reason_of
 from workers.settings import Settings
-from workers.transport import Transport
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EVENT_ID = "evt_0123456789ab0123456789abcdef"
@@ -496,7 +496,7 @@ PROGRAM = """
 import sys, time, warnings, redis
 from celery.exceptions import SecurityWarning
 from pathlib import Path
-from workers.app import HANDLE_TASK, make_app
+from workers.broker.celery_app import HANDLE_TASK, make_app
 from workers.settings import Settings
 
 folder, name, pool, concurrency, pause = sys.argv[1:]
@@ -606,7 +606,7 @@ import sys
 from pathlib import Path
 from contracts.outcome import Done
 from workers import handlers
-from workers.process import run_worker
+from workers.processes.worker import run_worker
 from workers.settings import Settings
 
 handlers.HANDLERS["CrawlDirected"] = lambda event, parts: Done()

@@ -14,7 +14,7 @@ from contracts.ingest import CrawlDirected
 from contracts.retrieval import Filters, Query, Retrieval
 from tests.ingest.conftest import Site
 from tests.workers.instance import Instance, MakeInstance
-from workers.answering import retrieve
+from workers.steps.answer import retrieve
 
 BODY = """<main><h1>Locks of the canal</h1>
 <p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>

@@ -11,8 +11,8 @@ from contracts.gate import CoverageProbed, Plan
 from contracts.retrieval import Query, Strategy
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance
-from workers.answering import retrieve
-from workers.health import check_health
+from workers.service.health import check_health
+from workers.steps.answer import retrieve
 
 CORPUS = "default"
 

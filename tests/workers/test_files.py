@@ -12,7 +12,7 @@ import pytest
 
 from contracts.document import Document, document_id_for
 from contracts.errors import InvalidInput
-from workers.files import documents_in
+from workers.service.read_files import documents_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PDF_BYTES = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n"

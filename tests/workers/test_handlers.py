@@ -17,10 +17,10 @@ from ingest.chunk.chunk import chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch
 from ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from ingest.settings import ChunkSettings
+from workers.context import Parts
 from workers.handlers import on_document_chunked
-from workers.parts import Parts
 from workers.settings import Settings
-from workers.vectors import vectors_from_bytes
+from workers.steps.vector_codec import vectors_from_bytes
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 

@@ -26,9 +26,9 @@ from ledger.ledger import Ledger, NewRun
 from otel.spans import SpanStore
 from tests.workers.conftest import Valkey
 from tests.workers.odd_worker import BEGAN
-from workers.ending import DEAF, HUNG, STOP_SECONDS
-from workers.procfs import ZOMBIE, all_processes, descendants, facts_of
-from workers.transport import Transport
+from workers.broker.transport import Transport
+from workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
+from workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 
 KINDS = ("solo", "threads", "prefork")
 LEASE_SECONDS = 3.0

@@ -14,8 +14,8 @@ from contracts.outcome import Done, Retry
 from ledger.ledger import Permit
 from ledger.outbox import permits_of
 from tests.workers.ledger_story import NOON, Story, page
-from workers import reconcile
-from workers.reconcile import Reconciled, Reconciler
+from workers.processes import reconciler as reconcile
+from workers.processes.reconciler import Reconciled, Reconciler
 from workers.settings import DeliverySettings
 
 

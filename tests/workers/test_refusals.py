@@ -16,7 +16,7 @@ from otel.context import use_provider
 from otel.spans import RUN_ID
 from tests.ingest.conftest import Site
 from tests.workers.instance import Instance, MakeInstance
-from workers.refusals import MARK
+from workers.steps.egress_refusals import MARK
 
 INSIDE = "http://10.0.0.1"
 

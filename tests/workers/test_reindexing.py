@@ -25,8 +25,8 @@ from index.local.writer import IndexWriter
 from ingest.embed.minilm.files import FINGERPRINTS
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance
-from workers.answering import retrieve
 from workers.cli.main import app
+from workers.steps.answer import retrieve
 
 CORPUS = "default"
 TEXTS = ("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.", "Valves open under pressure.")

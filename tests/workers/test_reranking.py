@@ -24,10 +24,10 @@ from ingest.embed.port import Embedded
 from ledger.ledger import NewRun
 from otel import metrics
 from tests.index.test_rerank_http import KEY, Endpoint
-from workers.answering import answer_question, retrieve
-from workers.parts import Parts
-from workers.reranking import DayPurse
+from workers.context import Parts
 from workers.settings import Settings
+from workers.steps.answer import answer_question, retrieve
+from workers.wiring.reranker import DayPurse
 
 QUERY = Query(query="ferrets", corpus="c", strategy=Strategy.BM25)
 

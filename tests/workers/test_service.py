@@ -16,10 +16,10 @@ from contracts.errors import BudgetExhausted, InvalidInput, NotFound, Overloaded
 from contracts.gate import Limits, Message
 from contracts.ingest import CrawlDirected
 from tests.workers.conftest import Valkey
-from workers.parts import Parts
-from workers.service import Service
+from workers.context import Parts
+from workers.service.service import Service
+from workers.service.submissions import document_of
 from workers.settings import Settings
-from workers.submissions import document_of
 
 NOW = datetime(2026, 5, 6, tzinfo=UTC)
 

@@ -20,8 +20,8 @@ from index.remote.snapshots import pull
 from index.settings import ObjectStoreSettings
 from otel import metrics
 from tests.workers.valves import valve
+from workers.context import Parts
 from workers.handlers import on_document_indexed
-from workers.parts import Parts
 from workers.settings import Settings
 
 MakeParts = Callable[..., Parts]

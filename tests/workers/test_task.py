@@ -20,11 +20,11 @@ from ledger.ledger import Claim, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers import task
-from workers.breaker import LEAST_OUTCOMES, StageBreaker
+from workers.context import Parts
 from workers.handlers import HANDLERS
-from workers.heartbeat import Heartbeat
-from workers.parts import Parts
-from workers.reconcile import Reconciler
+from workers.processes.reconciler import Reconciler
+from workers.runtime.heartbeat import Heartbeat
+from workers.runtime.stage_breaker import LEAST_OUTCOMES, StageBreaker
 from workers.settings import DeliverySettings
 
 Behaviour = Callable[[Event, Parts], Outcome]

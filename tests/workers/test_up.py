@@ -26,21 +26,22 @@ from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from tests.workers.test_migrations import old_ledger_in
-from workers import orphans, up
-from workers.child import Child
+from workers.broker.transport import Transport
 from workers.cli.checks import checks_of
-from workers.life import child_name, worker_name
-from workers.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
+from workers.processes.process_group import child_name, worker_name
+from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
 from workers.settings import DeliverySettings, PoolSettings, Settings
-from workers.transport import Transport
-from workers.up import Supervisor, require_free_port
+from workers.supervisor import orphans
+from workers.supervisor import supervisor as up
+from workers.supervisor.child import Child
+from workers.supervisor.supervisor import Supervisor, require_free_port
 
 OBEDIENT = "import signal; signal.pause()"
 STUBBORN = (
     "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
     "open(f'deaf-{os.getpid()}', 'w').close(); signal.pause()"
 )
-LIVELY = "import signal; from workers.life import give_signs_of_life; give_signs_of_life(); signal.pause()"
+LIVELY = "import signal; from workers.processes.process_group import give_signs_of_life; give_signs_of_life(); signal.pause()"
 LOCKING = (
     "import os, sqlite3, time; [time.sleep(0.02) for _ in iter(lambda: os.path.exists('go'), True)]; "
     "ledger = sqlite3.connect('ledger.sqlite'); ledger.execute('BEGIN IMMEDIATE'); os.remove('go')"

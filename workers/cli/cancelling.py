@@ -9,7 +9,7 @@ import typer
 from workers.cli.answers import print_run
 from workers.cli.output import AsJson, error_console
 from workers.cli.session import session
-from workers.service import Service
+from workers.service.service import Service
 
 
 def cancel(run_id: Annotated[str, typer.Argument(help="The run to cancel.")], as_json: AsJson = False) -> None:

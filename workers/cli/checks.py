@@ -91,8 +91,8 @@ def _data_dir(settings: Settings) -> Check:
 
 
 def _broker(settings: Settings) -> Check:
-    from workers.broker import broker_command
-    from workers.transport import BROKER_ERRORS, Transport
+    from workers.broker.embedded import broker_command
+    from workers.broker.transport import BROKER_ERRORS, Transport
 
     try:
         transport = Transport(settings)
@@ -158,7 +158,7 @@ def _is_sluice(settings: Settings) -> bool:
 def _search(settings: Settings) -> Check:
     from ingest.http.fetch import Fetcher
     from ingest.search.build import build_providers
-    from workers.parts import utc_now
+    from workers.context import utc_now
 
     search = settings.search
     if not search.enabled:
@@ -236,7 +236,7 @@ def _embedding(settings: Settings) -> Check:
 
 def _chromium(settings: Settings) -> Check:
     from ingest.browser.browser import Browser
-    from workers.crawling import private_folders
+    from workers.wiring.crawler import private_folders
 
     if settings.crawl.render == "never":
         return Check("chromium", "ok", "not needed: crawl.render is never")

@@ -41,7 +41,7 @@ from workers.cli.letter_options import (
 from workers.cli.output import AsJson, console, marked, plain_text, print_json, print_table
 from workers.cli.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
 from workers.cli.session import session
-from workers.parts import Parts
+from workers.context import Parts
 
 dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)
 

@@ -14,7 +14,7 @@ from gate.profile import Profile, load_profiles
 from workers.cli.answers import print_decision
 from workers.cli.output import AsJson, console, errors_told, print_json, print_table
 from workers.cli.session import session
-from workers.parts import Parts
+from workers.context import Parts
 from workers.settings import load_settings
 
 SomeBody = TypeVar("SomeBody", bound=Body)

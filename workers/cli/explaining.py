@@ -13,7 +13,7 @@ from ingest.extract.extract import extract
 from ingest.settings import CrawlSettings
 from ingest.url import normalise_url
 from workers.cli.output import console, marked, print_json
-from workers.parts import Parts
+from workers.context import Parts
 
 LINKS_SHOWN = 20
 """Links and traps that are printed one by one; `--json` has all."""

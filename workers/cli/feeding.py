@@ -23,9 +23,9 @@ from otel.context import span
 from workers.cli.answers import leave_unless_finished, print_run
 from workers.cli.output import AsJson, Corpus, checked_corpus, error_console, marked
 from workers.cli.session import follow, session
-from workers.files import documents_in
-from workers.parts import Parts
-from workers.service import Service
+from workers.context import Parts
+from workers.service.read_files import documents_in
+from workers.service.service import Service
 
 SKIPS_NAMED = 10
 """Skipped paths that are named one by one; a source tree has thousands."""

@@ -14,7 +14,7 @@ from otel.waterfall import render_waterfall, waterfall_json
 from workers.cli.answers import print_run
 from workers.cli.output import AsJson, print_json, print_table, print_wide
 from workers.cli.session import session
-from workers.parts import Parts
+from workers.context import Parts
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 

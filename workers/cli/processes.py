@@ -30,7 +30,7 @@ def up(
         settings = _scaled(scale or [])
         _prepare_instance(settings)
         from otel.logs import configure
-        from workers.up import Supervisor
+        from workers.supervisor.supervisor import Supervisor
 
         configure("sluice-up", settings.telemetry)
         Supervisor(settings, log_dir).run()
@@ -46,7 +46,7 @@ def worker(
             raise InvalidInput("stage", f"{stage!r} is none", f"one of {', '.join(get_args(Queue))}")
         settings = _scaled([f"{stage}={concurrency}"] if concurrency else [])
         prepare_metrics(settings)
-        from workers.process import run_worker
+        from workers.processes.worker import run_worker
 
         run_worker(settings, cast(Queue, stage))
 
@@ -66,7 +66,7 @@ def reconcile() -> None:
     with errors_told():
         settings = load_settings()
         prepare_metrics(settings)
-        from workers.reconciling import run_reconciler
+        from workers.processes.reconciler_process import run_reconciler
 
         run_reconciler(settings)
 

@@ -18,7 +18,7 @@ from ingest.settings import EmbedSettings
 from otel import metrics
 from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
 from workers.cli.session import session
-from workers.parts import Parts
+from workers.context import Parts
 
 _PROBE = "which way does this point"
 """Embedded once before anything is built: it shows that the model answers, and how wide its vectors are."""

@@ -12,7 +12,7 @@ from contracts.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipRe
 from workers.cli.letter_options import Note
 from workers.cli.output import AsJson, console, print_json, print_table
 from workers.cli.session import session
-from workers.parts import Parts
+from workers.context import Parts
 
 ReplayId = Annotated[str, typer.Argument(help="The bulk replay.")]
 

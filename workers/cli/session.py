@@ -15,10 +15,10 @@ from contracts.event import Event
 from otel.settings import TelemetrySettings
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
+from workers.broker.transport import BROKER_ERRORS
 from workers.cli.output import errors_told
-from workers.parts import Parts
+from workers.context import Parts
 from workers.settings import load_settings
-from workers.transport import BROKER_ERRORS
 
 PATIENCE_SECONDS = 0.5
 """How long to trust that no announcement means no news."""

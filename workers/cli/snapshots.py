@@ -15,7 +15,7 @@ from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import Transfer, pull, push
 from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
 from workers.cli.session import session
-from workers.parts import Parts
+from workers.context import Parts
 
 snapshot = typer.Typer(help="Generations of the index.", no_args_is_help=True)
 

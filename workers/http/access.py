@@ -15,7 +15,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from contracts.errors import Forbidden
 from ledger.api_keys import KeyRecord
-from workers.api_keys import ApiKeys, is_loopback
+from workers.service.api_keys import ApiKeys, is_loopback
 from workers.settings import Settings
 
 _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys create`")

@@ -15,14 +15,14 @@ from ledger.ledger import Ledger
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.api_keys import ApiKeys, check_exposure
+from workers.context import Parts
 from workers.http import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
 from workers.http.waiting import Announcements
-from workers.life import die_with_parent, give_signs_of_life
-from workers.parts import Parts
-from workers.service import Service
+from workers.processes.process_group import die_with_parent, give_signs_of_life
+from workers.service.api_keys import ApiKeys, check_exposure
+from workers.service.service import Service
 from workers.settings import Settings
-from workers.up import require_free_port
+from workers.supervisor.supervisor import require_free_port
 
 PUBLISH_PATIENCE_SECONDS = 2.0
 """How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""

@@ -17,12 +17,12 @@ from contracts.dead_letters import (
 )
 from contracts.errors import InvalidInput, NotFound
 from ledger.dead_letters.store import DeadLetters
+from workers.context import Parts
 from workers.http import replays
 from workers.http.access import Caller, Operator
 from workers.http.problems import problem_responses
 from workers.http.replays import Note, narrowed
 from workers.http.tracing import request_span
-from workers.parts import Parts
 
 router = APIRouter()
 letters = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])

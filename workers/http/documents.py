@@ -12,7 +12,7 @@ from workers.http.access import AnyCaller
 from workers.http.problems import problem_responses
 from workers.http.runs import IdempotencyKey
 from workers.http.tracing import request_span
-from workers.service import Service
+from workers.service.service import Service
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request
 
 from contracts.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
+from workers.context import Parts
 from workers.http.access import Operator
 from workers.http.problems import problem_responses
-from workers.parts import Parts
 
 router = APIRouter(prefix="/v1/hosts", tags=["operations"])
 

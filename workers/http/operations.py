@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request, Response
 
 from contracts.api import Health, Problem
 from otel.metrics import CONTENT_TYPE, render_metrics
-from workers.health import check_health
 from workers.http.access import Operator, WholeCaller
 from workers.http.problems import MEANINGS, problem_responses_of_stream
+from workers.service.health import check_health
 
 router = APIRouter(tags=["operations"])
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 from contracts.dead_letters import LetterFilter, OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 from contracts.errors import NotFound
 from ledger.dead_letters.bulk_replay import Replays
+from workers.context import Parts
 from workers.http.access import Caller, Operator
 from workers.http.problems import problem_responses
-from workers.parts import Parts
 
 router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 

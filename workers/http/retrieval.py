@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request, Response
 
 from contracts.retrieval import Query, Retrieval
 from otel.context import current_traceparent
+from workers.broker.direct_query import ask_query_pool
 from workers.http.access import AnyCaller
 from workers.http.problems import problem_responses
 from workers.http.tracing import request_span
-from workers.reads import ask_query_pool
 
 router = APIRouter(prefix="/v1", tags=["retrieval"])
 

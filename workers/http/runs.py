@@ -19,7 +19,7 @@ from workers.http.access import AnyCaller, Caller
 from workers.http.problems import problem_responses, problem_responses_of_stream
 from workers.http.tracing import request_span
 from workers.http.waiting import Announcements, news_or_patience
-from workers.service import Service
+from workers.service.service import Service
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 

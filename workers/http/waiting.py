@@ -16,7 +16,7 @@ import redis.asyncio
 import structlog
 from redis.exceptions import RedisError
 
-from workers.keys import announced_channel
+from workers.broker.keys import announced_channel
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -15,7 +15,7 @@ from index.local.writer import IndexWriter
 from index.settings import IndexSettings
 from tests.workers.valves import valve
 from workers.cli.main import app
-from workers.parts import Parts
+from workers.context import Parts
 from workers.settings import Settings
 
 Sluice = Callable[..., Result]

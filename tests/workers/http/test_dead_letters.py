@@ -16,8 +16,8 @@ from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Next
 from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
-from workers.api_keys import ApiKeys
 from workers.http.app import make_api
+from workers.service.api_keys import ApiKeys
 
 LETTERS, REPLAYS = "/v1/dead-letters", "/v1/replays"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from contracts.errors import InvalidInput, MalformedEvent
 from contracts.outcome import DeadLetterReason
-from workers.app import HANDLE_TASK
-from workers.keys import EXCHANGE
+from workers.broker.celery_app import HANDLE_TASK
+from workers.broker.keys import EXCHANGE
 
 MOST_ITEM_BYTES = 16_384
 """A permit has about 500 bytes, one sent by `Celery.send_task` 1,000. What is much larger is not even parsed."""

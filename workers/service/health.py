@@ -8,8 +8,8 @@ from importlib.metadata import version
 
 from contracts.api import Health, HealthCheck
 from contracts.errors import SluiceError
-from workers.parts import Parts
-from workers.transport import BROKER_ERRORS
+from workers.broker.transport import BROKER_ERRORS
+from workers.context import Parts
 
 
 def check_health(parts: Parts) -> Health:

@@ -16,9 +16,9 @@ import redis
 import structlog
 
 from contracts.errors import InvalidSetting
-from workers.keys import cancelled_channel
+from workers.broker.keys import cancelled_channel
+from workers.broker.transport import BROKER_ERRORS
 from workers.settings import Settings
-from workers.transport import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
 

@@ -28,8 +28,8 @@ from ledger.ledger import NewRun
 from ledger.outbox import run_baggage
 from ledger.runs import RunKind
 from otel.context import current_traceparent
-from workers.parts import Parts
-from workers.submissions import batches_of, document_of, encoded, has_content, usable_url
+from workers.context import Parts
+from workers.service.submissions import batches_of, document_of, encoded, has_content, usable_url
 
 _NO_LIMITS = Limits()
 

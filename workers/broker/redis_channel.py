@@ -15,7 +15,7 @@ Stock kombu pops an item, and a worker that dies before it has written it down a
 ends the worker. It writes every message to a hash and a sorted set and removes it from both again, two transactions
 that cost more than all the rest, and gives back what a dead worker held after `visibility_timeout`, an hour later.
 
-This depends on kombu's inner workings, so it is used with the versions in `workers.app.VERIFIED_KOMBU` and no others.
+This depends on kombu's inner workings, so it is used with the versions in `workers.broker.celery_app.VERIFIED_KOMBU` and no others.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from kombu.transport import virtual
 
 from contracts.errors import InvalidInput
 from contracts.event import QUEUES
-from workers.app import HANDLE_TASK
-from workers.keys import EXCHANGE, kinds_of_keys, malformed_key, misplaced_key, queue_key, taken_key
-from workers.permit import permit_in
+from workers.broker.celery_app import HANDLE_TASK
+from workers.broker.keys import EXCHANGE, kinds_of_keys, malformed_key, misplaced_key, queue_key, taken_key
+from workers.broker.wake_up import permit_in
 
 log = structlog.get_logger(__name__)
 
@@ -241,7 +241,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
 
     @property
     def _commands(self) -> redis.Redis:
-        """A client that prefixes nothing: keys come whole from `workers.keys`."""
+        """A client that prefixes nothing: keys come whole from `workers.broker.keys`."""
         if self._client_of_ours is None or self._client_of_ours.connection_pool is not self.pool:
             self._client_of_ours = redis.Redis(connection_pool=self.pool)
         return self._client_of_ours

@@ -19,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from ledger.ledger import Ledger
-from workers.blobs import BlobStore
+from workers.runtime.blob_store import BlobStore
 
 _BETWEEN = "."
 """Between the ids of run and event: neither has one."""

@@ -12,11 +12,11 @@ from contracts.errors import Unavailable
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.life import die_with_parent, give_signs_of_life
-from workers.parts import Parts
-from workers.reconcile import Reconciled, Reconciler
+from workers.broker.transport import BROKER_ERRORS
+from workers.context import Parts
+from workers.processes.process_group import die_with_parent, give_signs_of_life
+from workers.processes.reconciler import Reconciled, Reconciler
 from workers.settings import Settings
-from workers.transport import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from contracts.api import Problem
 from contracts.errors import SluiceError, TimedOut
 from contracts.retrieval import Query
 from otel import metrics
-from workers.transport import Transport
+from workers.broker.transport import Transport
 
 _GOOD, _BAD = b"+", b"-"
 _BY_CODE: dict[str, type[SluiceError]] = {

@@ -12,8 +12,8 @@ from ledger.database import Database
 from ledger.ledger import Ledger
 from ledger.outbox import Permit
 from ledger.tables import events
+from workers.broker.transport import Transport
 from workers.settings import Settings
-from workers.transport import Transport
 
 log = structlog.get_logger(__name__)
 

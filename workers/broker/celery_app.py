@@ -19,7 +19,7 @@ from kombu import Exchange
 from kombu import Queue as KombuQueue
 
 from contracts.event import QUEUES, Queue
-from workers.keys import EXCHANGE, key_prefix
+from workers.broker.keys import EXCHANGE, key_prefix
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 HANDLE_TASK = "sluice.handle"
 
 VERIFIED_KOMBU = frozenset({"5.7.0"})
-"""Versions of kombu on which `workers.channel` was tested; any other is used as it comes."""
+"""Versions of kombu on which `workers.broker.redis_channel` was tested; any other is used as it comes."""
 
 HARD_LIMIT_MARGIN_SECONDS = 3_600
 
@@ -113,7 +113,7 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
 @functools.cache
 def _transport() -> str:
     if kombu.__version__ in VERIFIED_KOMBU:
-        return "workers.channel:Transport"
+        return "workers.broker.redis_channel:Transport"
     log.warning(
         "kombu_not_verified",
         version=kombu.__version__,

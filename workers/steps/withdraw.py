@@ -12,7 +12,7 @@ from datetime import datetime
 from contracts.errors import NotFound, SluiceError
 from contracts.ingest import PageWithdrawn
 from ingest.crawl.withdrawal import withdrawal_in
-from workers.parts import Parts
+from workers.context import Parts
 
 _OF_THE_WEB = frozenset({"crawl", "search"})
 """Documents that a site has a say in. What somebody handed in under the same address is his."""

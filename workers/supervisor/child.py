@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from workers.life import LIFELINE, tied_to_parent
+from workers.processes.process_group import LIFELINE, tied_to_parent
 
 FIRST_PAUSE_SECONDS = 0.2
 _MOST_SIGNS = 4_096

@@ -17,8 +17,8 @@ from index.search.compose_answer import compose_answer
 from index.search.nosnippet import without_withheld
 from ingest.embed.tokens import count_tokens
 from otel import metrics
-from workers.parts import Parts, utc_now
-from workers.reads import bad_reply, good_reply
+from workers.broker.direct_query import bad_reply, good_reply
+from workers.context import Parts, utc_now
 
 
 class Answered(NamedTuple):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import structlog
 
-from workers.life import LIFELINE
-from workers.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
+from workers.processes.process_group import LIFELINE
+from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
 
 log = structlog.get_logger(__name__)
 

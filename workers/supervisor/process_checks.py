@@ -11,10 +11,10 @@ from sqlalchemy import select
 from contracts.errors import SluiceError
 from ledger.database import Database
 from ledger.tables import leases
-from workers.procfs import ProcessFacts, anonymous_bytes, descendants
-from workers.reconcile import LEASE
+from workers.broker.transport import BROKER_ERRORS, Transport
+from workers.processes.procfs import ProcessFacts, anonymous_bytes, descendants
+from workers.processes.reconciler import LEASE
 from workers.settings import Settings
-from workers.transport import BROKER_ERRORS, Transport
 
 _UNTIL = select(leases.c.until).where(leases.c.name == LEASE)
 

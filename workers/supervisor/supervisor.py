@@ -39,19 +39,19 @@ from ledger.database import Database
 from ledger.ledger import Ledger
 from ledger.migrate import migrate
 from otel.metrics import forget_process
-from workers import ending
-from workers.api_keys import ApiKeys, check_exposure
-from workers.app import POOLS, pool_size
-from workers.broker import broker_command, prepare_broker
-from workers.child import FIRST_PAUSE_SECONDS, Child
-from workers.clerk import Clerk
-from workers.examining import browser_bytes, largest_bytes, reconciler_is_late
-from workers.handing_back import hand_back
-from workers.life import adopt_orphans, belongs_to, hear_signals, worker_name
-from workers.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
-from workers.procfs import all_processes
+from workers.broker.celery_app import POOLS, pool_size
+from workers.broker.embedded import broker_command, prepare_broker
+from workers.broker.transport import BROKER_ERRORS, Transport
+from workers.processes import shutdown as ending
+from workers.processes.process_group import adopt_orphans, belongs_to, hear_signals, worker_name
+from workers.processes.procfs import all_processes
+from workers.processes.release_claims import hand_back
+from workers.service.api_keys import ApiKeys, check_exposure
 from workers.settings import Settings, environment_of
-from workers.transport import BROKER_ERRORS, Transport
+from workers.supervisor.child import FIRST_PAUSE_SECONDS, Child
+from workers.supervisor.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
+from workers.supervisor.process_checks import browser_bytes, largest_bytes, reconciler_is_late
+from workers.supervisor.task_queue import Clerk
 
 __all__ = ["Child", "Supervisor", "require_free_port"]
 

@@ -25,14 +25,14 @@ from gate.directives import Reach
 from gate.policy import policy_state
 from ledger.ledger import Ledger
 from otel import metrics
-from workers.admission import Admission
-from workers.blobs import BlobStore
-from workers.cancelling import Cancellations
-from workers.heartbeat import check_wanted
+from workers.broker.cancellation import Cancellations
+from workers.broker.transport import Transport
+from workers.runtime.backpressure import Admission
+from workers.runtime.blob_store import BlobStore
+from workers.runtime.heartbeat import check_wanted
+from workers.runtime.transient_pages import UnarchivedPages
 from workers.settings import Settings
-from workers.shipping import Shipper
-from workers.transport import Transport
-from workers.unarchived import UnarchivedPages
+from workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -328,7 +328,7 @@ class Parts:
     @part
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
-        from workers.crawling import build_crawler
+        from workers.wiring.crawler import build_crawler
 
         return build_crawler(self, self._closing.callback)
 
@@ -377,7 +377,7 @@ class Parts:
     @part
     def reranker(self) -> Reranker | None:
         """The configured reranker."""
-        from workers.reranking import DayPurse, build_reranker
+        from workers.wiring.reranker import DayPurse, build_reranker
 
         rerank = self.settings.rerank
         purse = DayPurse(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)

@@ -39,20 +39,27 @@ from otel.logs import configure as configure_logs
 from otel.start import flush
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.answering import read
-from workers.app import HANDLE_TASK, POOLS, make_app, pool_size
-from workers.deafness import LOOK_SECONDS, Deafness
-from workers.ending import DEAF, Ending, stacks
-from workers.handing_back import hand_back
-from workers.heartbeat import Heartbeat
-from workers.keys import PRESENCE_TTL_SECONDS
-from workers.life import belongs_to, child_name, die_with_parent, give_signs_of_life, run_below_init, worker_name
-from workers.parts import Parts
-from workers.procfs import ZOMBIE, all_processes
-from workers.reads import bad_reply
+from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
+from workers.broker.direct_query import bad_reply
+from workers.broker.keys import PRESENCE_TTL_SECONDS
+from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
+from workers.context import Parts
+from workers.processes.process_group import (
+    belongs_to,
+    child_name,
+    die_with_parent,
+    give_signs_of_life,
+    run_below_init,
+    worker_name,
+)
+from workers.processes.procfs import ZOMBIE, all_processes
+from workers.processes.release_claims import hand_back
+from workers.processes.shutdown import DEAF, Ending, stacks
+from workers.processes.stall_detector import LOOK_SECONDS, Deafness
+from workers.runtime.heartbeat import Heartbeat
 from workers.settings import Settings
+from workers.steps.answer import read
 from workers.task import SETTLE_PATIENCE_SECONDS, StageWorker, use_permit
-from workers.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 
 log = structlog.get_logger(__name__)
 

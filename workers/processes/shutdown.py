@@ -22,8 +22,8 @@ from contextlib import suppress
 
 import structlog
 
-from workers.life import hear_signals
-from workers.procfs import all_processes, descendants
+from workers.processes.process_group import hear_signals
+from workers.processes.procfs import all_processes, descendants
 
 log = structlog.get_logger(__name__)
 

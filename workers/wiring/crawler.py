@@ -14,8 +14,8 @@ from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.politeness.rate_limit import HostTurns
 from ingest.politeness.robots import RobotsCache
 from ingest.politeness.robots_cache import BrokerRobotsStore
-from workers.heartbeat import check_wanted
-from workers.parts import Parts, count_left_alone, utc_now
+from workers.context import Parts, count_left_alone, utc_now
+from workers.runtime.heartbeat import check_wanted
 from workers.settings import Settings
 
 

@@ -28,9 +28,8 @@ from contracts.event import QUEUES, Event, Queue
 from contracts.outcome import DeadLetterReason
 from contracts.retrieval import Query
 from ledger.outbox import Permit, permits_of
-from workers.app import HANDLE_TASK, make_app
-from workers.channel import set_misplaced_aside
-from workers.keys import (
+from workers.broker.celery_app import HANDLE_TASK, make_app
+from workers.broker.keys import (
     EXCHANGE,
     PARKING_TTL_SECONDS,
     PRESENCE_TTL_SECONDS,
@@ -46,7 +45,8 @@ from workers.keys import (
     taken_key,
     takers_key,
 )
-from workers.permit import permit_in, reason_of
+from workers.broker.redis_channel import set_misplaced_aside
+from workers.broker.wake_up import permit_in, reason_of
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -276,7 +276,7 @@ class Transport:
     def declare(self) -> None:
         """Make sure that every queue is bound to the exchange, also after the broker lost its memory.
 
-        Our own channel knows the bindings by itself (`workers.channel`); others, and stock kombu, look here.
+        Our own channel knows the bindings by itself (`workers.broker.redis_channel`); others, and stock kombu, look here.
         """
         if self._bindings() >= len(QUEUES):
             return

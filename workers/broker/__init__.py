@@ -1,0 +1,1 @@
+"""Redis as a broker: Celery's application, the transport, every key, and what is woken by a message."""

@@ -1,0 +1,1 @@
+"""The life of one process: a worker, the reconciler, their shutdown."""

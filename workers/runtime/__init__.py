@@ -1,0 +1,1 @@
+"""What a running worker keeps: heartbeat, backpressure, blobs, breakers."""

@@ -1,0 +1,1 @@
+"""What the doors (HTTP, command line) may ask of an instance."""

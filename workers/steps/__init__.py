@@ -1,0 +1,1 @@
+"""What handlers do beside one domain call: documents, probes, answers, withdrawals."""

@@ -1,0 +1,1 @@
+"""`sluice up`: starts every process of an instance, watches and stops them."""

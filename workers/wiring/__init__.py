@@ -1,0 +1,1 @@
+"""Builds the domain's objects from settings."""
