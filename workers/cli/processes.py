@@ -56,7 +56,7 @@ def api() -> None:
     with errors_told():
         settings = load_settings()
         prepare_metrics(settings)
-        from workers.http import serve
+        from api import serve
 
         serve(settings)
 

@@ -10,13 +10,13 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
+from api.app import make_api
 from contracts.event import Event, encode
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Next
 from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
-from workers.http.app import make_api
 from workers.service.api_keys import ApiKeys
 
 LETTERS, REPLAYS = "/v1/dead-letters", "/v1/replays"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from api.access import AnyCaller
+from api.problems import problem_responses
+from api.tracing import request_span
 from contracts.retrieval import Query, Retrieval
 from otel.context import current_traceparent
 from workers.broker.direct_query import ask_query_pool
-from workers.http.access import AnyCaller
-from workers.http.problems import problem_responses
-from workers.http.tracing import request_span
 
 router = APIRouter(prefix="/v1", tags=["retrieval"])
 

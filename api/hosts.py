@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from api.access import Operator
+from api.problems import problem_responses
 from contracts.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
 from workers.context import Parts
-from workers.http.access import Operator
-from workers.http.problems import problem_responses
 
 router = APIRouter(prefix="/v1/hosts", tags=["operations"])
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from api.access import Operator, WholeCaller
+from api.problems import MEANINGS, problem_responses_of_stream
 from contracts.api import Health, Problem
 from otel.metrics import CONTENT_TYPE, render_metrics
-from workers.http.access import Operator, WholeCaller
-from workers.http.problems import MEANINGS, problem_responses_of_stream
 from workers.service.health import check_health
 
 router = APIRouter(tags=["operations"])

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from api.access import Operator
+from api.problems import problem_responses
 from contracts.api import StageView
 from contracts.event import Queue
 from ledger.ledger import Ledger
-from workers.http.access import Operator
-from workers.http.problems import problem_responses
 
 router = APIRouter(prefix="/v1/stages", tags=["stages"])
 

@@ -6,6 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
+from api import replays
+from api.access import Caller, Operator
+from api.problems import problem_responses
+from api.replays import Note, narrowed
+from api.tracing import request_span
 from contracts.dead_letters import (
     DeadLetterSummary,
     DeadLetterView,
@@ -18,11 +23,6 @@ from contracts.dead_letters import (
 from contracts.errors import InvalidInput, NotFound
 from ledger.dead_letters.store import DeadLetters
 from workers.context import Parts
-from workers.http import replays
-from workers.http.access import Caller, Operator
-from workers.http.problems import problem_responses
-from workers.http.replays import Note, narrowed
-from workers.http.tracing import request_span
 
 router = APIRouter()
 letters = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"])

@@ -1,5 +1,5 @@
 """The HTTP interface: `make_api` builds the FastAPI application, one module per subject."""
 
-from workers.http.app import make_api, serve
+from api.app import make_api, serve
 
 __all__ = ["make_api", "serve"]

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from api.access import AnyCaller
+from api.problems import problem_responses
+from api.runs import IdempotencyKey
+from api.tracing import request_span
 from contracts.api import DocumentsRequest, RunAccepted
 from contracts.base import CORPUS_NAME
-from workers.http.access import AnyCaller
-from workers.http.problems import problem_responses
-from workers.http.runs import IdempotencyKey
-from workers.http.tracing import request_span
 from workers.service.service import Service
 
 router = APIRouter(prefix="/v1", tags=["documents"])

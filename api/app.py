@@ -11,13 +11,13 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
+from api.waiting import Announcements
 from ledger.ledger import Ledger
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.context import Parts
-from workers.http import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
-from workers.http.waiting import Announcements
 from workers.processes.process_group import die_with_parent, give_signs_of_life
 from workers.service.api_keys import ApiKeys, check_exposure
 from workers.service.service import Service

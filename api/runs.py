@@ -12,13 +12,13 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
+from api.access import AnyCaller, Caller
+from api.problems import problem_responses, problem_responses_of_stream
+from api.tracing import request_span
+from api.waiting import Announcements, news_or_patience
 from contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
 from contracts.errors import InvalidInput, NotFound
 from ledger.ledger import Ledger, RunSummary
-from workers.http.access import AnyCaller, Caller
-from workers.http.problems import problem_responses, problem_responses_of_stream
-from workers.http.tracing import request_span
-from workers.http.waiting import Announcements, news_or_patience
 from workers.service.service import Service
 
 router = APIRouter(prefix="/v1", tags=["runs"])

@@ -6,12 +6,12 @@ from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
 
+from api.access import Caller, Operator
+from api.problems import problem_responses
 from contracts.dead_letters import LetterFilter, OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 from contracts.errors import NotFound
 from ledger.dead_letters.bulk_replay import Replays
 from workers.context import Parts
-from workers.http.access import Caller, Operator
-from workers.http.problems import problem_responses
 
 router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 
