@@ -56,7 +56,7 @@ class Instance:
         self.folder.mkdir(parents=True, exist_ok=True)
         log = (self.folder / "up.log").open("ab")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "workers.cli", "up", "--log-dir", str(self.folder / "logs")],
+            [sys.executable, "-m", "cli", "up", "--log-dir", str(self.folder / "logs")],
             cwd=self.folder,
             env={**self.environment, "PYTHONPATH": str(REPOSITORY)},
             stdout=log,
@@ -91,7 +91,7 @@ class Instance:
     def sluice(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line against this instance."""
         return subprocess.run(
-            [sys.executable, "-m", "workers.cli", *arguments],
+            [sys.executable, "-m", "cli", *arguments],
             cwd=self.folder,
             env={**self.environment, "PYTHONPATH": str(REPOSITORY)},
             capture_output=True,

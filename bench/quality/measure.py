@@ -16,6 +16,7 @@ import numpy as np
 
 from bench.instance import MODELS, Instance
 from bench.quality.baseline import baseline_rankings
+from cli.eval import LiveServer
 from contracts.api import SubmittedDocument
 from contracts.retrieval import Strategy
 from evaluation.asking import ask_all
@@ -28,7 +29,6 @@ from evaluation.significance import randomisation_p
 from gate.client import SluiceClient
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
-from workers.cli.evaluating import LiveServer
 
 HEADLINE = "nDCG@10"
 AT_ONCE = 4

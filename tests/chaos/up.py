@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cli.processes import prepare_metrics
 from otel.logs import configure
-from workers.cli.processes import prepare_metrics
 from workers.settings import load_settings
 from workers.supervisor import supervisor as up
 from workers.supervisor.supervisor import Child, Supervisor

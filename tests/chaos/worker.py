@@ -33,7 +33,7 @@ def main() -> None:
     folder = Path(os.environ[FOLDER])
     role = sys.argv[2] if sys.argv[1] == "worker" else sys.argv[1]
     install(Failpoints(folder, role, Witness(folder / WITNESS_FILE, role)))
-    from workers.cli import main as sluice
+    from cli import main as sluice
 
     sys.argv[0] = "sluice"
     sluice()

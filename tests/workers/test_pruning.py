@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from cli.ledger import age
 from contracts.budget import Spend
 from contracts.errors import InvalidInput, NotFound, PolicyRefused
 from contracts.event import Event
@@ -18,7 +19,6 @@ from ledger import retention as pruning
 from ledger.database import Database
 from ledger.retention import Pruned, Pruning
 from tests.workers.ledger_story import Story, page
-from workers.cli.ledger import age
 
 DAY_SECONDS = 86_400.0
 

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bench.instance import MODELS, REPOSITORY
+from cli.main import app
 from contracts.api import DocumentsRequest
 from contracts.errors import Overloaded, Unavailable
 from contracts.retrieval import Query, Strategy
@@ -25,7 +26,6 @@ from index.local.writer import IndexWriter
 from ingest.embed.minilm.files import FINGERPRINTS
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance
-from workers.cli.main import app
 from workers.steps.answer import retrieve
 
 CORPUS = "default"
@@ -122,7 +122,7 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
 ) -> None:
     instance.parts._close_writer(CORPUS)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE", "PROMETH"))}
-    command = [sys.executable, "-m", "workers.cli", "worker", "index"]
+    command = [sys.executable, "-m", "cli", "worker", "index"]
     variables = {**inherited, **environment(valkey), "PYTHONPATH": str(REPOSITORY)}
     with (tmp_path / "worker.log").open("wb") as log:
         worker = subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=log, stderr=log)

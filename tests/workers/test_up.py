@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from bench.instance import Instance
+from cli.checks import checks_of
 from contracts.errors import InvalidSetting
 from contracts.event import QUEUES, Event
 from contracts.ids import new_run_id
@@ -27,7 +28,6 @@ from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from tests.workers.test_migrations import old_ledger_in
 from workers.broker.transport import Transport
-from workers.cli.checks import checks_of
 from workers.processes.process_group import child_name, worker_name
 from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
 from workers.settings import DeliverySettings, PoolSettings, Settings

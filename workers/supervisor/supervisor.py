@@ -339,7 +339,7 @@ def require_free_port(host: str, port: int) -> None:
 
 
 def _sluice(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "workers.cli", *arguments]
+    return [sys.executable, "-m", "cli", *arguments]
 
 
 def _read_table(path: Path) -> dict[str, int]:

@@ -13,14 +13,14 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from cli.dead_letter_options import moment
+from cli.main import app
 from contracts.event import Event, encode
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Next
 from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
-from workers.cli.letter_options import moment
-from workers.cli.main import app
 
 Sluice = Callable[..., Result]
 

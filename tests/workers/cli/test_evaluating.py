@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bench.instance import Instance
+from cli.main import app
 from contracts.retrieval import Strategy
 from evaluation.report import read_report, write_report
 from tests.evaluation.samples import report
-from workers.cli.main import app
 
 pytestmark = pytest.mark.timeout(240)
 

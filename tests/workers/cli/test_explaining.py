@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import typer
 
+from cli.crawl_explain import explain
 from contracts.ingest import CrawlDirected
 from tests.ingest.conftest import Site
 from tests.workers.instance import Instance, MakeInstance
-from workers.cli.explaining import explain
 
 PAGE = """<title>Locks</title><main><h1>Locks</h1>
 <p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>

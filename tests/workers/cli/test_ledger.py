@@ -11,6 +11,7 @@ import pytest
 from filelock import FileLock
 from typer.testing import CliRunner, Result
 
+from cli.main import app
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.outcome import Done, Next
@@ -18,7 +19,6 @@ from ledger.ledger import Claim, Ledger, NewRun
 from ledger.tables import SCHEMA_VERSION
 from tests.workers.ledger_story import page
 from tests.workers.test_migrations import old_ledger_in
-from workers.cli.main import app
 
 Sluice = Callable[..., Result]
 

@@ -7,8 +7,8 @@ import json
 import pytest
 import typer
 
+from cli.output import fail
 from contracts.errors import NotFound, Overloaded, SluiceError, TimedOut
-from workers.cli.output import fail
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from cli.main import app
 from contracts.retrieval import Query, Strategy
 from index.local.writer import IndexWriter
 from index.settings import IndexSettings
 from tests.workers.valves import valve
-from workers.cli.main import app
 from workers.context import Parts
 from workers.settings import Settings
 

@@ -9,6 +9,8 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
+from cli.session import session
 from contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, Unavailable
 from index.journal.records import Vectors
 from index.local.reindex import Plan, Reindexed, reindex
@@ -16,8 +18,6 @@ from ingest.embed.embed import fingerprint_of_corpus
 from ingest.embed.minilm.files import FINGERPRINTS
 from ingest.settings import EmbedSettings
 from otel import metrics
-from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
-from workers.cli.session import session
 from workers.context import Parts
 
 _PROBE = "which way does this point"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version as version_of
 
-from workers.cli.output import AsJson, console, print_json
+from cli.output import AsJson, console, print_json
 
 
 def version(as_json: AsJson = False) -> None:

@@ -6,14 +6,14 @@ from typing import TypeVar
 
 import typer
 
+from cli.answers import print_decision
+from cli.output import AsJson, console, errors_told, print_json, print_table
+from cli.session import session
 from contracts.errors import NotFound
 from contracts.event import Body
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from gate.decide import explain
 from gate.profile import Profile, load_profiles
-from workers.cli.answers import print_decision
-from workers.cli.output import AsJson, console, errors_told, print_json, print_table
-from workers.cli.session import session
 from workers.context import Parts
 from workers.settings import load_settings
 

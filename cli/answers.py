@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import typer
 
+from cli.output import console, marked, plain_text, print_json, print_table
 from contracts.api import RunView
 from contracts.event import Gap
 from contracts.gate import GateDecided
 from contracts.index import Answer
-from workers.cli.output import console, marked, plain_text, print_json, print_table
 
 
 def print_run(view: RunView, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 import redis
 from kombu.exceptions import OperationalError
 
+from cli.output import errors_told
 from contracts.api import ENDED, RunView
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
 from contracts.event import Event
@@ -16,7 +17,6 @@ from otel.settings import TelemetrySettings
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.transport import BROKER_ERRORS
-from workers.cli.output import errors_told
 from workers.context import Parts
 from workers.settings import load_settings
 

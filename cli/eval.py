@@ -18,6 +18,16 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
+from cli.output import (
+    AsJson,
+    checked_corpus,
+    console,
+    error_console,
+    errors_told,
+    marked,
+    print_json,
+    print_table,
+)
 from contracts.api import RunAccepted, RunView, SubmittedDocument
 from contracts.errors import NotFound, Unavailable
 from contracts.retrieval import Query, Retrieval, Strategy
@@ -31,16 +41,6 @@ from evaluation.report import Report, Subject, make_report, read_report, write_r
 from evaluation.tables import comparison_table, metrics_table, misses_table, notes_on, verdict_on
 from gate.client import SluiceClient
 from otel.logs import configure
-from workers.cli.output import (
-    AsJson,
-    checked_corpus,
-    console,
-    error_console,
-    errors_told,
-    marked,
-    print_json,
-    print_table,
-)
 from workers.settings import Settings, load_settings
 
 REPORT = Path("reports/retrieval-metrics.json")

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from cli.answers import print_run
+from cli.output import AsJson, print_json, print_table, print_wide
+from cli.session import session
 from contracts.errors import Corrupted, NotFound
 from otel.spans import SpanStore, StoredSpan
 from otel.waterfall import render_waterfall, waterfall_json
-from workers.cli.answers import print_run
-from workers.cli.output import AsJson, print_json, print_table, print_wide
-from workers.cli.session import session
 from workers.context import Parts
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from cli.dead_letter_options import Note
+from cli.output import AsJson, console, print_json, print_table
+from cli.session import session
 from contracts.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
-from workers.cli.letter_options import Note
-from workers.cli.output import AsJson, console, print_json, print_table
-from workers.cli.session import session
 from workers.context import Parts
 
 ReplayId = Annotated[str, typer.Argument(help="The bulk replay.")]

@@ -7,15 +7,15 @@ from typing import Annotated, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
+from cli.answers import leave_unless_finished, print_run
+from cli.output import AsJson, Corpus, error_console, print_json, print_table
+from cli.session import follow, session
 from contracts.api import GateRequest
 from contracts.errors import InvalidInput, first_problem
 from contracts.gate import Plan
 from contracts.retrieval import Query, Retrieval, Strategy
 from otel.context import current_traceparent, span
 from workers.broker.direct_query import ask_query_pool
-from workers.cli.answers import leave_unless_finished, print_run
-from workers.cli.output import AsJson, Corpus, error_console, print_json, print_table
-from workers.cli.session import follow, session
 from workers.context import Parts
 from workers.service.service import Service
 

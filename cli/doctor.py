@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import typer
 
+from cli.checks import Check, checks_of, python_version
+from cli.output import AsJson, console, error_console, marked, print_json
 from contracts.errors import InvalidSetting
-from workers.cli.checks import Check, checks_of, python_version
-from workers.cli.output import AsJson, console, error_console, marked, print_json
 from workers.settings import load_settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}

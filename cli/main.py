@@ -100,7 +100,7 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """Import a command by its name in the table."""
     module, _, attribute = COMMANDS[name].target.partition(":")
-    found = getattr(importlib.import_module(f"workers.cli.{module}"), attribute)
+    found = getattr(importlib.import_module(f"cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from workers.cli.answers import print_run
-from workers.cli.output import AsJson, error_console
-from workers.cli.session import session
+from cli.answers import print_run
+from cli.output import AsJson, error_console
+from cli.session import session
 from workers.service.service import Service
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from cli.output import AsJson, print_json, print_table
+from cli.session import session
 from contracts.api import StageView
 from contracts.event import QUEUES, Queue
-from workers.cli.output import AsJson, print_json, print_table
-from workers.cli.session import session
 
 stages = typer.Typer(help="Stages: what waits in each, and which rest.", no_args_is_help=True)
 

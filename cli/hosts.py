@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from cli.output import AsJson, print_json, print_table
+from cli.session import session
 from contracts.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
-from workers.cli.output import AsJson, print_json, print_table
-from workers.cli.session import session
 
 COLUMNS = (
     "host",

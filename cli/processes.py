@@ -13,10 +13,10 @@ from typing import Annotated, cast, get_args
 import typer
 from filelock import FileLock, Timeout
 
+from cli.output import errors_told
 from contracts.errors import Conflict, InvalidInput
 from contracts.event import Queue
 from otel.metrics_dir import fresh_metrics_dir
-from workers.cli.output import errors_told
 from workers.settings import Settings, load_settings
 
 Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json
+from cli.session import session
 from contracts.errors import NotFound, Unavailable
-from workers.cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json
-from workers.cli.session import session
 
 
 def rebuild(

@@ -12,6 +12,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from cli.answers import leave_unless_finished, print_run
+from cli.output import AsJson, Corpus, checked_corpus, error_console, marked
+from cli.session import follow, session
 from contracts.api import RunView
 from contracts.document import Document
 from contracts.errors import InvalidInput
@@ -20,9 +23,6 @@ from contracts.gate import Limits
 from contracts.index import DocumentIndexed
 from contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
 from otel.context import span
-from workers.cli.answers import leave_unless_finished, print_run
-from workers.cli.output import AsJson, Corpus, checked_corpus, error_console, marked
-from workers.cli.session import follow, session
 from workers.context import Parts
 from workers.service.read_files import documents_in
 from workers.service.service import Service
@@ -83,7 +83,7 @@ def crawl(
 
 
 def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
-    from workers.cli.explaining import explain
+    from cli.crawl_explain import explain
 
     with session(as_json=as_json) as parts:
         if len(urls) != 1:

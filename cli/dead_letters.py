@@ -15,18 +15,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from contracts.dead_letters import (
-    DeadLetterSummary,
-    DeadLetterView,
-    LetterFilter,
-    LetterGroup,
-    LetterPage,
-    LetterStatus,
-    Purged,
-    ReplayRequest,
-)
-from contracts.errors import Conflict, InvalidInput
-from workers.cli.letter_options import (
+from cli.dead_letter_options import (
     Corpora,
     Fingerprint,
     Kind,
@@ -38,9 +27,20 @@ from workers.cli.letter_options import (
     Until,
     checked,
 )
-from workers.cli.output import AsJson, console, marked, plain_text, print_json, print_table
-from workers.cli.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
-from workers.cli.session import session
+from cli.output import AsJson, console, marked, plain_text, print_json, print_table
+from cli.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
+from cli.session import session
+from contracts.dead_letters import (
+    DeadLetterSummary,
+    DeadLetterView,
+    LetterFilter,
+    LetterGroup,
+    LetterPage,
+    LetterStatus,
+    Purged,
+    ReplayRequest,
+)
+from contracts.errors import Conflict, InvalidInput
 from workers.context import Parts
 
 dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)

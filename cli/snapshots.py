@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.progress import Progress
 
+from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
+from cli.session import session
 from contracts.errors import Corrupted, InvalidSetting, NotFound
 from index.disk.layout import CorpusLayout
 from index.generations.publish import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
 from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import Transfer, pull, push
-from workers.cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json, print_table
-from workers.cli.session import session
 from workers.context import Parts
 
 snapshot = typer.Typer(help="Generations of the index.", no_args_is_help=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from cli.output import console, marked, print_json
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected, Render
 from ingest.crawl.budget_meter import Meter
@@ -12,7 +13,6 @@ from ingest.crawl.crawler import UnchangedPage
 from ingest.extract.extract import extract
 from ingest.settings import CrawlSettings
 from ingest.url import normalise_url
-from workers.cli.output import console, marked, print_json
 from workers.context import Parts
 
 LINKS_SHOWN = 20

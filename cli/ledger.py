@@ -13,13 +13,13 @@ from typing import Annotated
 import typer
 from filelock import FileLock, Timeout
 
+from cli.output import AsJson, console, errors_told, print_json, print_table
 from contracts.errors import Conflict, InvalidInput
 from ledger.database import Database
 from ledger.migrate import Migration, look
 from ledger.migrate import migrate as carry_out
 from ledger.retention import Pruning
 from ledger.tables import install
-from workers.cli.output import AsJson, console, errors_told, print_json, print_table
 from workers.settings import Settings, load_settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}

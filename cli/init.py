@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from cli.config_file import config_text, setting_count
+from cli.output import AsJson, console, errors_told, marked, print_json
 from contracts.errors import Conflict
-from workers.cli.config_file import config_text, setting_count
-from workers.cli.output import AsJson, console, errors_told, marked, print_json
 from workers.settings import CONFIG_FILE
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, cast
 
 import typer
 
-from workers.cli.output import AsJson, console, print_json, print_table
-from workers.cli.session import session
+from cli.output import AsJson, console, print_json, print_table
+from cli.session import session
 from workers.service.api_keys import ROLES, ApiKeys, Role
 
 keys = typer.Typer(help="API keys.", no_args_is_help=True)
