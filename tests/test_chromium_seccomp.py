@@ -20,7 +20,7 @@ import pytest
 
 from ingest.browser.browser import namespace
 
-PROFILE = Path(__file__).resolve().parents[1] / "chromium-seccomp.json"
+PROFILE = Path(__file__).resolve().parents[1] / "deploy/chromium-seccomp.json"
 
 _ALLOW, _ERRNO, _EQUAL, _NO_NEW_PRIVILEGES = 0x7FFF0000, 0x00050000, 4, 38
 

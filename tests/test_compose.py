@@ -117,9 +117,9 @@ def test_only_who_must_reach_the_web_has_a_way_out() -> None:
 
 def test_every_file_that_the_image_copies_exists_and_is_let_in() -> None:
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    for line in re.findall(r"^COPY (.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE):
+    for line in re.findall(r"^COPY (.+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE):
         for source in line.split()[:-1]:
-            assert (ROOT / source).exists(), f"Dockerfile copies {source}, which is not there"
+            assert (ROOT / source).exists(), f"deploy/Dockerfile copies {source}, which is not there"
             assert source in let_in, f".dockerignore keeps {source} out"
 
 
@@ -152,7 +152,7 @@ def test_only_the_search_pool_may_reach_the_search_engine() -> None:
 
 
 def test_the_image_holds_what_the_browser_needs_to_start() -> None:
-    assert {"chromium", "libatomic1"} <= set((ROOT / "Dockerfile").read_text().split())
+    assert {"chromium", "libatomic1"} <= set((ROOT / "deploy/Dockerfile").read_text().split())
     [tmp] = [mount for mount in SERVICES["crawl"]["tmpfs"] if mount.startswith("/tmp:")]
     assert "exec" in tmp.removeprefix("/tmp:").split(","), "engines mount a tmpfs noexec; the launcher lies there"
     assert set(SERVICES["api"]["tmpfs"][1:]) == set(SERVICES["crawl"]["tmpfs"][1:])
