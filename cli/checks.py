@@ -158,7 +158,7 @@ def _is_sluice(settings: Settings) -> bool:
 def _search(settings: Settings) -> Check:
     from ingest.http.fetch import Fetcher
     from ingest.search.build import build_providers
-    from workers.context import utc_now
+    from workers.wiring.observers import utc_now
 
     search = settings.search
     if not search.enabled:

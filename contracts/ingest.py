@@ -137,7 +137,8 @@ class PageCrawled(Body):
     noarchive: Switch = False
     """The site asks that no copy be shown: the raw page is not kept longer than it takes to read it."""
     unarchived_by: LaterText = None
-    """Of such a page the event that crawled it, by which its raw page is kept meanwhile: see `workers.runtime.transient_pages`."""
+    """Of such a page the event that crawled it, by which its raw page is kept meanwhile: see
+    `workers.runtime.transient_pages`."""
     nosnippet: Switch = False
     """The site asks that no text of the page be shown: it is ranked and cited, and its text stays out of answers."""
     screenshot: Annotated[BlobRef | None, Field(exclude_if=is_none)] = None

@@ -1,8 +1,8 @@
 """The index: journal, segments, generations, and the queries over them.
 
 Write through `index.local.writer.IndexWriter`, search through `index.local.reader.IndexReader`, cite through
-`index.search.compose_answer.compose_answer`; operate with `index.generations.publish` (`verify`, `list_generations`, `rollback`) and
-`index.disk.layout.corpora`. What is kept where is drawn in `index.disk.layout`.
+`index.search.compose_answer.compose_answer`; operate with `index.generations.publish` (`verify`, `list_generations`,
+`rollback`) and `index.disk.layout.corpora`. What is kept where is drawn in `index.disk.layout`.
 
     append   records -> journal (fsync) -> working view
     publish  working view -> segments + terms -> generation -> CURRENT

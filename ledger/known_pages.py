@@ -1,4 +1,4 @@
-"""Pages as the ledger remembers them: see `ingest.crawl.known_pages` for what that promises.
+"""Pages as the ledger remembers them: see `contracts.known_pages` for what that promises.
 
 A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
 document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
@@ -19,8 +19,7 @@ import zstandard
 from sqlalchemy import bindparam, delete, func, select, update
 
 from contracts.ingest import WithdrawnBy
-from ingest.crawl.known_pages import RememberedPage, WithdrawnPage
-from ingest.crawl.links import PageLink
+from contracts.known_pages import PageLink, RememberedPage, WithdrawnPage
 from ledger.database import Database
 from ledger.tables import AnyRow, pages
 from ledger.upsert import Insert, insert_into

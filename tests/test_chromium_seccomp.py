@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ingest.browser.browser import namespace
+from ingest.browser import namespace
 
 PROFILE = Path(__file__).resolve().parents[1] / "deploy/chromium-seccomp.json"
 

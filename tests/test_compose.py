@@ -159,11 +159,11 @@ def test_the_image_holds_what_the_browser_needs_to_start() -> None:
 
 
 def _expressions() -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / "otel" / "dashboards").glob("*.json")):
+    for path in sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json")):
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel["targets"]:
                 yield f"{path.name}: {panel['title']}", target["expr"]
-    for group in yaml.safe_load((ROOT / "otel" / "alerts.yaml").read_text())["groups"]:
+    for group in yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"]:
         for rule in group["rules"]:
             yield f"alerts.yaml: {rule['alert']}", rule["expr"]
 
@@ -183,23 +183,25 @@ def test_every_metric_is_shown_on_a_dashboard_or_watched_by_an_alert() -> None:
 
 
 def test_prometheus_scrapes_every_process_and_grafana_finds_its_sources() -> None:
-    jobs = yaml.safe_load((ROOT / "otel" / "prometheus.yaml").read_text())["scrape_configs"]
+    jobs = yaml.safe_load((ROOT / "deploy" / "prometheus.yaml").read_text())["scrape_configs"]
     [discovered] = [names for job in jobs for names in job["dns_sd_configs"]]
     assert set(discovered["names"]) == set(OURS)
     assert all(
         str(discovered["port"]) == ours["environment"]["SLUICE_TELEMETRY__METRICS_PORT"] for ours in OURS.values()
     )
-    sources = yaml.safe_load((ROOT / "otel" / "grafana" / "datasources.yaml").read_text())["datasources"]
+    sources = yaml.safe_load((ROOT / "deploy" / "grafana" / "datasources.yaml").read_text())["datasources"]
     for source in sources:
         assert source["url"].removeprefix("http://").split(":")[0] in SERVICES
     used = set(
-        re.findall(r'"uid": "(\w+)"', " ".join(p.read_text() for p in (ROOT / "otel/dashboards").glob("*.json")))
+        re.findall(
+            r'"uid": "(\w+)"', " ".join(p.read_text() for p in (ROOT / "deploy/grafana/dashboards").glob("*.json"))
+        )
     )
     assert used <= {source["uid"] for source in sources}
 
 
 def test_the_collector_wires_only_parts_that_it_declares() -> None:
-    collector = yaml.safe_load((ROOT / "otel" / "collector.yaml").read_text())
+    collector = yaml.safe_load((ROOT / "deploy" / "collector.yaml").read_text())
     for pipeline in collector["service"]["pipelines"].values():
         for part, names in pipeline.items():
             assert set(names) <= set(collector[part])

@@ -9,11 +9,8 @@ import hashlib
 import threading
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
-
-import structlog
 
 from contracts.base import BlobRef
 from contracts.budget import Ceilings, Spend
@@ -24,7 +21,6 @@ from contracts.gate import BudgetState, PolicyState
 from gate.directives import Reach
 from gate.policy import policy_state
 from ledger.ledger import Ledger
-from otel import metrics
 from workers.broker.cancellation import Cancellations
 from workers.broker.transport import Transport
 from workers.runtime.backpressure import Admission
@@ -32,6 +28,7 @@ from workers.runtime.blob_store import BlobStore
 from workers.runtime.heartbeat import check_wanted
 from workers.runtime.transient_pages import UnarchivedPages
 from workers.settings import Settings
+from workers.wiring.observers import count_fallback, count_left_alone, log_refusal, utc_now
 from workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from contracts.known_pages import PageMemory
     from contracts.retrieval import RetrievalPort
     from gate.profile import Profile
     from index.local.reader import IndexReader
@@ -49,9 +47,7 @@ if TYPE_CHECKING:
     from index.qdrant.writer import QdrantWriter
     from index.search.rerank.base import Reranker
     from ingest.crawl.crawler import Crawler
-    from ingest.crawl.known_pages import PageMemory
     from ingest.egress.proxy import EgressProxy
-    from ingest.egress.rules import Refusal
     from ingest.embed.port import Embedded, Embedder, Vectors
     from ingest.http.fetch import Fetcher
     from ingest.politeness.host_rendering import HostMemory
@@ -63,8 +59,6 @@ if TYPE_CHECKING:
 
     Reader = IndexReader | QdrantReader
     Writer = IndexWriter | QdrantWriter
-
-log = structlog.get_logger(__name__)
 
 
 HANDOVER_SECONDS = 1.0
@@ -234,7 +228,7 @@ class Parts:
         from ingest.egress.rules import require_open
 
         require_open(self.settings.egress)
-        proxy = EgressProxy(self.settings.egress, on_refusal=_log_refusal)
+        proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
         proxy.start()
         self._closing.callback(proxy.stop)
         return proxy
@@ -330,7 +324,15 @@ class Parts:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
         from workers.wiring.crawler import build_crawler
 
-        return build_crawler(self, self._closing.callback)
+        return build_crawler(
+            self.settings,
+            egress=self.egress,
+            fetcher=self.fetcher("crawl"),
+            memory=self.page_memory,
+            hosts=self.host_memory,
+            figures=self.host_figures,
+            at_close=self._closing.callback,
+        )
 
     # -- text and vectors -----------------------------------------------------------------------
 
@@ -421,7 +423,7 @@ class Parts:
             corpus,
             self.settings.query,
             self.reranker,
-            on_fallback=_count_fallback,
+            on_fallback=count_fallback,
             verify_on_open=self.settings.index.verify_on_open,
         )
 
@@ -506,7 +508,7 @@ class Parts:
             return QdrantWriter(self.index_root, corpus, settings, self.settings.qdrant, self._collection(corpus))
         from index.local.writer import IndexWriter
 
-        return IndexWriter(self.index_root, corpus, settings, on_fallback=_count_fallback)
+        return IndexWriter(self.index_root, corpus, settings, on_fallback=count_fallback)
 
     @part
     def shipper(self) -> Shipper:
@@ -522,31 +524,3 @@ class Parts:
             for writer in self._writers.values():
                 self._closing.callback(writer.close)
         self._closing.close()
-
-
-def utc_now() -> datetime:
-    """The present, with its zone."""
-    return datetime.now(UTC)
-
-
-def _count_fallback(reason: str) -> None:
-    metrics.SNAPSHOT_FALLBACKS.inc()
-    log.error("snapshot_fallback", reason=reason)
-
-
-def count_left_alone(what: str) -> None:
-    """Note that a provider or host, whichever `what` says, kept failing and is asked no more for a while."""
-    metrics.BREAKERS_OPENED.labels(what).inc()
-    log.warning("left_alone", what=what)
-
-
-def _log_refusal(refusal: Refusal) -> None:
-    log.warning(
-        "egress_refused",
-        host=refusal.host,
-        port=refusal.port,
-        rule=refusal.rule,
-        detail=refusal.detail,
-        purpose=refusal.purpose,
-        run_id=refusal.run_id or None,
-    )

@@ -42,7 +42,7 @@ from ingest.crawl.egress_context import going_out_by
 from ingest.embed.tokens import tokenizer_sha256
 from ingest.search.search import SearchFailed, search
 from otel import metrics
-from workers.context import Parts, utc_now
+from workers.context import Parts
 from workers.runtime.heartbeat import check_wanted
 from workers.steps.answer import answer_question
 from workers.steps.documents import document_of_page, documents_of_snippets, remembered
@@ -50,6 +50,7 @@ from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.probe import probe_coverage
 from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
+from workers.wiring.observers import utc_now
 
 Handler = Callable[[Event, Parts], Outcome]
 

@@ -52,7 +52,7 @@ def tantivy_search(texts: Sequence[str]) -> Callable[[str], Hits]:
     schema.add_text_field("text", stored=False, tokenizer_name="en_stem")
     schema.add_unsigned_field("number", stored=True)
     index = tantivy.Index(schema.build())
-    writer = index.local.writer(HEAP_BYTES, 1)
+    writer = index.writer(HEAP_BYTES, 1)
     for number, text in enumerate(texts):
         writer.add_document(tantivy.Document(text=text, number=number))
     writer.commit()

@@ -8,7 +8,8 @@
     working/                             the writer's own view; disposable
     writer.lock  epoch                   one writer, and the number that fences off an older one
     handover                             whoever holds its lock asks the writer to let go (`index.disk.handover`)
-<root>/.reindex-<corpus>/<corpus>/       the corpus with the vectors of another model, being built (`index.local.reindex`)
+<root>/.reindex-<corpus>/<corpus>/       the corpus with the vectors of another model, being built
+(`index.local.reindex`)
 
 A folder of `<root>` whose name begins with a dot is no corpus.
 """

@@ -12,9 +12,9 @@ import numpy as np
 
 from contracts.document import Chunk
 from contracts.errors import Conflict, Corrupted
+from index.generations.ranked import NOTHING_FOUND, Floats, Numbers, Ranked
 from index.journal.document_facts import DocumentFacts, document_key
 from index.journal.records import Vectors
-from index.search.fusion import NOTHING_FOUND, Floats, Numbers, Ranked
 from index.segments.segment import Mask, Rows, Segment
 from index.terms.bm25 import Terms
 

@@ -9,7 +9,8 @@ Promises:
 - `durable` beside the segments holds the last flushed offset (u64): who follows the journal while it is
   written reads up to there and no farther, since a record whose flush fails is taken back.
 
-A segment is a file named by its first offset; old ones may have been made into one (`index.journal.compaction`). A frame is
+A segment is a file named by its first offset; old ones may have been made into one (`index.journal.compaction`). A
+frame is
 
     magic "SLJ1" · u32 payload length · u64 offset · u8 kind · 3 zero bytes · 16 bytes of SHA-256 · payload
 

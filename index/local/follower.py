@@ -2,8 +2,8 @@
 
 The pointer and the journal's mark on disk are the truth and are looked at for each query (two system
 calls). A new generation is verified and opened beside the old one, then swapped; what the journal has
-beyond it is laid over it (`index.local.memory_segment`). Queries in flight end on the view they began with. A generation
-that does not verify is not served: the one in use stays, or at the start the newest older one that is
+beyond it is laid over it (`index.local.memory_segment`). Queries in flight end on the view they began with. A
+generation that does not verify is not served: the one in use stays, or at the start the newest older one that is
 whole; then, as after a rollback, it is served as it was published, without later records.
 """
 

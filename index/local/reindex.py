@@ -1,9 +1,10 @@
 """A corpus gets the vectors of another model: built anew beside itself while it serves, then exchanged.
 
-1. *Build.* The living documents are read from the journal, embedded anew and appended to the shadow (`index.local.shadow_corpus`).
+1. *Build.* The living documents are read from the journal, embedded anew and appended to the shadow
+(`index.local.shadow_corpus`).
    What the corpus records meanwhile follows in further rounds, each shorter than the one before.
-2. *Take over.* Once little is left, the corpus's writer is asked to let go (`index.disk.handover`). The rest is appended,
-   and the shadow publishes a generation that covers everything.
+2. *Take over.* Once little is left, the corpus's writer is asked to let go (`index.disk.handover`). The rest is
+   appended, and the shadow publishes a generation that covers everything.
 3. *Exchange.* The two folders trade places in one step (`index.disk.swap`): readers follow the pointer into the new
    one, writers open the new one, and what was is removed or kept.
 

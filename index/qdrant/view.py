@@ -14,13 +14,14 @@ import numpy as np
 from contracts.document import Chunk
 from contracts.errors import Conflict, Corrupted
 from contracts.retrieval import Filters, Strategy
+from index.generations.ranked import Floats, Numbers, Ranked
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.qdrant.collection import Ask, Collection, Hit, Where
 from index.qdrant.fill import documents_alive
 from index.qdrant.payload import CHUNK_FIELDS, State, key_of, living, meeting, read_chunk
 from index.qdrant.sparse_bm25 import dimensions_of, frequency, question_weights
-from index.search.fusion import Candidates, Floats, Numbers, Ranked, fused_scores, ordered, pooled
+from index.search.fusion import Candidates, fused_scores, ordered, pooled
 from index.settings import QuerySettings
 
 _MOST_HITS = 10_000

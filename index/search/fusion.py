@@ -28,10 +28,9 @@ from itertools import groupby
 from typing import overload
 
 from contracts.retrieval import Strategy
+from index.generations.ranked import Floats, Numbers, Ranked
 from index.settings import QuerySettings
 
-Floats = list[float]
-Numbers = list[int]
 NameOf = Callable[[int], str]
 """The chunk id of a chunk number, for ties."""
 SimilarityOf = Callable[[Numbers], Floats]
@@ -43,22 +42,6 @@ _NO_DIFFERENCE = 1e-9
 _USUAL_COVERAGE = 0.47
 """What it is on average on three public question sets: for engines that do not tell."""
 _NOT_FOUND = math.nan
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
-    """What one arm found: chunk numbers and their scores, best first."""
-
-    numbers: Numbers
-    scores: Floats
-
-    @classmethod
-    def of(cls, hits: Sequence[tuple[int, float]]) -> Ranked:
-        """Of pairs of a number and a score."""
-        return cls([number for number, _ in hits], [score for _, score in hits])
-
-
-NOTHING_FOUND = Ranked.of(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 
 from contracts.retrieval import Strategy
+from index.generations.ranked import NOTHING_FOUND, Ranked
 from index.generations.view import Masks, View
 from index.journal.records import Vectors
-from index.search.fusion import NOTHING_FOUND, Candidates, Ranked, fused_scores, ordered, pooled
+from index.search.fusion import Candidates, fused_scores, ordered, pooled
 from index.settings import QuerySettings
 from index.terms.bm25 import Boosts, Hit, best_possible_score
 

@@ -10,8 +10,8 @@
       -> neighbours: each with what stands around it in its document
       -> token budget
 
-`index.search.candidates` does the first three, which may leave too few and then want more candidates; `choose` does the rest,
-once.
+`index.search.candidates` does the first three, which may leave too few and then want more candidates; `choose` does
+the rest, once.
 Nothing is read, hashed or compared for a candidate that no longer matters to the result.
 """
 

@@ -1,8 +1,9 @@
-"""The terms of a chunk by field, as the term index and what is laid over it (`index.local.memory_segment`) take them in.
+"""The terms of a chunk by field, as the term index and the memory segment take them in.
 
 Most words come again and again, so a word is analysed once and its terms are remembered. A text is cut into words
-where both analyses (`index.terms.analysis`, `index.terms.identifiers`) cut it at the latest: at white space, and at each character of
-ASCII that is no letter, digit or underscore. So what they make of a text is what they make of its words, in order.
+where both analyses (`index.terms.analysis`, `index.terms.identifiers`) cut it at the latest: at white space, and at
+each character of ASCII that is no letter, digit or underscore. So what they make of a text is what they make of its
+words, in order.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from contracts.errors import InvalidSetting, PolicyRefused
-from ingest.browser.browser import namespace
+from ingest.browser import namespace
 
 PROJECT_CHROMIUM = Path(__file__).resolve().parents[2] / ".cache" / "chromium" / "chromium"
 """Where `make setup` leaves the launcher of a Chromium that it had to unpack itself."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from contracts.base import BlobRef
 from contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged
-from ingest.crawl.links import PageLink
+from contracts.known_pages import PageLink
 
 if TYPE_CHECKING:
     from ingest.browser.page import RenderLimits

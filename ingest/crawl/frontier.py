@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from contracts.known_pages import PageLink
 from ingest.crawl.crawler_traps import why_trap
-from ingest.crawl.links import PageLink
 from ingest.crawl.sitemap import SitemapUrl
 from ingest.url import host_of, site_of
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lxml.etree import XPath, iterwalk
 from lxml.etree import _Element as Element
 
 from contracts.errors import InvalidInput
+from contracts.known_pages import PageLink
 from ingest.extract.css.bounded_cache import kept_if_short
 from ingest.extract.css.visibility import hides
 from ingest.url import normalise_url, site_of
@@ -32,14 +32,6 @@ _REFRESH = re.compile(
 )
 """Possessive, since backtracking over a page's own white space is how a page would hang us; wants no space after it."""
 _MAYBE_HIDDEN = XPath("//*[@hidden or @style]")
-
-
-@dataclass(frozen=True, slots=True)
-class PageLink:
-    """One way on from a page: a canonical address, and the text that a reader sees of it (or its title)."""
-
-    url: str
-    text: str = ""
 
 
 def links_of(tree: Element, url: str) -> tuple[PageLink, ...]:

@@ -1,4 +1,5 @@
-"""One page on its way: see `ingest.crawl.crawler` for the steps. What every page's crawl works with is a `CrawlParts`."""
+"""One page on its way: see `ingest.crawl.crawler` for the steps. What every page's crawl works with is a
+`CrawlParts`."""
 
 from __future__ import annotations
 
@@ -19,14 +20,13 @@ from contracts.errors import (
 )
 from contracts.hosts import HostCounts
 from contracts.ingest import CrawlDirected
+from contracts.known_pages import PageLink, PageMemory, RememberedPage
 from ingest.browser.page import RenderLimits
 from ingest.cancel_check import Wanted, always
 from ingest.circuit_breaker import HostBreakers, LeftAlone
 from ingest.crawl.budget_meter import Meter
 from ingest.crawl.crawled_page import CrawledPage, Egress, Note, RenderedPage, Renderer, UnchangedPage, WayOut
 from ingest.crawl.frontier import ranked
-from ingest.crawl.known_pages import PageMemory, RememberedPage
-from ingest.crawl.links import PageLink
 from ingest.crawl.page_scan import PageFacts, browser_helped, read_page
 from ingest.crawl.sitemap import SitemapUrl
 from ingest.crawl.sitemap_cache import SiteMaps

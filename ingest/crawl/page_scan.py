@@ -1,6 +1,7 @@
 """What an HTML page says to a crawler: where it leads, what it forbids, and whether it needs a browser.
 
-One parse serves all three. What the directives of `<meta name="robots">` mean is `ingest.politeness.robots_meta`'s to say.
+One parse serves all three. What the directives of `<meta name="robots">` mean is `ingest.politeness.robots_meta`'s to
+say.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from itertools import chain, islice
 from lxml.etree import HTMLParser, LxmlError, fromstring, iterwalk
 from lxml.etree import _Element as Element
 
-from ingest.crawl.links import PageLink, links_of, refreshes
+from contracts.known_pages import PageLink
+from ingest.crawl.links import links_of, refreshes
 from ingest.url import canonical_of
 
 SHELL_TEXT_CHARACTERS = 200

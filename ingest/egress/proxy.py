@@ -13,7 +13,8 @@ silence and time. Promises:
 3. A failure answers 502, a time limit 504, too many connections 503, each with `X-Sluice-Failed: <why>`.
 4. Every crawl has a token of its own (`open`), with caps, that is worth nothing once closed. Clients that live as
    long as the process have a secret for each purpose (`url_for`). The exceptions of `egress.allow` are by purpose.
-5. Connections are shared fairly (`ingest.egress.fair_slots`), and names are looked up before a place is taken: a crawl that
+5. Connections are shared fairly (`ingest.egress.fair_slots`), and names are looked up before a place is taken: a
+crawl that
    takes all it can, or whose names nobody answers for, leaves the others theirs.
 6. Those who show no secret are few: the oldest make way. `stop` ends every connection.
 

@@ -18,8 +18,8 @@ import json
 import re
 
 from contracts.errors import InvalidInput
+from ingest.extract import media_types as media
 from ingest.extract.charset import decode
-from ingest.extract.extract import media_types as media
 from ingest.extract.extracted import Extracted
 from ingest.extract.feeds import extract_xml
 from ingest.extract.html.extract_html import extract_html

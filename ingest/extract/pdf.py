@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import InvalidInput, Unavailable
-from ingest.extract.extract import pdf_child as pdf_reader
+from ingest.extract import pdf_child as pdf_reader
 from ingest.extract.extracted import Extracted
 from ingest.extract.invisible_text import visible
 from ingest.extract.media_types import PDF

@@ -1,7 +1,7 @@
 """Conditions on search results: which domains, and between which dates.
 
-They are read once, here. Each provider hands on what its interface can express, and `ingest.search.search` drops what came
-back against them all the same.
+They are read once, here. Each provider hands on what its interface can express, and `ingest.search.search` drops what
+came back against them all the same.
 """
 
 from __future__ import annotations

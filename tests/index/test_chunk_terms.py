@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from index.terms import chunk_terms as module
 from index.terms.analysis import ENGLISH, LANGUAGES, analyse
 from index.terms.chunk_terms import FIELDS, chunk_terms, code_terms, prose_terms
 from index.terms.identifiers import identifier_terms
-from index.terms.tantivy_index import chunk_terms as module
 
 _SURROGATES = range(0xD800, 0xE000)
 """What is no character: no JSON can hold it."""

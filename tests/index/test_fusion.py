@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from contracts.retrieval import Strategy
+from index.generations.ranked import NOTHING_FOUND, Ranked
 from index.search.fusion import (
-    NOTHING_FOUND,
     Candidates,
     Pool,
-    Ranked,
     fused_scores,
     lexical_weight,
     ordered,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contracts.retrieval import Filters, Query, Strategy
 from index.generations.publish import list_generations, rollback
-from index.journal.journal import journal
+from index.journal import journal
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings

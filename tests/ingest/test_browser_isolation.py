@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import PolicyRefused
-from ingest.browser.browser import Browser, namespace
-from ingest.browser.browser import running_browser as warm_browser
+from ingest.browser import namespace
+from ingest.browser import running_browser as warm_browser
+from ingest.browser.browser import Browser
 from ingest.browser.launch import Launcher, find_chromium, write_launcher
 from ingest.browser.page import RenderLimits
 from ingest.browser.processes import descendants, family

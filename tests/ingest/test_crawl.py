@@ -30,13 +30,13 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.ingest import CrawlDirected
+from contracts.known_pages import PageMemory
 from ingest.browser.browser import Browser
 from ingest.browser.page import RenderLimits
 from ingest.cancel_check import Wanted, always
 from ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
 from ingest.crawl.budget_meter import Meter
 from ingest.crawl.crawler import Crawler, CrawlParts, directions_from, robots_fetch
-from ingest.crawl.known_pages import PageMemory
 from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.egress.proxy import EgressProxy, Refusal
 from ingest.http.fetch import Fetcher, FetchLimits

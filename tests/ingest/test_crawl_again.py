@@ -13,10 +13,9 @@ import pytest
 
 from contracts.errors import Overloaded, PolicyRefused
 from contracts.ingest import CrawlDirected
+from contracts.known_pages import PageLink, RememberedPage
 from ingest.crawl.budget_meter import Meter
 from ingest.crawl.crawler import CrawledPage, UnchangedPage
-from ingest.crawl.known_pages import RememberedPage
-from ingest.crawl.links import PageLink
 from ingest.egress.proxy import EgressProxy
 from tests.ingest.test_crawl import PROSE, SHELL, ShowingBrowser, crawler_through
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest.extract.extract.html import nodes
 
 from contracts.errors import InvalidInput
 from ingest.extract.extract import MAX_BODY_BYTES, extract, extract_text
+from ingest.extract.html import nodes
 
 
 def html(body: str, head: str = "") -> bytes:

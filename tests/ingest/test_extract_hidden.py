@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ingest.extract.extract.css import cascade
 
 from contracts.errors import InvalidInput
+from ingest.extract.css import cascade
 from ingest.extract.css.cascade import Cascade
 from ingest.extract.extract import extract
 from ingest.extract.html.nodes import read_nodes

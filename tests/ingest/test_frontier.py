@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from contracts.known_pages import PageLink
 from ingest.crawl.frontier import Frontier, LeftOut, ranked
-from ingest.crawl.links import PageLink
 from ingest.crawl.sitemap import SitemapUrl
 
 PAGE = "https://docs.example.com/guide/"

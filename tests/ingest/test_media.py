@@ -16,7 +16,7 @@ from ingest.extract.media_types import code_language, media_type_for, settle
         ("paper", b"%PDF-1.7", "application/pdf"),
         ("page", b"\xef\xbb\xbf\n<!DOCTYPE html><p>", "text/html"),
         ("feed", b"<?xml version='1.0'?><rss>", "application/xml"),
-        ("deploy/Dockerfile", b"FROM x", "text/x-dockerfile"),
+        ("Dockerfile", b"FROM x", "text/x-dockerfile"),
         ("notes", b"plain words", "text/plain"),
         ("blob", b"\x00\x01\x02", "application/octet-stream"),
     ],

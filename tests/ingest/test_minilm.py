@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ingest.embed.embed.minilm import files as minilm_files
-from ingest.embed.embed.minilm import package_data as packaged
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
+from ingest.embed.minilm import files as minilm_files
+from ingest.embed.minilm import package_data as packaged
 from ingest.embed.minilm.model import (
     FINGERPRINT,
     FINGERPRINTS,

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS, PageLink
+from contracts.known_pages import PageLink
+from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
 from ingest.crawl.page_scan import PageFacts, browser_helped, read_page
 from ingest.politeness.robots_meta import Directives, read_directives
 

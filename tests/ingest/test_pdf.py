@@ -21,7 +21,8 @@ from contracts.document import Document, Provenance
 from contracts.errors import InvalidInput, Unavailable
 from ingest.chunk.chunk import chunk_document
 from ingest.embed.tokens import load_tokenizer
-from ingest.extract.extract import extract, pdf
+from ingest.extract import pdf
+from ingest.extract.extract import extract
 from ingest.settings import ChunkSettings
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.crawl.crawler import sitemap
+from ingest.crawl import sitemap
 from ingest.crawl.sitemap import MAX_FILES, Sitemap, SitemapUrl, gather, read_sitemap
 
 URL = "https://www.example.com/sitemap.xml"

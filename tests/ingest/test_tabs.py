@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contracts.errors import PolicyRefused, TimedOut, Unavailable
-from ingest.browser.browser import tabs
+from ingest.browser import tabs
 from ingest.browser.processes import command_line, descendants
 from ingest.browser.sandbox import is_renderer
 from ingest.browser.tabs import Tab

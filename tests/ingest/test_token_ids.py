@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ingest.embed.embed.minilm import model as minilm
 from tokenizers import Tokenizer
 
 from contracts.document import ChunkBatch, Document, Provenance
 from contracts.errors import Corrupted
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch, embedding_texts
+from ingest.embed.minilm import model as minilm
 from ingest.embed.minilm.model import MiniLM
 from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from ingest.settings import ChunkSettings

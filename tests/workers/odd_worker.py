@@ -16,7 +16,7 @@ from contracts.event import Event
 from contracts.outcome import Done
 from ingest.browser.browser import Browser
 from workers import handlers
-from workers.broker.embedded import celery_app as app
+from workers.broker import celery_app as app
 from workers.context import Parts
 from workers.settings import load_settings
 

@@ -32,9 +32,9 @@ from ledger.ledger import Ledger, NewRun
 from ledger.outbox import Permit
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
+from workers.broker import celery_app as app_module
+from workers.broker import redis_channel as channel_module
 from workers.broker.celery_app import HANDLE_TASK, make_app
-from workers.broker.embedded import celery_app as app_module
-from workers.broker.embedded import redis_channel as channel_module
 from workers.broker.keys import (
     bindings_key,
     malformed_key,

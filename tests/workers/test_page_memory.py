@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.document import document_id_for
-from ingest.crawl.known_pages import PageMemory, RememberedPage, WithdrawnPage
-from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS, PageLink
+from contracts.known_pages import PageLink, PageMemory, RememberedPage, WithdrawnPage
+from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
 from ingest.url import MAX_URL_CHARACTERS
 from ledger.database import Database
 from ledger.known_pages import LedgerPageMemory

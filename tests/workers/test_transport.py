@@ -15,7 +15,7 @@ from contracts.retrieval import Query
 from ledger.outbox import Permit
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
-from workers.broker.embedded import transport as transport_module
+from workers.broker import transport as transport_module
 from workers.broker.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
 from workers.broker.transport import Transport
 from workers.broker.wake_up import permit_in

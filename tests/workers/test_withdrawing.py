@@ -17,9 +17,9 @@ from contracts.retrieval import Query, Strategy
 from tests.ingest.conftest import Site
 from tests.workers.conftest import Valkey
 from tests.workers.instance import Instance, MakeInstance
-from workers.context import utc_now
 from workers.handlers import on_page_withdrawn
 from workers.steps.answer import retrieve
+from workers.wiring.observers import utc_now
 
 TEXT = """<p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>
 <p>The keeper opens the paddles first, so that the levels meet, and only then the gates; that takes ten minutes.</p>"""

@@ -15,7 +15,8 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:reads` | list | direct queries for the query pool | `REPLY_TTL_SECONDS` after the latest |
 | `{i}:reply:{id}` | list | the answer to one direct query | `REPLY_TTL_SECONDS` |
 | `{i}:worker:{stage}:{name}` | string | that this worker lives and listens | `PRESENCE_TTL_SECONDS` |
-| `{i}:turns:host:{host}`, `…domain:{domain}` | hash | when who may ask next | see `ingest.politeness.rate_limit_redis` |
+| `{i}:turns:host:{host}`, `…domain:{domain}` | hash | when who may ask next | see
+`ingest.politeness.rate_limit_redis` |
 | `{i}:robots:{origin}` | string | what a robots.txt said | a day, five minutes where nobody can say |
 | `{i}:host:{host}` | hash | whether its latest pages needed a browser | 7 days |
 | `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | what the crawl did to each host | 8 days |

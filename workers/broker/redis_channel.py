@@ -15,7 +15,8 @@ Stock kombu pops an item, and a worker that dies before it has written it down a
 ends the worker. It writes every message to a hash and a sorted set and removes it from both again, two transactions
 that cost more than all the rest, and gives back what a dead worker held after `visibility_timeout`, an hour later.
 
-This depends on kombu's inner workings, so it is used with the versions in `workers.broker.celery_app.VERIFIED_KOMBU` and no others.
+This depends on kombu's inner workings, so it is used with the versions in `workers.broker.celery_app.VERIFIED_KOMBU`
+and no others.
 """
 
 from __future__ import annotations

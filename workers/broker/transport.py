@@ -276,7 +276,8 @@ class Transport:
     def declare(self) -> None:
         """Make sure that every queue is bound to the exchange, also after the broker lost its memory.
 
-        Our own channel knows the bindings by itself (`workers.broker.redis_channel`); others, and stock kombu, look here.
+        Our own channel knows the bindings by itself (`workers.broker.redis_channel`); others, and stock kombu, look
+        here.
         """
         if self._bindings() >= len(QUEUES):
             return

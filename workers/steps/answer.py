@@ -18,7 +18,8 @@ from index.search.nosnippet import without_withheld
 from ingest.embed.tokens import count_tokens
 from otel import metrics
 from workers.broker.direct_query import bad_reply, good_reply
-from workers.context import Parts, utc_now
+from workers.context import Parts
+from workers.wiring.observers import utc_now
 
 
 class Answered(NamedTuple):

@@ -7,8 +7,8 @@ import base64
 from contracts.base import BlobRef
 from contracts.document import Document, Provenance, document_id_for, snippet_id_for
 from contracts.ingest import PageCrawled, SearchCompleted
+from contracts.known_pages import RememberedPage
 from ingest.crawl.crawler import CrawledPage
-from ingest.crawl.known_pages import RememberedPage
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:

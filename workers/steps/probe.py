@@ -8,7 +8,8 @@ from contracts.budget import Spend
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
 from index.search.probe import RawHit
-from workers.context import Parts, utc_now
+from workers.context import Parts
+from workers.wiring.observers import utc_now
 
 PROBE_HITS = 10
 """Hits that the gate looks at: an answer rarely cites more."""

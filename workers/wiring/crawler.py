@@ -7,25 +7,39 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from contracts.known_pages import PageMemory
 from ingest.browser.browser import Browser
 from ingest.circuit_breaker import HostBreakers, host_rule
 from ingest.crawl.crawler import Crawler, CrawlParts, robots_fetch
 from ingest.crawl.sitemap_cache import SiteMaps
+from ingest.egress.proxy import EgressProxy
+from ingest.http.fetch import Fetcher
+from ingest.politeness.host_rendering import HostMemory
+from ingest.politeness.host_stats import HostFigures
 from ingest.politeness.rate_limit import HostTurns
 from ingest.politeness.robots import RobotsCache
 from ingest.politeness.robots_cache import BrokerRobotsStore
-from workers.context import Parts, count_left_alone, utc_now
 from workers.runtime.heartbeat import check_wanted
 from workers.settings import Settings
+from workers.wiring.observers import count_left_alone, utc_now
 
 
-def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]) -> Crawler:
+def build_crawler(
+    settings: Settings,
+    *,
+    egress: EgressProxy,
+    fetcher: Fetcher,
+    memory: PageMemory,
+    hosts: HostMemory,
+    figures: HostFigures,
+    at_close: Callable[[Callable[[], None]], object],
+) -> Crawler:
     """Fetches pages through the egress proxy, politely; with a browser where pages need one.
 
-    `at_close` is told what is to be closed with the parts.
+    `at_close` is told what is to be closed with the process.
     """
-    crawl, fetcher = parts.settings.crawl, parts.fetcher("crawl")
-    broker_url, instance = parts.settings.broker_location, parts.settings.instance
+    crawl = settings.crawl
+    broker_url, instance = settings.broker_location, settings.instance
     turns = HostTurns(
         crawl.requests_per_second_per_host,
         max_wait_seconds=crawl.max_rate_wait_seconds,
@@ -45,7 +59,7 @@ def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]
     )
     browser = None
     if crawl.render != "never":
-        browser = Browser(crawl, wanted=check_wanted, hidden=private_folders(parts.settings))
+        browser = Browser(crawl, wanted=check_wanted, hidden=private_folders(settings))
         at_close(browser.close)
     breakers = HostBreakers(
         host_rule(crawl.breaker_reset_seconds),
@@ -54,7 +68,7 @@ def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]
     )
     crawl_parts = CrawlParts(
         settings=crawl,
-        egress=parts.egress,
+        egress=egress,
         fetcher=fetcher,
         robots=robots,
         turns=turns,
@@ -63,9 +77,9 @@ def build_crawler(parts: Parts, at_close: Callable[[Callable[[], None]], object]
         site_maps=SiteMaps(fetcher, robots, most_urls=crawl.max_sitemap_urls),
         clock=utc_now,
         wanted=check_wanted,
-        memory=parts.page_memory,
-        hosts=parts.host_memory,
-        figures=parts.host_figures,
+        memory=memory,
+        hosts=hosts,
+        figures=figures,
     )
     return Crawler(crawl_parts)
 

@@ -6,7 +6,8 @@ A reranker is optional, may be slow and may be somebody else's machine, so it ne
     budget too small ─────┤
     time-out, any error ──┴──> NotReranked: the fused order stands, and the result says why
 
-What reads the texts is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model (`index.search.rerank.onnx`).
+What reads the texts is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model
+(`index.search.rerank.onnx`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from contracts.errors import InvalidSetting
 from ingest.cancel_check import Wanted, always
-from ingest.embed.embed import tokens
+from ingest.embed import tokens
 from ingest.embed.minilm.files import (
     DIMENSION,
     FINGERPRINT,

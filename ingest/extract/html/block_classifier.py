@@ -1,6 +1,7 @@
 """A second opinion on what of a page is its content, for a page whose first opinion is not sure of itself.
 
-The first opinion (ingest/extract/html/main_content.py) believes what a page says of its parts: elements, roles, names. Of
+The first opinion (ingest/extract/html/main_content.py) believes what a page says of its parts: elements, roles,
+names. Of
 a page that marks nothing it can only say where most of the prose is, and keeps what stands between. The second believes
 none of that. It cuts the text into blocks and judges each by its length and by how much of it is linked; a block that
 tells little is judged by those beside it, as text stands beside text and a menu beside a menu (Pomikálek, "Removing

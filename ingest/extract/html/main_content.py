@@ -2,7 +2,8 @@
 
 Two steps over what a reader could see of a page (ingest/extract/html/text_density.py), each linear in it:
 
-1. `without_surroundings`: out goes what its element, its role or its name (ingest/extract/html/class_hints.py) says is no
+1. `without_surroundings`: out goes what its element, its role or its name (ingest/extract/html/class_hints.py) says
+is no
    content, unless most of the page stands in it.
 2. `main_content`: where the page marks its content, that; then down the tree as long as one child holds nearly all of
    the text that reads like prose. Text counts by its length and by how little of it is linked (shallow text features:

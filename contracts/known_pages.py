@@ -15,7 +15,14 @@ from datetime import datetime
 from typing import Protocol
 
 from contracts.ingest import WithdrawnBy
-from ingest.crawl.links import PageLink
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """One way on from a page: a canonical address, and the text that a reader sees of it (or its title)."""
+
+    url: str
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,25 @@
+"""What one retriever found in a generation: chunk numbers and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Floats = list[float]
+Numbers = list[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """What one arm found: chunk numbers and their scores, best first."""
+
+    numbers: Numbers
+    scores: Floats
+
+    @classmethod
+    def of(cls, hits: Sequence[tuple[int, float]]) -> Ranked:
+        """Of pairs of a number and a score."""
+        return cls([number for number, _ in hits], [score for _, score in hits])
+
+
+NOTHING_FOUND = Ranked.of(())

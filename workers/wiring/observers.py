@@ -1,0 +1,45 @@
+"""What is counted and logged when a part of a process tells of itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import structlog
+
+from otel import metrics
+
+if TYPE_CHECKING:
+    from ingest.egress.rules import Refusal
+
+log = structlog.get_logger(__name__)
+
+
+def utc_now() -> datetime:
+    """The present, with its zone."""
+    return datetime.now(UTC)
+
+
+def count_fallback(reason: str) -> None:
+    """Note that a damaged generation was passed over for an older one."""
+    metrics.SNAPSHOT_FALLBACKS.inc()
+    log.error("snapshot_fallback", reason=reason)
+
+
+def count_left_alone(what: str) -> None:
+    """Note that a provider or host, whichever `what` says, kept failing and is asked no more for a while."""
+    metrics.BREAKERS_OPENED.labels(what).inc()
+    log.warning("left_alone", what=what)
+
+
+def log_refusal(refusal: Refusal) -> None:
+    """Log that the egress proxy refused a connection, with the rule."""
+    log.warning(
+        "egress_refused",
+        host=refusal.host,
+        port=refusal.port,
+        rule=refusal.rule,
+        detail=refusal.detail,
+        purpose=refusal.purpose,
+        run_id=refusal.run_id or None,
+    )
