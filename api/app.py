@@ -17,7 +17,7 @@ from ledger.ledger import Ledger
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.context import Parts
+from workers.context import Context
 from workers.processes.process_group import die_with_parent, give_signs_of_life
 from workers.service.api_keys import ApiKeys, check_exposure
 from workers.service.service import Service
@@ -35,21 +35,21 @@ def make_api(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
-        parts = Parts(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
+        context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
         announcements = Announcements(settings)
         app.state.settings = settings
-        app.state.parts = parts
-        app.state.ledger = parts.ledger
-        app.state.transport = parts.transport
-        app.state.service = Service(parts)
-        app.state.api_keys = ApiKeys(parts.ledger)
+        app.state.context = context
+        app.state.ledger = context.ledger
+        app.state.transport = context.transport
+        app.state.service = Service(context)
+        app.state.api_keys = ApiKeys(context.ledger)
         app.state.announcements = announcements
         if settings.telemetry.metrics_port:
             metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
         announcements.start()
         yield
         await announcements.stop()
-        parts.close()
+        context.close()
         stop_telemetry()
 
     app = FastAPI(

@@ -11,7 +11,7 @@ from api.access import Operator
 from api.problems import problem_responses
 from contracts.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
-from workers.context import Parts
+from workers.context import Context
 
 router = APIRouter(prefix="/v1/hosts", tags=["operations"])
 
@@ -24,6 +24,6 @@ def hosts(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[HostView]:
     """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
-    parts: Parts = request.app.state.parts
+    context: Context = request.app.state.context
     since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-    return list(parts.host_figures.top(limit, since))
+    return list(context.host_figures.top(limit, since))

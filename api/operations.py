@@ -23,7 +23,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 @router.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
     """Broker, ledger, workers, embedder and snapshots; what was measured is for whoever may see every corpus."""
-    health = check_health(request.app.state.parts)
+    health = check_health(request.app.state.context)
     response.status_code = 200 if health.ok else 503
     return health if caller else health.without_facts()
 

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api.access import Caller, Operator
 from api.problems import problem_responses
-from contracts.dead_letters import LetterFilter, OperatorAction, ReplayPlan, ReplayRequest, ReplayView
+from contracts.dead_letters import DeadLetterFilter, OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 from contracts.errors import NotFound
 from ledger.dead_letters.bulk_replay import Replays
-from workers.context import Parts
+from workers.context import Context
 
 router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 
@@ -19,7 +19,7 @@ MOST = 100
 """Replays that one answer lists."""
 
 Note = Annotated[str, Query(max_length=1_000, description="Why, for whoever looks later")]
-Wanted = TypeVar("Wanted", bound=LetterFilter)
+Narrowable = TypeVar("Narrowable", bound=DeadLetterFilter)
 
 
 @router.post(
@@ -91,7 +91,7 @@ def abort(request: Request, replay_id: str, operator: Operator, note: Note = "")
     return _replays(request).abort(replay_id, operator.owner, note)
 
 
-def narrowed(wanted: Wanted, operator: Caller) -> Wanted:
+def narrowed(wanted: Narrowable, operator: Caller) -> Narrowable:
     """The filter, of the operator's corpora alone.
 
     Raises:
@@ -115,5 +115,5 @@ def _may_see(operator: Caller, view: ReplayView) -> bool:
 
 
 def _replays(request: Request) -> Replays:
-    parts: Parts = request.app.state.parts
-    return parts.ledger.replays
+    context: Context = request.app.state.context
+    return context.ledger.replays

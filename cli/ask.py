@@ -16,7 +16,7 @@ from contracts.gate import Plan
 from contracts.retrieval import Query, Retrieval, Strategy
 from otel.context import current_traceparent, span
 from workers.broker.direct_query import ask_query_pool
-from workers.context import Parts
+from workers.context import Context
 from workers.service.service import Service
 
 SomeModel = TypeVar("SomeModel", bound=BaseModel)
@@ -35,7 +35,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Ask the gate, and wait for the cited answer."""
-    with session(as_json=as_json, needs_workers=True) as parts:
+    with session(as_json=as_json, needs_workers=True) as context:
         request = _checked(
             GateRequest,
             query=question,
@@ -46,9 +46,9 @@ def ask(
             deadline_seconds=deadline,
         )
         with span("sluice ask", kind="client"):
-            accepted = Service(parts).ask(request)
-        _tell_events(parts, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
-        view = parts.ledger.run(accepted.run_id)
+            accepted = Service(context).ask(request)
+        _tell_events(context, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
+        view = context.ledger.run(accepted.run_id)
         print_run(view, as_json=as_json)
         leave_unless_finished(view)
 
@@ -72,7 +72,7 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Search the corpus as it is, without the gate."""
-    with session(as_json=as_json, needs_workers=True) as parts:
+    with session(as_json=as_json, needs_workers=True) as context:
         asked = _checked(
             Query,
             query=text,
@@ -88,7 +88,9 @@ def query(
             rerank=rerank,
         )
         with span("sluice query", kind="client"):
-            raw = ask_query_pool(parts.transport, asked, current_traceparent(), parts.settings.query_timeout_seconds)
+            raw = ask_query_pool(
+                context.transport, asked, current_traceparent(), context.settings.query_timeout_seconds
+            )
         found = Retrieval.model_validate_json(raw)
         if as_json:
             print_json(found)
@@ -96,9 +98,9 @@ def query(
             _print_chunks(found)
 
 
-def _tell_events(parts: Parts, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
+def _tell_events(context: Context, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
     with error_console.status(f"run {run_id}") as status:
-        for event in follow(parts, run_id, timeout_seconds):
+        for event in follow(context, run_id, timeout_seconds):
             if not quiet:
                 status.update(f"{event.kind} · run {run_id}")
                 error_console.print(f"[dim]{event.kind}[/]")

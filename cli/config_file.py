@@ -45,11 +45,11 @@ def config_text() -> str:
     """The whole file."""
     plain = {name: one for name, one in Settings.model_fields.items() if not _is_section(one)}
     sections = {name: one for name, one in Settings.model_fields.items() if _is_section(one)}
-    parts = [_HEADER, _fields(Settings, plain)]
+    context = [_HEADER, _fields(Settings, plain)]
     for name, section in sections.items():
         kind = _section(section)
-        parts.append(f"[{name}]\n{_comment(inspect.getdoc(kind) or '')}\n\n{_fields(kind, kind.model_fields)}")
-    return "\n\n".join(parts) + "\n"
+        context.append(f"[{name}]\n{_comment(inspect.getdoc(kind) or '')}\n\n{_fields(kind, kind.model_fields)}")
+    return "\n\n".join(context) + "\n"
 
 
 def setting_count() -> int:

@@ -7,19 +7,19 @@ import typer
 from cli.output import console, marked, print_json
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected, Render
-from ingest.crawl.budget_meter import Meter
+from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawled_page import CrawledPage, Note
 from ingest.crawl.crawler import UnchangedPage
 from ingest.extract.extract import extract
 from ingest.settings import CrawlSettings
 from ingest.url import normalise_url
-from workers.context import Parts
+from workers.context import Context
 
 LINKS_SHOWN = 20
 """Links and traps that are printed one by one; `--json` has all."""
 
 
-def explain(parts: Parts, corpus: str, url: str, render: Render | None, *, screenshot: bool, as_json: bool) -> None:
+def explain(context: Context, corpus: str, url: str, render: Render | None, *, screenshot: bool, as_json: bool) -> None:
     """Print how `url` would be crawled. Its links are listed and not followed.
 
     Raises:
@@ -30,8 +30,10 @@ def explain(parts: Parts, corpus: str, url: str, render: Render | None, *, scree
     def note(about: str, what: str) -> None:
         decisions.append((about, what))
 
-    _note_withdrawn(parts, corpus, url, note)
-    page, ended = _crawled(parts, corpus, _directive(parts.settings.crawl, url, render, screenshot), note_to=decisions)
+    _note_withdrawn(context, corpus, url, note)
+    page, ended = _crawled(
+        context, corpus, _directive(context.settings.crawl, url, render, screenshot), note_to=decisions
+    )
     if page is not None:
         note("page", _described(page))
     if as_json:
@@ -43,9 +45,9 @@ def explain(parts: Parts, corpus: str, url: str, render: Render | None, *, scree
         raise typer.Exit(1)
 
 
-def _note_withdrawn(parts: Parts, corpus: str, url: str, note: Note) -> None:
+def _note_withdrawn(context: Context, corpus: str, url: str, note: Note) -> None:
     """What became of the page earlier, where it was in the index and had to leave it."""
-    known = parts.page_memory.withdrawn(corpus, normalise_url(url))
+    known = context.page_memory.withdrawn(corpus, normalise_url(url))
     if known is not None:
         why = known.by.replace("_", " ")
         note("memory", f"withdrawn from the index at {known.withdrawn_at:%Y-%m-%d %H:%M} UTC: {why}")
@@ -64,13 +66,13 @@ def _directive(settings: CrawlSettings, url: str, render: Render | None, screens
 
 
 def _crawled(
-    parts: Parts, corpus: str, directed: CrawlDirected, note_to: list[tuple[str, str]]
+    context: Context, corpus: str, directed: CrawlDirected, note_to: list[tuple[str, str]]
 ) -> tuple[CrawledPage | UnchangedPage | None, str]:
     """The page, or None and why there is none."""
-    meter, ended = Meter(directed.allowance), ""
+    meter, ended = BudgetMeter(directed.allowance), ""
     page: CrawledPage | UnchangedPage | None = None
     try:
-        page = parts.crawler.crawl(
+        page = context.crawler.crawl(
             directed, meter, corpus=corpus, run_id="explain", note=lambda about, what: note_to.append((about, what))
         )
     except SluiceError as error:

@@ -31,21 +31,21 @@ from cli.output import AsJson, console, marked, plain_text, print_json, print_ta
 from cli.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
 from cli.session import session
 from contracts.dead_letters import (
+    DeadLetterFilter,
+    DeadLetterGroup,
+    DeadLetterPage,
+    DeadLetterStatus,
     DeadLetterSummary,
     DeadLetterView,
-    LetterFilter,
-    LetterGroup,
-    LetterPage,
-    LetterStatus,
     Purged,
     ReplayRequest,
 )
 from contracts.errors import Conflict, InvalidInput
-from workers.context import Parts
+from workers.context import Context
 
 dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)
 
-LetterId = Annotated[str | None, typer.Argument(help="One letter. Without it, those that the options name.")]
+DeadLetterId = Annotated[str | None, typer.Argument(help="One letter. Without it, those that the options name.")]
 EveryOne = Annotated[bool, typer.Option("--all", help="Every parked letter.")]
 
 
@@ -59,7 +59,7 @@ def list_dead(
     corpora: Corpora = None,
     since: Since = None,
     until: Until = None,
-    status: Annotated[LetterStatus, typer.Option(help="Only of this status.")] = "parked",
+    status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
     everything: Annotated[bool, typer.Option("--all", help="Whatever their status.")] = False,
     each: Annotated[bool, typer.Option("--each", help="One by one, not by fingerprint.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many at most.")] = 100,
@@ -67,9 +67,9 @@ def list_dead(
     as_json: AsJson = False,
 ) -> None:
     """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
-    with session(as_json=as_json) as parts:
+    with session(as_json=as_json) as context:
         wanted = checked(
-            LetterPage,
+            DeadLetterPage,
             stage=stage,
             reason=reason,
             kind=kind,
@@ -82,9 +82,9 @@ def list_dead(
             limit=limit,
             before=before,
         )
-        letters = parts.ledger.dead_letters
+        letters = context.ledger.dead_letters
         if each or fingerprint:
-            _tell(letters.list(wanted), _print_letters, wanted, as_json=as_json)
+            _tell(letters.list(wanted), _print_dead_letters, wanted, as_json=as_json)
         else:
             _tell(letters.groups(wanted), _print_groups, wanted, as_json=as_json)
 
@@ -92,12 +92,12 @@ def list_dead(
 @dead.command("show")
 def show_dead(letter_id: str, as_json: AsJson = False) -> None:
     """Show one dead letter whole: envelope, error, stack, past payloads, operator actions."""
-    with session(as_json=as_json) as parts:
-        letter = parts.ledger.dead_letters.show(letter_id)
+    with session(as_json=as_json) as context:
+        letter = context.ledger.dead_letters.show(letter_id)
         if as_json:
             print_json(letter)
         else:
-            _print_letter(letter)
+            _print_dead_letter(letter)
 
 
 @dead.command("edit")
@@ -108,8 +108,8 @@ def edit_dead(
     as_json: AsJson = False,
 ) -> None:
     """Put another payload in place, in $EDITOR or from a file; the old one is kept. Replay it afterwards."""
-    with session(as_json=as_json) as parts:
-        letters = parts.ledger.dead_letters
+    with session(as_json=as_json) as context:
+        letters = context.ledger.dead_letters
         payload = _in_editor(letters.show(letter_id)) if file is None else _read(file)
         edited = letters.edit(letter_id, payload, getpass.getuser(), note)
         if as_json:
@@ -120,7 +120,7 @@ def edit_dead(
 
 @dead.command("replay")
 def replay_dead(
-    letter_id: LetterId = None,
+    letter_id: DeadLetterId = None,
     stage: Stage = None,
     reason: Reason = None,
     kind: Kind = None,
@@ -137,9 +137,9 @@ def replay_dead(
     as_json: AsJson = False,
 ) -> None:
     """Put one event back to work; or many, at a rate, by the reconciler (see `sluice dead replays`)."""
-    with session(as_json=as_json, needs_workers=not dry_run) as parts:
+    with session(as_json=as_json, needs_workers=not dry_run) as context:
         wanted = checked(
-            LetterFilter,
+            DeadLetterFilter,
             stage=stage,
             reason=reason,
             kind=kind,
@@ -150,15 +150,15 @@ def replay_dead(
             until=until,
         )
         if _means_one(letter_id, wanted, everything=everything or dry_run):
-            _replay_one(parts, str(letter_id), force=force, note=note, as_json=as_json)
+            _replay_one(context, str(letter_id), force=force, note=note, as_json=as_json)
         else:
             request = checked(ReplayRequest, filter=wanted, per_second=rate, force=force, note=note, dry_run=dry_run)
-            begin_replay(parts, request, as_json=as_json)
+            begin_replay(context, request, as_json=as_json)
 
 
 @dead.command("purge")
 def purge_dead(
-    letter_id: LetterId = None,
+    letter_id: DeadLetterId = None,
     stage: Stage = None,
     reason: Reason = None,
     kind: Kind = None,
@@ -167,7 +167,7 @@ def purge_dead(
     corpora: Corpora = None,
     since: Since = None,
     until: Until = None,
-    status: Annotated[LetterStatus, typer.Option(help="Only of this status.")] = "parked",
+    status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
     everything: EveryOne = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -175,9 +175,9 @@ def purge_dead(
     as_json: AsJson = False,
 ) -> None:
     """Empty one letter or many: payload and stack go, the facts stay. Asks first; recorded with who and when."""
-    with session(as_json=as_json) as parts:
+    with session(as_json=as_json) as context:
         wanted = checked(
-            LetterFilter,
+            DeadLetterFilter,
             stage=stage,
             reason=reason,
             kind=kind,
@@ -189,9 +189,9 @@ def purge_dead(
             status=status,
         )
         if _means_one(letter_id, wanted, everything=everything or dry_run):
-            told = _purge_one(parts, str(letter_id), yes=yes, note=note)
+            told = _purge_one(context, str(letter_id), yes=yes, note=note)
         else:
-            told = _purge_many(parts, wanted, dry_run=dry_run, yes=yes, note=note)
+            told = _purge_many(context, wanted, dry_run=dry_run, yes=yes, note=note)
         if as_json:
             print_json(told)
         else:
@@ -207,11 +207,11 @@ for command, name in (
     dead.command(name)(command)
 
 
-Listed = TypeVar("Listed", DeadLetterSummary, LetterGroup)
+Listed = TypeVar("Listed", DeadLetterSummary, DeadLetterGroup)
 
 
 def _tell(
-    found: Sequence[Listed], draw: Callable[[Sequence[Listed]], None], wanted: LetterPage, *, as_json: bool
+    found: Sequence[Listed], draw: Callable[[Sequence[Listed]], None], wanted: DeadLetterPage, *, as_json: bool
 ) -> None:
     if as_json:
         print_json(found)
@@ -221,7 +221,7 @@ def _tell(
         console.print(f"more: --before {found[-1].position}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _means_one(letter_id: str | None, wanted: LetterFilter, *, everything: bool) -> bool:
+def _means_one(letter_id: str | None, wanted: DeadLetterFilter, *, everything: bool) -> bool:
     """Whether one letter is meant and not many.
 
     Raises:
@@ -234,26 +234,26 @@ def _means_one(letter_id: str | None, wanted: LetterFilter, *, everything: bool)
     return letter_id is not None
 
 
-def _replay_one(parts: Parts, letter_id: str, *, force: bool, note: str, as_json: bool) -> None:
-    event = parts.ledger.dead_letters.replay(letter_id, getpass.getuser(), force=force, note=note)
-    parts.transport.publish([event])
-    parts.transport.announce([event])
+def _replay_one(context: Context, letter_id: str, *, force: bool, note: str, as_json: bool) -> None:
+    event = context.ledger.dead_letters.replay(letter_id, getpass.getuser(), force=force, note=note)
+    context.transport.publish([event])
+    context.transport.announce([event])
     if as_json:
         print_json({"dead_letter_id": letter_id, "event_id": event.id, "run_id": event.run_id})
     else:
         console.print(f"{event.kind} {event.id} of {event.run_id} is ready again", highlight=False)
 
 
-def _purge_one(parts: Parts, letter_id: str, *, yes: bool, note: str) -> Purged:
-    letters = parts.ledger.dead_letters
+def _purge_one(context: Context, letter_id: str, *, yes: bool, note: str) -> Purged:
+    letters = context.ledger.dead_letters
     letter = letters.show(letter_id)
     _ask(f"Empty {letter.id} ({letter.kind or 'no event'}, {letter.reason}) for good?", yes=yes)
     letters.purge(letter_id, getpass.getuser(), note)
     return Purged(matching=1, purged=1)
 
 
-def _purge_many(parts: Parts, wanted: LetterFilter, *, dry_run: bool, yes: bool, note: str) -> Purged:
-    letters = parts.ledger.dead_letters
+def _purge_many(context: Context, wanted: DeadLetterFilter, *, dry_run: bool, yes: bool, note: str) -> Purged:
+    letters = context.ledger.dead_letters
     matching = letters.count_to_purge(wanted)
     if dry_run or not matching:
         return Purged(matching=matching, purged=0)
@@ -305,7 +305,7 @@ def _read(file: str) -> bytes:
     return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
 
 
-def _print_letters(found: Sequence[DeadLetterSummary]) -> None:
+def _print_dead_letters(found: Sequence[DeadLetterSummary]) -> None:
     columns = ("id", "stage", "kind", "reason", "fingerprint", "status", "replays", "last seen", "message")
     rows = [
         (x.id, x.stage, x.kind, x.reason, x.fingerprint, x.status, x.replay_count, x.last_seen, x.message[:70])
@@ -314,7 +314,7 @@ def _print_letters(found: Sequence[DeadLetterSummary]) -> None:
     print_table("dead letters", columns, rows)
 
 
-def _print_groups(found: Sequence[LetterGroup]) -> None:
+def _print_groups(found: Sequence[DeadLetterGroup]) -> None:
     columns = ("fingerprint", "count", "stage", "kinds", "reasons", "first seen", "last seen", "example", "message")
     rows = [
         (x.fingerprint, x.count, x.stage, x.kinds, x.reasons, x.first_seen, x.last_seen, x.example_id, x.message[:70])
@@ -323,7 +323,7 @@ def _print_groups(found: Sequence[LetterGroup]) -> None:
     print_table("dead letters", columns, rows)
 
 
-def _print_letter(letter: DeadLetterView) -> None:
+def _print_dead_letter(letter: DeadLetterView) -> None:
     for name in DeadLetterSummary.model_fields:
         value = getattr(letter, name)
         if name != "position":

@@ -14,7 +14,7 @@ from contracts.event import Body
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from gate.decide import explain
 from gate.profile import Profile, load_profiles
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import load_settings
 
 SomeBody = TypeVar("SomeBody", bound=Body)
@@ -25,11 +25,11 @@ gate = typer.Typer(help="The gate's decisions and profiles.", no_args_is_help=Tr
 @gate.command("explain")
 def explain_decision(run_id: str, as_json: AsJson = False) -> None:
     """Compute a recorded decision again from what was recorded, and compare bit for bit."""
-    with session(as_json=as_json) as parts:
-        decided = _recorded(parts, run_id, GateDecided)
-        probed = _recorded(parts, run_id, CoverageProbed)
-        request = _recorded(parts, run_id, GateRequested)
-        again = explain(request, probed, decided, _profile_of(parts, decided))
+    with session(as_json=as_json) as context:
+        decided = _recorded(context, run_id, GateDecided)
+        probed = _recorded(context, run_id, CoverageProbed)
+        request = _recorded(context, run_id, GateRequested)
+        again = explain(request, probed, decided, _profile_of(context, decided))
         same = again.model_dump_json() == decided.model_dump_json()
         if as_json:
             print_json({"identical": same, "recorded": decided, "recomputed": again})
@@ -55,17 +55,17 @@ def list_profiles(as_json: AsJson = False) -> None:
             print_table("profiles", tuple(found[0]) if found else (), [tuple(p.values()) for p in found])
 
 
-def _recorded(parts: Parts, run_id: str, kind: type[SomeBody]) -> SomeBody:
-    found = parts.ledger.events_of_kind(run_id, kind.kind)
+def _recorded(context: Context, run_id: str, kind: type[SomeBody]) -> SomeBody:
+    found = context.ledger.events_of_kind(run_id, kind.kind)
     if not found:
-        run = parts.ledger.run(run_id)
+        run = context.ledger.run(run_id)
         raise NotFound(f"the {run.kind} run {run_id} ({run.status}) holds no {kind.kind}: there is nothing to explain")
     return found[-1].body_as(kind)
 
 
-def _profile_of(parts: Parts, decided: GateDecided) -> Profile:
+def _profile_of(context: Context, decided: GateDecided) -> Profile:
     """The profile that decided: as it was kept then, or the present one while it is still the same."""
-    present = load_profiles(parts.settings.gate.profiles_dir).get(decided.profile)
+    present = load_profiles(context.settings.gate.profiles_dir).get(decided.profile)
     if present is not None and present.config_hash == decided.config_hash:
         return present
-    return Profile.from_bytes(parts.blobs.named(decided.config_hash))
+    return Profile.from_bytes(context.blobs.named(decided.config_hash))

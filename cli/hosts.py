@@ -32,9 +32,9 @@ def hosts(
     as_json: AsJson = False,
 ) -> None:
     """Hosts: whom the crawl visits, how often, and how that goes."""
-    with session(as_json=as_json) as parts:
+    with session(as_json=as_json) as context:
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-        found = parts.host_figures.top(limit, since)
+        found = context.host_figures.top(limit, since)
     if as_json:
         print_json([row.model_dump() for row in found])
     else:

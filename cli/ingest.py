@@ -23,7 +23,7 @@ from contracts.gate import Limits
 from contracts.index import DocumentIndexed
 from contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
 from otel.context import span
-from workers.context import Parts
+from workers.context import Context
 from workers.service.read_files import documents_in
 from workers.service.service import Service
 
@@ -48,13 +48,13 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read files into the corpus, and wait until all of them can be found."""
-    with session(as_json=as_json, needs_workers=True) as parts, _progress(quiet=as_json) as progress:
+    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
         skipped = _Skipped(progress, quiet=as_json)
         documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped)
         with span("sluice ingest", kind="client"):
-            accepted = Service(parts).ingest(checked_corpus(corpus), _counted(documents, progress))
+            accepted = Service(context).ingest(checked_corpus(corpus), _counted(documents, progress))
         skipped.summarise()
-        _finish(parts, accepted.run_id, timeout, progress, as_json=as_json)
+        _finish(context, accepted.run_id, timeout, progress, as_json=as_json)
 
 
 def crawl(
@@ -75,20 +75,20 @@ def crawl(
     if explained:
         _explain(checked_corpus(corpus), urls, asked, screenshot=screenshot, as_json=as_json)
         return
-    with session(as_json=as_json, needs_workers=True) as parts, _progress(quiet=as_json) as progress:
+    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
         limits = Limits(max_pages=pages, max_depth=depth)
         with span("sluice crawl", kind="client"):
-            accepted = Service(parts).crawl(checked_corpus(corpus), urls, limits, render=asked, screenshot=screenshot)
-        _finish(parts, accepted.run_id, timeout, progress, as_json=as_json)
+            accepted = Service(context).crawl(checked_corpus(corpus), urls, limits, render=asked, screenshot=screenshot)
+        _finish(context, accepted.run_id, timeout, progress, as_json=as_json)
 
 
 def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
     from cli.crawl_explain import explain
 
-    with session(as_json=as_json) as parts:
+    with session(as_json=as_json) as context:
         if len(urls) != 1:
             raise InvalidInput("urls", f"{len(urls)} pages", "one page with --explain")
-        explain(parts, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
+        explain(context, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
 
 
 class _Skipped:
@@ -129,13 +129,13 @@ def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Docu
     progress.update(task, total=progress.tasks[task].completed)
 
 
-def _finish(parts: Parts, run_id: str, timeout_seconds: float, progress: Progress, *, as_json: bool) -> None:
+def _finish(context: Context, run_id: str, timeout_seconds: float, progress: Progress, *, as_json: bool) -> None:
     task = progress.add_task("indexing", total=None)
     expected = 0
-    for event in follow(parts, run_id, timeout_seconds):
+    for event in follow(context, run_id, timeout_seconds):
         expected += _expected(event)
         progress.update(task, total=expected or None, advance=_indexed(event))
-    view: RunView = parts.ledger.run(run_id)
+    view: RunView = context.ledger.run(run_id)
     progress.update(task, completed=expected, total=expected)
     progress.stop()
     print_run(view, as_json=as_json)

@@ -23,8 +23,8 @@ def create_key(
     as_json: AsJson = False,
 ) -> None:
     """Make a key. It is shown this once and kept only as a hash."""
-    with session(as_json=as_json) as parts:
-        key_id, key = ApiKeys(parts.ledger).create(name, cast(Role, role), corpus or ())  # create() checks the role
+    with session(as_json=as_json) as context:
+        key_id, key = ApiKeys(context.ledger).create(name, cast(Role, role), corpus or ())  # create() checks the role
         if as_json:
             print_json({"id": key_id, "key": key})
         else:
@@ -36,8 +36,8 @@ def create_key(
 def list_keys(as_json: AsJson = False) -> None:
     """List keys, never their secrets."""
     names = ("id", "name", "role", "corpora", "created_at", "revoked_at")
-    with session(as_json=as_json) as parts:
-        found = [{name: getattr(key, name) for name in names} for key in ApiKeys(parts.ledger).list()]
+    with session(as_json=as_json) as context:
+        found = [{name: getattr(key, name) for name in names} for key in ApiKeys(context.ledger).list()]
         if as_json:
             print_json(found)
         else:
@@ -48,8 +48,8 @@ def list_keys(as_json: AsJson = False) -> None:
 @keys.command("revoke")
 def revoke_key(key_id: str, as_json: AsJson = False) -> None:
     """Put a key out of force, within two seconds."""
-    with session(as_json=as_json) as parts:
-        changed = ApiKeys(parts.ledger).revoke(key_id)
+    with session(as_json=as_json) as context:
+        changed = ApiKeys(context.ledger).revoke(key_id)
         if as_json:
             print_json({"id": key_id, "revoked": changed})
         else:

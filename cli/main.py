@@ -40,13 +40,13 @@ class Entry(NamedTuple):
 _AGENT, _OPERATOR, _PROCESS = "Ask and feed", "Operate", "Run"
 
 COMMANDS = {
-    "ask": Entry("asking:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
-    "query": Entry("asking:query", "Search the corpus as it is, without the gate.", _AGENT),
-    "ingest": Entry("feeding:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
-    "crawl": Entry("feeding:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
-    "runs": Entry("following:runs", "Show one run, or list the latest.", _OPERATOR),
+    "ask": Entry("ask:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
+    "query": Entry("ask:query", "Search the corpus as it is, without the gate.", _AGENT),
+    "ingest": Entry("ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
+    "crawl": Entry("ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
+    "runs": Entry("trace:runs", "Show one run, or list the latest.", _OPERATOR),
     "cancel": Entry("cancelling:cancel", "Cancel a run: what is queued goes, what is under way stops.", _OPERATOR),
-    "trace": Entry("following:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
+    "trace": Entry("trace:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
     "stages": Entry("stages:stages", "Stages: what waits in each, and which rest.", _OPERATOR),
     "hosts": Entry("hosts:hosts", "Hosts: whom the crawl visits, how often, and how that goes.", _OPERATOR),
@@ -57,12 +57,12 @@ COMMANDS = {
         _OPERATOR,
     ),
     "reindex": Entry(
-        "reindexing:reindex_corpus",
+        "reindex:reindex_corpus",
         "Embed a corpus anew with another model beside the old vectors, then swap; it serves and takes in meanwhile.",
         _OPERATOR,
     ),
-    "gate": Entry("decisions:gate", "The gate's decisions and profiles.", _OPERATOR),
-    "eval": Entry("evaluating:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
+    "gate": Entry("gate:gate", "The gate's decisions and profiles.", _OPERATOR),
+    "eval": Entry("eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
     "keys": Entry("keys:keys", "API keys.", _OPERATOR),
     "migrate": Entry(
         "ledger:migrate", "Bring the ledger of an older Sluice to this one; a copy is taken first.", _OPERATOR

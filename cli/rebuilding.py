@@ -19,11 +19,11 @@ def rebuild(
     as_json: AsJson = False,
 ) -> None:
     """Make the index anew from the journal, and publish it; the old generation serves until then."""
-    with session(as_json=as_json) as parts:
-        if checked_corpus(corpus) not in parts.corpora():
-            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(parts.corpora()) or 'none yet'}")
+    with session(as_json=as_json) as context:
+        if checked_corpus(corpus) not in context.corpora():
+            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.corpora()) or 'none yet'}")
         try:
-            with parts.writing(corpus) as writer:
+            with context.writing(corpus) as writer:
                 done = writer.rebuild()
         except Unavailable as error:
             raise Unavailable(f"{error}; stop the index workers (or `sluice up`) first") from error

@@ -18,7 +18,7 @@ from ingest.embed.embed import fingerprint_of_corpus
 from ingest.embed.minilm.files import FINGERPRINTS
 from ingest.settings import EmbedSettings
 from otel import metrics
-from workers.context import Parts
+from workers.context import Context
 
 _PROBE = "which way does this point"
 """Embedded once before anything is built: it shows that the model answers, and how wide its vectors are."""
@@ -39,32 +39,32 @@ def reindex_corpus(
 
     Interrupted at any moment, the old vectors or the new ones serve, whole, and the same call goes on.
     """
-    with session(as_json=as_json) as parts:
-        _check(parts, checked_corpus(corpus))
-        wanted = _model(parts, corpus, model)
-        embedding = _Embedding(parts, wanted[0])
+    with session(as_json=as_json) as context:
+        _check(context, checked_corpus(corpus))
+        wanted = _model(context, corpus, model)
+        embedding = _Embedding(context, wanted[0])
         with _progress(quiet=as_json) as on_progress:
-            plan = Plan(parts.settings.index, patience, keep_old, on_progress)
+            plan = Plan(context.settings.index, patience, keep_old, on_progress)
             try:
-                done = reindex(parts.index_root, corpus, wanted, embedding, plan)
+                done = reindex(context.index_root, corpus, wanted, embedding, plan)
             except Unavailable as error:
                 raise Unavailable(f"{error}; what was built is kept, and the same call goes on") from error
         if done.generation:
-            parts.shipper.ship(corpus, done.generation.name)
+            context.shipper.ship(corpus, done.generation.name)
         _tell(corpus, done, embedding, as_json=as_json)
 
 
 class _Embedding:
     """The instance's embedder, behind its cache, of one model; and what it has cost."""
 
-    def __init__(self, parts: Parts, fingerprint: str) -> None:
+    def __init__(self, context: Context, fingerprint: str) -> None:
         self._fingerprint = fingerprint
         self.tokens = self.cache_hits = 0
         self.cost_usd = 0.0
-        self._parts = parts
+        self._context = context
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        embedded = self._parts.embedder.embed(texts, self._fingerprint)
+        embedded = self._context.embedder.embed(texts, self._fingerprint)
         metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
         self.tokens += embedded.tokens
         self.cache_hits += embedded.cache_hits
@@ -77,24 +77,24 @@ class _Choice(NamedTuple):
     fingerprint: str
 
 
-def _check(parts: Parts, corpus: str) -> None:
-    if parts.settings.index.engine != "local":
-        problem = f"{parts.settings.index.engine} keeps its vectors where they cannot be swapped"
+def _check(context: Context, corpus: str) -> None:
+    if context.settings.index.engine != "local":
+        problem = f"{context.settings.index.engine} keeps its vectors where they cannot be swapped"
         raise InvalidSetting("index.engine", problem, "ingest into another corpus instead")
-    if corpus not in parts.corpora():
-        raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(parts.corpora()) or 'none yet'}")
+    if corpus not in context.corpora():
+        raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.corpora()) or 'none yet'}")
 
 
-def _model(parts: Parts, corpus: str, model: str) -> tuple[str, int]:
+def _model(context: Context, corpus: str, model: str) -> tuple[str, int]:
     """The fingerprint and dimension of a model that this instance embeds with: its questions must be, after the swap.
 
     Raises:
         InvalidInput: there is no such model, or the settings have none of that fingerprint.
     """
-    choices = _choices(parts.settings.embed, corpus)
+    choices = _choices(context.settings.embed, corpus)
     wanted = next((one.fingerprint for one in choices if model in one), model)
     try:
-        return wanted, parts.embedder.embed([_PROBE], wanted).vectors.shape[1]
+        return wanted, context.embedder.embed([_PROBE], wanted).vectors.shape[1]
     except Conflict as error:
         if model in FINGERPRINTS:
             remedy = f'set embed.corpora."{corpus}".precision to {model} first; what has vectors keeps to their model'

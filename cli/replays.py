@@ -12,17 +12,17 @@ from cli.dead_letter_options import Note
 from cli.output import AsJson, console, print_json, print_table
 from cli.session import session
 from contracts.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
-from workers.context import Parts
+from workers.context import Context
 
 ReplayId = Annotated[str, typer.Argument(help="The bulk replay.")]
 
 
-def begin_replay(parts: Parts, request: ReplayRequest, *, as_json: bool) -> None:
+def begin_replay(context: Context, request: ReplayRequest, *, as_json: bool) -> None:
     """Begin a bulk replay, or print what it would do."""
     if request.dry_run:
-        _print_plan(parts.ledger.replays.plan(request.filter, force=request.force), as_json=as_json)
+        _print_plan(context.ledger.replays.plan(request.filter, force=request.force), as_json=as_json)
         return
-    view = parts.ledger.replays.begin(request, getpass.getuser())
+    view = context.ledger.replays.begin(request, getpass.getuser())
     if as_json:
         print_json(view)
     else:
@@ -37,11 +37,11 @@ def list_replays(
     as_json: AsJson = False,
 ) -> None:
     """Show one bulk replay and how far it is, or list the latest."""
-    with session(as_json=as_json) as parts:
+    with session(as_json=as_json) as context:
         if replay_id is not None:
-            _print_one(parts, replay_id, as_json=as_json)
+            _print_one(context, replay_id, as_json=as_json)
             return
-        views = parts.ledger.replays.latest(limit, before)
+        views = context.ledger.replays.latest(limit, before)
         if as_json:
             print_json(views)
         else:
@@ -50,20 +50,20 @@ def list_replays(
 
 def pause_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
     """Let a bulk replay rest; what it brought back goes on."""
-    with session(as_json=as_json) as parts:
-        _print_change(parts.ledger.replays.pause(replay_id, getpass.getuser(), note), as_json=as_json)
+    with session(as_json=as_json) as context:
+        _print_change(context.ledger.replays.pause(replay_id, getpass.getuser(), note), as_json=as_json)
 
 
 def resume_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
     """Go on with a bulk replay that rests."""
-    with session(as_json=as_json) as parts:
-        _print_change(parts.ledger.replays.resume(replay_id, getpass.getuser(), note), as_json=as_json)
+    with session(as_json=as_json) as context:
+        _print_change(context.ledger.replays.resume(replay_id, getpass.getuser(), note), as_json=as_json)
 
 
 def abort_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
     """End a bulk replay for good; what it brought back goes on, the rest stays parked."""
-    with session(as_json=as_json) as parts:
-        _print_change(parts.ledger.replays.abort(replay_id, getpass.getuser(), note), as_json=as_json)
+    with session(as_json=as_json) as context:
+        _print_change(context.ledger.replays.abort(replay_id, getpass.getuser(), note), as_json=as_json)
 
 
 def _print_plan(plan: ReplayPlan, *, as_json: bool) -> None:
@@ -75,8 +75,8 @@ def _print_plan(plan: ReplayPlan, *, as_json: bool) -> None:
     console.print(f"{plan.replayable} of {plan.total} letters would go back to work", highlight=False)
 
 
-def _print_one(parts: Parts, replay_id: str, *, as_json: bool) -> None:
-    view, actions = parts.ledger.replays.show(replay_id), parts.ledger.replays.actions(replay_id)
+def _print_one(context: Context, replay_id: str, *, as_json: bool) -> None:
+    view, actions = context.ledger.replays.show(replay_id), context.ledger.replays.actions(replay_id)
     if as_json:
         print_json({**view.model_dump(mode="json"), "actions": actions})
         return

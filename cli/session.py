@@ -17,7 +17,7 @@ from otel.settings import TelemetrySettings
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.transport import BROKER_ERRORS
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import load_settings
 
 PATIENCE_SECONDS = 0.5
@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 0.5
 
 
 @contextmanager
-def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[Parts]:
+def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[Context]:
     """The parts of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
         settings = load_settings()
@@ -33,19 +33,19 @@ def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[P
         start_telemetry(
             "sluice-cli", _quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance
         )
-        parts = Parts(settings)
+        context = Context(settings)
         try:
             if needs_workers:
-                _require_broker(parts)
-            yield parts
+                _require_broker(context)
+            yield context
         except (OperationalError, redis.RedisError) as error:
             raise Unavailable(f"the broker does not answer: {error}") from error
         finally:
-            parts.close()
+            context.close()
             stop_telemetry()
 
 
-def follow(parts: Parts, run_id: str, timeout_seconds: float) -> Iterator[Event]:
+def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:
     """The run's events as they are recorded, until it ends.
 
     Announcements wake it; the ledger is looked into first, and again now and then, so none is missed.
@@ -54,9 +54,9 @@ def follow(parts: Parts, run_id: str, timeout_seconds: float) -> Iterator[Event]
         TimedOut: it did not end in time; it goes on all the same.
     """
     seen, deadline = 0, time.monotonic() + timeout_seconds
-    with closing(parts.transport.listen()) as news:
+    with closing(context.transport.listen()) as news:
         while True:
-            found = parts.ledger.events_after(run_id, seen)
+            found = context.ledger.events_after(run_id, seen)
             for position, event in found:
                 seen = position
                 yield event
@@ -64,7 +64,7 @@ def follow(parts: Parts, run_id: str, timeout_seconds: float) -> Iterator[Event]
                     return
             if found:
                 continue
-            if parts.ledger.status_of(run_id) in ENDED:
+            if context.ledger.status_of(run_id) in ENDED:
                 return
             left = deadline - time.monotonic()
             if left <= 0:
@@ -72,20 +72,20 @@ def follow(parts: Parts, run_id: str, timeout_seconds: float) -> Iterator[Event]
             news.get_message(timeout=min(left, PATIENCE_SECONDS))
 
 
-def wait_for(parts: Parts, run_id: str, timeout_seconds: float) -> RunView:
+def wait_for(context: Context, run_id: str, timeout_seconds: float) -> RunView:
     """The run once it has ended.
 
     Raises:
         TimedOut: it did not end in time; it goes on all the same.
     """
-    for _event in follow(parts, run_id, timeout_seconds):
+    for _event in follow(context, run_id, timeout_seconds):
         pass
-    return parts.ledger.run(run_id)
+    return context.ledger.run(run_id)
 
 
-def _require_broker(parts: Parts) -> None:
+def _require_broker(context: Context) -> None:
     try:
-        parts.transport.ping()
+        context.transport.ping()
     except (InvalidSetting, *BROKER_ERRORS) as error:
         raise Unavailable("the broker does not answer; is `sluice up` running?") from error
 

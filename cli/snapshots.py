@@ -15,7 +15,7 @@ from index.disk.layout import CorpusLayout
 from index.generations.publish import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
 from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import Transfer, pull, push
-from workers.context import Parts
+from workers.context import Context
 
 snapshot = typer.Typer(help="Generations of the index.", no_args_is_help=True)
 
@@ -33,8 +33,10 @@ class _Verdict(NamedTuple):
 @snapshot.command("list")
 def list_snapshots(corpus: OneCorpus = None, as_json: AsJson = False) -> None:
     """List the generations of each corpus, newest first; the current one is marked."""
-    with session(as_json=as_json) as parts:
-        found = [(name, one) for name in _corpora(parts, corpus) for one in list_generations(parts.index_root, name)]
+    with session(as_json=as_json) as context:
+        found = [
+            (name, one) for name in _corpora(context, corpus) for one in list_generations(context.index_root, name)
+        ]
         if as_json:
             print_json([{"corpus": name, **_facts(one)} for name, one in found])
             return
@@ -49,9 +51,9 @@ def verify_snapshots(
     as_json: AsJson = False,
 ) -> None:
     """Hash every file again, and name the first of each generation that is not what was published."""
-    with session(as_json=as_json) as parts:
-        wanted = _wanted(parts, corpus, generation)
-        verdicts = _verified(parts, wanted, quiet=as_json)
+    with session(as_json=as_json) as context:
+        wanted = _wanted(context, corpus, generation)
+        verdicts = _verified(context, wanted, quiet=as_json)
         if as_json:
             print_json([verdict._asdict() for verdict in verdicts])
         else:
@@ -68,10 +70,10 @@ def roll_back(
     as_json: AsJson = False,
 ) -> None:
     """Serve an earlier generation, verified first. It holds until new documents are published."""
-    with session(as_json=as_json) as parts:
-        layout = CorpusLayout(parts.index_root, _corpora(parts, corpus)[0])
+    with session(as_json=as_json) as context:
+        layout = CorpusLayout(context.index_root, _corpora(context, corpus)[0])
         left = current_name(layout)
-        now = rollback(parts.index_root, corpus, generation or _one_before(layout, left))
+        now = rollback(context.index_root, corpus, generation or _one_before(layout, left))
         if as_json:
             print_json({"corpus": corpus, "left": left, "current": now})
         else:
@@ -86,9 +88,9 @@ def push_snapshot(
     as_json: AsJson = False,
 ) -> None:
     """Copy a generation to the object store and make it the store's current one. Only new files travel."""
-    with session(as_json=as_json) as parts:
-        _corpora(parts, corpus)
-        moved = push(parts.index_root, corpus, _store(parts, store), generation)
+    with session(as_json=as_json) as context:
+        _corpora(context, corpus)
+        moved = push(context.index_root, corpus, _store(context, store), generation)
         _print_transfer("pushed", corpus, moved, as_json=as_json)
 
 
@@ -100,17 +102,17 @@ def pull_snapshot(
     as_json: AsJson = False,
 ) -> None:
     """Load a generation from the object store, verified, and serve it. Only new files travel."""
-    with session(as_json=as_json) as parts:
-        keep = parts.settings.index.keep_generations
-        moved = pull(parts.index_root, checked_corpus(corpus), _store(parts, store), generation, keep)
+    with session(as_json=as_json) as context:
+        keep = context.settings.index.keep_generations
+        moved = pull(context.index_root, checked_corpus(corpus), _store(context, store), generation, keep)
         _print_transfer("pulled", corpus, moved, as_json=as_json)
 
 
-def _store(parts: Parts, url: str | None) -> ObjectStore:
-    url = url or parts.settings.index.object_store_url
+def _store(context: Context, url: str | None) -> ObjectStore:
+    url = url or context.settings.index.object_store_url
     if url is None:
         raise InvalidSetting("index.object_store_url", "not set", "give --store URL, like s3://bucket/prefix")
-    return open_store(url, parts.settings.object_store)
+    return open_store(url, context.settings.object_store)
 
 
 def _print_transfer(what: str, corpus: str, moved: Transfer, *, as_json: bool) -> None:
@@ -122,19 +124,19 @@ def _print_transfer(what: str, corpus: str, moved: Transfer, *, as_json: bool) -
     console.print(f"{marked(corpus)}: {what} {moved.generation}: {travelled}; {there}", highlight=False)
 
 
-def _corpora(parts: Parts, wanted: str | None) -> tuple[str, ...]:
+def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
     if wanted is None:
-        return parts.corpora()
-    if checked_corpus(wanted) not in parts.corpora():
-        raise NotFound(f"no corpus {wanted!r}; there are: {', '.join(parts.corpora()) or 'none yet'}")
+        return context.corpora()
+    if checked_corpus(wanted) not in context.corpora():
+        raise NotFound(f"no corpus {wanted!r}; there are: {', '.join(context.corpora()) or 'none yet'}")
     return (wanted,)
 
 
-def _wanted(parts: Parts, corpus: str | None, generation: str | None) -> list[tuple[str, str]]:
+def _wanted(context: Context, corpus: str | None, generation: str | None) -> list[tuple[str, str]]:
     every = [
         (name, one)
-        for name in _corpora(parts, corpus)
-        for one in generation_names(CorpusLayout(parts.index_root, name))
+        for name in _corpora(context, corpus)
+        for one in generation_names(CorpusLayout(context.index_root, name))
     ]
     wanted = [(name, one) for name, one in every if generation in (None, one)]
     if generation and not wanted:
@@ -142,18 +144,19 @@ def _wanted(parts: Parts, corpus: str | None, generation: str | None) -> list[tu
     return wanted
 
 
-def _verified(parts: Parts, wanted: list[tuple[str, str]], *, quiet: bool) -> list[_Verdict]:
+def _verified(context: Context, wanted: list[tuple[str, str]], *, quiet: bool) -> list[_Verdict]:
     with Progress(console=error_console, disable=quiet, transient=True) as progress:
         return [
-            _verdict(parts, corpus, generation) for corpus, generation in progress.track(wanted, description="hashing")
+            _verdict(context, corpus, generation)
+            for corpus, generation in progress.track(wanted, description="hashing")
         ]
 
 
-def _verdict(parts: Parts, corpus: str, generation: str) -> _Verdict:
+def _verdict(context: Context, corpus: str, generation: str) -> _Verdict:
     try:
-        verify(parts.index_root, corpus, generation)
+        verify(context.index_root, corpus, generation)
     except (Corrupted, NotFound) as error:
-        if generation not in generation_names(CorpusLayout(parts.index_root, corpus)):
+        if generation not in generation_names(CorpusLayout(context.index_root, corpus)):
             return _Verdict(corpus, generation, True, "made way for newer ones meanwhile")
         return _Verdict(corpus, generation, False, str(error))
     return _Verdict(corpus, generation, True, "")

@@ -21,8 +21,8 @@ StageName = Annotated[Queue, typer.Argument(help=f"One of {', '.join(QUEUES)}.")
 @stages.command("list")
 def list_stages(as_json: AsJson = False) -> None:
     """Every stage: what is ready, claimed and waiting, and whether it rests."""
-    with session(as_json=as_json) as parts:
-        _print(parts.ledger.stages(), as_json=as_json)
+    with session(as_json=as_json) as context:
+        _print(context.ledger.stages(), as_json=as_json)
 
 
 @stages.command("pause")
@@ -32,17 +32,17 @@ def pause(
     as_json: AsJson = False,
 ) -> None:
     """Let nobody take work of a stage; its events stay ready until it is resumed."""
-    with session(as_json=as_json) as parts:
-        parts.ledger.pause(stage, why, operator=getpass.getuser())
-        _print(parts.ledger.stages(), as_json=as_json)
+    with session(as_json=as_json) as context:
+        context.ledger.pause(stage, why, operator=getpass.getuser())
+        _print(context.ledger.stages(), as_json=as_json)
 
 
 @stages.command("resume")
 def resume(stage: StageName, as_json: AsJson = False) -> None:
     """Go on with a stage, whoever paused it."""
-    with session(as_json=as_json) as parts:
-        parts.ledger.resume(stage, operator=getpass.getuser())
-        _print(parts.ledger.stages(), as_json=as_json)
+    with session(as_json=as_json) as context:
+        context.ledger.resume(stage, operator=getpass.getuser())
+        _print(context.ledger.stages(), as_json=as_json)
 
 
 def _print(found: Sequence[StageView], *, as_json: bool) -> None:

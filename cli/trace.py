@@ -14,7 +14,7 @@ from cli.session import session
 from contracts.errors import Corrupted, NotFound
 from otel.spans import SpanStore, StoredSpan
 from otel.waterfall import render_waterfall, waterfall_json
-from workers.context import Parts
+from workers.context import Context
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -26,11 +26,11 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """Show one run, or list the latest."""
-    with session(as_json=as_json) as parts:
+    with session(as_json=as_json) as context:
         if run_id:
-            print_run(parts.ledger.run(run_id), as_json=as_json)
+            print_run(context.ledger.run(run_id), as_json=as_json)
             return
-        found = parts.ledger.runs(limit=limit, corpus=corpus)
+        found = context.ledger.runs(limit=limit, corpus=corpus)
         if as_json:
             print_json(found)
             return
@@ -44,22 +44,22 @@ def trace(
     run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")], as_json: AsJson = False
 ) -> None:
     """Draw every hop of a run as a waterfall, from the local span store."""
-    with session(as_json=as_json) as parts:
-        spans = _spans(parts, run_id)
+    with session(as_json=as_json) as context:
+        spans = _spans(context, run_id)
         if as_json:
             print_json(waterfall_json(spans))
         else:
             print_wide(render_waterfall(spans))
 
 
-def _spans(parts: Parts, wanted: str) -> list[StoredSpan]:
+def _spans(context: Context, wanted: str) -> list[StoredSpan]:
     """The spans of a run or a trace.
 
     Raises:
         NotFound: no such run, or no span of it is kept any more.
         Corrupted: the store cannot be read.
     """
-    store = SpanStore.in_dir(parts.settings.data_dir)
+    store = SpanStore.in_dir(context.settings.data_dir)
     try:
         spans = store.of_trace(wanted) if _TRACE_ID.fullmatch(wanted) else store.of_run(wanted)
     except sqlite3.DatabaseError as error:
@@ -70,6 +70,8 @@ def _spans(parts: Parts, wanted: str) -> list[StoredSpan]:
         store.close()
     if not spans:
         if not _TRACE_ID.fullmatch(wanted):
-            parts.ledger.run(wanted)
-        raise NotFound(f"no span of {wanted} is kept; they are for {parts.settings.telemetry.span_retention_hours:g} h")
+            context.ledger.run(wanted)
+        raise NotFound(
+            f"no span of {wanted} is kept; they are for {context.settings.telemetry.span_retention_hours:g} h"
+        )
     return spans

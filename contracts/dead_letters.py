@@ -11,7 +11,7 @@ from contracts.base import CorpusName, Moment, Value
 from contracts.event import Queue
 from contracts.outcome import DeadLetterReason
 
-LetterStatus = Literal["parked", "replayed", "purged"]
+DeadLetterStatus = Literal["parked", "replayed", "purged"]
 ReplayStatus = Literal["running", "paused", "done", "aborted"]
 SkipReason = Literal[
     "not_parked", "not_an_event", "unreadable", "run_gone", "run_cancelled", "replayed_too_often", "budget_exhausted"
@@ -26,7 +26,7 @@ MOST_PER_SECOND = 250.0
 Note = Annotated[str, Field(max_length=1_000)]
 
 
-class LetterFilter(Value):
+class DeadLetterFilter(Value):
     """Which dead letters: those that meet everything given. `since` and `until` are about when one was last seen."""
 
     stage: Queue | None = None
@@ -37,7 +37,7 @@ class LetterFilter(Value):
     corpora: tuple[CorpusName, ...] | None = None
     since: Moment | None = None
     until: Moment | None = None
-    status: LetterStatus | Literal["any"] = "parked"
+    status: DeadLetterStatus | Literal["any"] = "parked"
 
     def within(self, allowed: frozenset[str] | None) -> Self:
         """The same, but of these corpora alone; None: all. A letter that is no event is of none."""
@@ -49,10 +49,10 @@ class LetterFilter(Value):
     @property
     def is_bare(self) -> bool:
         """Whether it narrows nothing down, so that it means every letter of its status."""
-        return all(getattr(self, name) is None for name in LetterFilter.model_fields if name != "status")
+        return all(getattr(self, name) is None for name in DeadLetterFilter.model_fields if name != "status")
 
 
-class LetterPage(LetterFilter):
+class DeadLetterPage(DeadLetterFilter):
     """A filter, and which part of what it finds: the `limit` latest behind the position `before`."""
 
     limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 100
@@ -85,7 +85,7 @@ class DeadLetterSummary(Value):
     traceparent: str | None
     sha256: str
     replay_count: int
-    status: LetterStatus
+    status: DeadLetterStatus
     replayed_as: str | None
     replay_id: str | None
     operator: str | None
@@ -139,7 +139,7 @@ class DeadLetterView(DeadLetterSummary):
     actions: tuple[OperatorAction, ...] = ()
 
 
-class LetterGroup(Value):
+class DeadLetterGroup(Value):
     """Letters with one fingerprint: one failure, many times. `example_id` and `message` are of the newest letter."""
 
     fingerprint: str
@@ -166,7 +166,7 @@ class Replayed(Value):
 class ReplayRequest(Value):
     """`POST /v1/replays`: the letters to put back to work, so many `per_second`; or, with `dry_run`, which they are."""
 
-    filter: LetterFilter
+    filter: DeadLetterFilter
     per_second: Annotated[float, Field(gt=0, le=MOST_PER_SECOND)] = 10.0
     force: bool = False
     note: Note = ""
@@ -201,7 +201,7 @@ class ReplayView(Value):
     id: str
     status: ReplayStatus
     why: str | None
-    filter: LetterFilter
+    filter: DeadLetterFilter
     per_second: float
     force: bool
     operator: str
@@ -220,7 +220,7 @@ class ReplayView(Value):
 class PurgeRequest(Value):
     """`POST /v1/dead-letters/purge`: `confirm` must be the count that the `dry_run` gave."""
 
-    filter: LetterFilter
+    filter: DeadLetterFilter
     note: Note = ""
     dry_run: bool = False
     confirm: Annotated[int, Field(ge=0)] | None = None

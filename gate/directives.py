@@ -18,7 +18,7 @@ from contracts.outcome import Next
 from gate.budget import NOTHING
 
 
-class Reach(Value):
+class CrawlLimits(Value):
     """How far a run may go by the settings: pages in all, links deep, bytes in all; and how to render.
 
     Of one page: the most bytes and milliseconds that it may take. Of one search: its results, and what it may take
@@ -39,62 +39,68 @@ class Reach(Value):
     search_filters: dict[str, str] = Field(default_factory=dict)
 
 
-def lowered(reach: Reach, limits: Limits) -> Reach:
+def lowered(crawl_limits: CrawlLimits, limits: Limits) -> CrawlLimits:
     """The configured reach, lowered by a request's own limits. A request never raises a ceiling."""
-    return reach.model_copy(
+    return crawl_limits.model_copy(
         update={
-            "max_pages": _lower(reach.max_pages, limits.max_pages),
-            "max_depth": _lower(reach.max_depth, limits.max_depth),
-            "max_bytes": _lower(reach.max_bytes, limits.max_bytes),
+            "max_pages": _lower(crawl_limits.max_pages, limits.max_pages),
+            "max_depth": _lower(crawl_limits.max_depth, limits.max_depth),
+            "max_bytes": _lower(crawl_limits.max_bytes, limits.max_bytes),
         }
     )
 
 
-def shown_as(reach: Reach, render: Render | None, *, screenshot: bool) -> Reach:
+def shown_as(crawl_limits: CrawlLimits, render: Render | None, *, screenshot: bool) -> CrawlLimits:
     """The reach with pages shown as a request says. Where the settings have no browser, no request gets one."""
-    wanted = reach.render if render is None or reach.render == "never" else render
-    return reach.model_copy(update={"render": wanted, "screenshot": screenshot})
+    wanted = crawl_limits.render if render is None or crawl_limits.render == "never" else render
+    return crawl_limits.model_copy(update={"render": wanted, "screenshot": screenshot})
 
 
-def directives(request: GateRequested, decided: GateDecided, reach: Reach) -> tuple[Next, ...]:
+def directives(request: GateRequested, decided: GateDecided, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
     """The searches and crawls that `decided` orders: none for `skip` and `retrieve`.
 
     Together they reserve no more than the budget had left when it was decided.
     """
-    reach, left = lowered(reach, request.limits), decided.budget.left
-    reach = shown_as(reach, request.render, screenshot=request.screenshot)
+    crawl_limits, left = lowered(crawl_limits, request.limits), decided.budget.left
+    crawl_limits = shown_as(crawl_limits, request.render, screenshot=request.screenshot)
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
         return ()
     queries = _aimed(decided)
-    searching = Spend(milliseconds=reach.search_milliseconds * len(queries))
-    pages = reach.max_pages if decided.plan is Plan.FULL_LOOP else 0
-    allowance = allowance_of(pages, reach, left, before=searching)
+    searching = Spend(milliseconds=crawl_limits.search_milliseconds * len(queries))
+    pages = crawl_limits.max_pages if decided.plan is Plan.FULL_LOOP else 0
+    allowance = allowance_of(pages, crawl_limits, left, before=searching)
     seeds = decided.crawl_seeds[: allowance.pages]
     of_seeds, of_results = allowance.shared(_seeds_and_results(allowance.pages, len(seeds), len(queries)))
-    searches = _searches(queries, of_results, reach, left, render=reach.render if request.render else None)
-    return (*crawl_directives(seeds, of_seeds, reach), *searches)
+    searches = _searches(
+        queries, of_results, crawl_limits, left, render=crawl_limits.render if request.render else None
+    )
+    return (*crawl_directives(seeds, of_seeds, crawl_limits), *searches)
 
 
-def allowance_of(pages: int, reach: Reach, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
+def allowance_of(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
     """What crawling `pages` pages may take of what is left after `before`: fewer pages where they do not all fit."""
     milliseconds = left.least("milliseconds")
     wanted = Allowance(
         pages=int(_lowest(pages, left.least("pages"))),
-        bytes=int(_lowest(reach.max_bytes, left.least("bytes"))),
+        bytes=int(_lowest(crawl_limits.max_bytes, left.least("bytes"))),
         milliseconds=None if milliseconds is None else max(0.0, milliseconds - before.milliseconds),
     )
     fitting = wanted.pages_that_fit()
     return Allowance(
         pages=fitting,
-        bytes=int(_lowest(wanted.bytes, reach.page_bytes * fitting)),
-        milliseconds=None if milliseconds is None else _lowest(wanted.milliseconds, reach.page_milliseconds * fitting),
+        bytes=int(_lowest(wanted.bytes, crawl_limits.page_bytes * fitting)),
+        milliseconds=None
+        if milliseconds is None
+        else _lowest(wanted.milliseconds, crawl_limits.page_milliseconds * fitting),
     )
 
 
-def crawl_directives(seeds: Sequence[str], allowance: Allowance, reach: Reach) -> tuple[Next, ...]:
+def crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
     """One directive per seed, as many as there are pages; the first seeds take what does not divide evenly."""
     pages = [
-        CrawlDirected(url=url, max_depth=reach.max_depth, render=reach.render, screenshot=reach.screenshot)
+        CrawlDirected(
+            url=url, max_depth=crawl_limits.max_depth, render=crawl_limits.render, screenshot=crawl_limits.screenshot
+        )
         for url in seeds[: allowance.pages]
     ]
     return _shared_out(pages, allowance)
@@ -146,30 +152,32 @@ def _aimed(decided: GateDecided) -> tuple[tuple[str, SearchAim], ...]:
 def _searches(
     queries: Sequence[tuple[str, SearchAim]],
     finding: Allowance,
-    reach: Reach,
+    crawl_limits: CrawlLimits,
     ceilings: Ceilings,
     *,
     render: Render | None,
 ) -> tuple[Next, ...]:
     if not queries:
         return ()
-    itself = ceilings.capped(Spend(usd=reach.search_usd, milliseconds=reach.search_milliseconds)) or Spend()
+    itself = (
+        ceilings.capped(Spend(usd=crawl_limits.search_usd, milliseconds=crawl_limits.search_milliseconds)) or Spend()
+    )
     allowances = finding.shared(shares(finding.pages, len(queries)))
     return tuple(
         Next(
             SearchDirected(
                 query=query,
-                locale=reach.locale,
-                top_k=reach.search_top_k,
-                filters=reach.search_filters | aim.filters,
+                locale=crawl_limits.locale,
+                top_k=crawl_limits.search_top_k,
+                filters=crawl_limits.search_filters | aim.filters,
                 vertical=aim.vertical,
                 crawl_pages=share.pages,
-                crawl_depth=reach.max_depth,
+                crawl_depth=crawl_limits.max_depth,
                 byte_allowance=share.bytes,
-                max_usd=reach.search_usd,
+                max_usd=crawl_limits.search_usd,
                 millisecond_allowance=share.milliseconds,
                 render=render,
-                screenshot=reach.screenshot,
+                screenshot=crawl_limits.screenshot,
             ),
             dedupe_key=_search_key(query, aim),
             reserve=itself + share.reserve,

@@ -1,18 +1,18 @@
-"""Whether work is still wanted: long work asks on its way, and whoever gave it may end it by raising.
+"""Cancellation of long work: whatever waits or loops asks on its way whether it may go on.
 
-A run may be cancelled, or its work taken over, while a site is slow. So whatever waits or loops is handed a `Wanted`
-and calls it before each step, and while it waits, every `LOOK_SECONDS`.
+A run may be cancelled, or its event claimed by another worker, while a site is slow. Long work is therefore handed a
+`CancelCheck` and calls it before each step and, while it waits, every `LOOK_SECONDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-Wanted = Callable[[], None]
-"""Returns while the work of the calling thread is wanted; raises when it is not."""
+CancelCheck = Callable[[], None]
+"""Returns while the calling thread's work may go on; raises once it may not."""
 
 LOOK_SECONDS = 0.25
 
 
-def always() -> None:
-    """Work that nobody can call off."""
+def never_cancelled() -> None:
+    """The check of work that cannot be cancelled."""

@@ -21,11 +21,11 @@ MOST_HOSTS = 10_000
 """Hosts remembered at a time; what is known of one is some 500 bytes."""
 
 
-class LeftAlone(Unavailable):
+class CircuitOpen(Unavailable):
     """Nobody was asked, as asking kept failing: this cost neither time nor money nor quota."""
 
 
-class HostUnavailable(LeftAlone):
+class HostUnavailable(CircuitOpen):
     """A host that kept failing is left alone for a while."""
 
     code = "host_unavailable"

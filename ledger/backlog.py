@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, func, or_, select, update
 
 from contracts.event import QUEUES, Queue
 from ledger.fair_queue import take_turns
-from ledger.outbox import Permit
+from ledger.outbox import WakeUp
 from ledger.tables import IS_READY, AnyRow, events, leases
 from ledger.transaction import Transaction
 from ledger.upsert import insert_once
@@ -72,7 +72,7 @@ def any_waiting(connection: Transaction, now: float) -> bool:
     return connection.execute(_ANY_DUE, {"moment": now}).first() is not None
 
 
-def wake(connection: Transaction, now: float, most: int) -> list[Permit]:
+def wake(connection: Transaction, now: float, most: int) -> list[WakeUp]:
     """Make the retries that are due ready, each behind what its lane has in line; they are to be published."""
     by_line = defaultdict(list)
     for row in connection.execute(_DUE, {"moment": now, "most": most}).all():
@@ -82,7 +82,7 @@ def wake(connection: Transaction, now: float, most: int) -> list[Permit]:
         turns = take_turns(connection, [queue] * len(rows), priority, lane)
         moves = [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
         woken += connection.execute_each(_WAKE, moves)
-    return [Permit(row.queue, row.id) for row in woken]
+    return [WakeUp(row.queue, row.id) for row in woken]
 
 
 def backlogs(connection: Transaction) -> dict[Queue, Backlog]:
@@ -97,10 +97,10 @@ def lane_backlog(connection: Transaction, stage: Queue, priority: int, lane: str
     return int(connection.execute(_LANE_READY, facts).scalar() or 0)
 
 
-def next_ready(connection: Transaction, stage: Queue, most: int) -> list[Permit]:
+def next_ready(connection: Transaction, stage: Queue, most: int) -> list[WakeUp]:
     """Permits for the stage's next `most` events."""
     ids = connection.execute(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
-    return [Permit(stage, event_id) for event_id in ids]
+    return [WakeUp(stage, event_id) for event_id in ids]
 
 
 def lease(connection: Transaction, name: str, holder: str, now: float, seconds: float) -> bool:

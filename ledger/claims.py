@@ -21,7 +21,7 @@ from contracts.outcome import DeadLetter
 from ledger import pauses
 from ledger.fair_queue import SERVED
 from ledger.finish import close_if_done
-from ledger.outbox import Permit, own_event, permits_of
+from ledger.outbox import WakeUp, own_event, permits_of
 from ledger.park import park
 from ledger.reservations import Balance
 from ledger.runs import take
@@ -221,7 +221,7 @@ def free(
     *,
     died: bool = True,
     run_out_by: float = math.inf,
-) -> list[Permit]:
+) -> list[WakeUp]:
     """Take the event from the claim that `seen` shows: ready again and next in line, or parked as poison.
 
     Returns what is to be published: that the event is ready, or what its parking emitted; nothing when the claim
@@ -233,7 +233,7 @@ def free(
         return permits_of(_poison(connection, seen, held, now))
     facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
     freed = connection.execute(_FREE, facts).rowcount == 1
-    return [Permit(seen.queue, seen.id)] if freed else []
+    return [WakeUp(seen.queue, seen.id)] if freed else []
 
 
 def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: float) -> list[Event]:

@@ -38,11 +38,7 @@ from contracts.budget import Ceilings
 from contracts.errors import MalformedEvent, NotFound
 from contracts.event import Body, Event, Queue
 from contracts.outcome import Next, Outcome
-from ledger import backlog as overdue
-from ledger import claims, pauses, reservations, runs
-from ledger import finish as closing
-from ledger import queries as history
-from ledger import settle as settling
+from ledger import backlog, claims, finish, pauses, queries, reservations, runs, settle
 from ledger.api_keys import KeysTable
 from ledger.backlog import Backlog
 from ledger.claims import Claim, NotClaimed
@@ -51,14 +47,14 @@ from ledger.dead_letters.bulk_replay import Replays
 from ledger.dead_letters.store import DeadLetters
 from ledger.finish import Maker
 from ledger.known_pages import LedgerPageMemory
-from ledger.outbox import Entry, Permit, permits_of, write
+from ledger.outbox import Entry, WakeUp, permits_of, write
 from ledger.pauses import Pause
 from ledger.queries import QueueDepth, RunSummary
 from ledger.runs import CreatedRun, NewRun
 from ledger.settle import Settled
 from ledger.tables import install
 
-__all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "Permit", "QueueDepth", "RunSummary", "Settled"]
+__all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "QueueDepth", "RunSummary", "Settled", "WakeUp"]
 
 PROBE_SECONDS = 5.0
 """Between two probes of a paused stage."""
@@ -131,18 +127,18 @@ class Ledger:
             NotFound: there is no such run.
         """
         with self._database.writing() as connection:
-            changed, emitted = closing.cancel(connection, run_id, self._clock())
+            changed, emitted = finish.cancel(connection, run_id, self._clock())
         return tuple(emitted) if changed else None
 
-    def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[Permit, ...]:
+    def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[WakeUp, ...]:
         """Direct the answers of gate runs whose deadline has passed, once each; what is to be published."""
         moment = self._clock() if now is None else now
         with self._database.reading() as connection:
-            due = closing.runs_due_for_answer(connection, moment, most)
+            due = finish.runs_due_for_answer(connection, moment, most)
         directed: list[Event] = []
         for run_id in due:
             with self._database.writing() as connection:
-                directed += closing.answer_at_deadline(connection, run_id, moment)
+                directed += finish.answer_at_deadline(connection, run_id, moment)
         return tuple(permits_of(directed))
 
     # -- the life of an event
@@ -192,11 +188,11 @@ class Ledger:
             BudgetExhausted: a `Next.reserve` does not fit; nothing was written, and the claim still stands.
         """
         make = _maker(claim, traceparent)
-        entries = settling.entries_of(outcome, make)
+        entries = settle.entries_of(outcome, make)
         with self._database.writing() as connection:
-            return settling.settle(connection, claim, outcome, entries, make, max_attempts, self._clock())
+            return settle.settle(connection, claim, outcome, entries, make, max_attempts, self._clock())
 
-    def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[Permit, ...]:
+    def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         """Free what `worker` holds, because it is known to be dead, or (`died` False) hands it back.
 
         Returns what is to be published: what was freed, and what parking the poisonous ones emitted.
@@ -205,20 +201,20 @@ class Ledger:
             held = claims.held_by(connection, worker)
         return self._free(held, max_deliveries, died)
 
-    def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[Permit, ...]:
+    def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[WakeUp, ...]:
         """Free every claim whose lease has run out; what is to be published, as from `release`."""
         with self._database.reading() as connection:
             now = self._clock()
             expired = claims.run_out(connection, now, most)
         return self._free(expired, max_deliveries, died=True, run_out_by=now)
 
-    def wake_due_retries(self, *, most: int = 500) -> tuple[Permit, ...]:
+    def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
         """Make retries ready whose time has come; what is to be published."""
         with self._database.reading() as connection:
-            if not overdue.any_waiting(connection, self._clock()):
+            if not backlog.any_waiting(connection, self._clock()):
                 return ()
         with self._database.writing() as connection:
-            return tuple(overdue.wake(connection, self._clock(), most))
+            return tuple(backlog.wake(connection, self._clock(), most))
 
     # -- stages that rest
 
@@ -249,7 +245,7 @@ class Ledger:
             NotFound: there is no such run.
         """
         with self._database.reading() as connection:
-            return history.view(connection, run_id)
+            return queries.view(connection, run_id)
 
     def runs(
         self,
@@ -262,7 +258,7 @@ class Ledger:
         """Runs that meet every filter given, the latest first; `before` is the last run id of the page before."""
         filters = {"corpus": corpus, "status": status, "owner": owner}
         with self._database.reading() as connection:
-            return history.summaries(connection, limit, before, filters)
+            return queries.summaries(connection, limit, before, filters)
 
     def owner_of(self, run_id: str) -> str:
         """Who asked for the run.
@@ -271,7 +267,7 @@ class Ledger:
             NotFound: there is no such run.
         """
         with self._database.reading() as connection:
-            return history.owner_of(connection, run_id)
+            return queries.owner_of(connection, run_id)
 
     def status_of(self, run_id: str) -> RunStatus:
         """How the run stands: the cheapest question about it.
@@ -280,12 +276,12 @@ class Ledger:
             NotFound: there is no such run.
         """
         with self._database.reading() as connection:
-            return history.status_of(connection, run_id)
+            return queries.status_of(connection, run_id)
 
     def open_by_queue(self, run_id: str) -> dict[Queue, int]:
         """How many events of the run are open, per queue: what an answer at the deadline does without."""
         with self._database.reading() as connection:
-            return history.open_by_queue(connection, run_id)
+            return queries.open_by_queue(connection, run_id)
 
     def budget_left(self, run_id: str) -> Ceilings:
         """What the run and its day may still reserve; None where there is no ceiling.
@@ -302,17 +298,17 @@ class Ledger:
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """The run's events behind position `seq`, in commit order, each with its position."""
         with self._database.reading() as connection:
-            return history.events_after(connection, run_id, seq, limit)
+            return queries.events_after(connection, run_id, seq, limit)
 
     def events_of_kind(self, run_id: str, kind: str) -> list[Event]:
         """The run's events of one kind, in commit order."""
         with self._database.reading() as connection:
-            return history.events_of_kind(connection, run_id, kind)
+            return queries.events_of_kind(connection, run_id, kind)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
         """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read."""
         with self._database.reading() as connection:
-            return history.unread_crawls(connection, run_id)
+            return queries.unread_crawls(connection, run_id)
 
     def event(self, event_id: str) -> Event:
         """One event.
@@ -321,19 +317,19 @@ class Ledger:
             NotFound: there is no such event.
         """
         with self._database.reading() as connection:
-            return history.one_event(connection, event_id)
+            return queries.one_event(connection, event_id)
 
     def queue_stats(self) -> dict[Queue, QueueDepth]:
         """What every queue has before it."""
         with self._database.reading() as connection:
-            return history.depths(connection, self._clock())
+            return queries.depths(connection, self._clock())
 
     def stages(self) -> list[StageView]:
         """Every stage: what it has before it, and whether it rests."""
         with self._database.reading() as connection:
-            depths, resting = history.depths(connection, self._clock()), pauses.all_paused(connection)
+            depths, resting = queries.depths(connection, self._clock()), pauses.all_paused(connection)
         by_stage = {pause.stage: pause for pause in resting}
-        return [history.stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
+        return [queries.stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
 
     def open_count(self) -> int:
         """How many events are open."""
@@ -344,32 +340,32 @@ class Ledger:
     def backlogs(self) -> dict[Queue, Backlog]:
         """What every stage that has something ready has."""
         with self._database.reading() as connection:
-            return overdue.backlogs(connection)
+            return backlog.backlogs(connection)
 
     def lane_backlog(self, stage: Queue, priority: int, lane: str) -> int:
         """How many events of the lane wait in the stage."""
         with self._database.reading() as connection:
-            return overdue.lane_backlog(connection, stage, priority, lane)
+            return backlog.lane_backlog(connection, stage, priority, lane)
 
-    def next_ready(self, stage: Queue, most: int) -> list[Permit]:
+    def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
         """Permits for the stage's next `most` ready events."""
         with self._database.reading() as connection:
-            return overdue.next_ready(connection, stage, most)
+            return backlog.next_ready(connection, stage, most)
 
     def lease(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a named lease; False while another holder has it."""
         with self._database.writing() as connection:
-            return overdue.lease(connection, name, holder, self._clock(), seconds)
+            return backlog.lease(connection, name, holder, self._clock(), seconds)
 
     def give_up_lease(self, name: str, holder: str) -> None:
         """End a lease before its time."""
         with self._database.writing() as connection:
-            overdue.give_up(connection, name, holder)
+            backlog.give_up(connection, name, holder)
 
     def _free(
         self, seen: Sequence[claims.Held], max_deliveries: int, died: bool, run_out_by: float = math.inf
-    ) -> tuple[Permit, ...]:
-        freed: list[Permit] = []
+    ) -> tuple[WakeUp, ...]:
+        freed: list[WakeUp] = []
         for row in seen:
             with self._database.writing() as connection:
                 freed += claims.free(connection, row, self._clock(), max_deliveries, died=died, run_out_by=run_out_by)

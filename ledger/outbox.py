@@ -23,7 +23,7 @@ from ledger.transaction import Transaction
 from otel.context import RUN_TRACEPARENT
 
 
-class Permit(NamedTuple):
+class WakeUp(NamedTuple):
     """What a message says: this stage has one more ready event. `event_id` names it; a claim may get another."""
 
     stage: Queue
@@ -97,9 +97,9 @@ def run_baggage(traceparent: str | None) -> dict[str, str]:
     return {RUN_TRACEPARENT: traceparent} if traceparent else {}
 
 
-def permits_of(written: Sequence[Event]) -> list[Permit]:
+def permits_of(written: Sequence[Event]) -> list[WakeUp]:
     """The messages that say that these events are ready."""
-    return [Permit(event.queue, event.id) for event in written if event.queue is not None]
+    return [WakeUp(event.queue, event.id) for event in written if event.queue is not None]
 
 
 def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) -> list[Entry]:

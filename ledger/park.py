@@ -55,7 +55,7 @@ def park(
     facts = facts_of(row.queue, row.payload.encode(), verdict.reason, verdict.error, now)
     facts |= {"attempts": row.attempts, "deliveries": row.deliveries, "worker": row.worker}
     if connection.execute(_SEEN_AGAIN.values(**facts), {"of_event": row.id}).rowcount == 0:
-        connection.insert(insert(dead_letters), new_letter(now) | facts | _origin(row, run, event))
+        connection.insert(insert(dead_letters), new_dead_letter(now) | facts | _origin(row, run, event))
     subject = row.kind if event is None else subject_of(event.body)
     gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
     return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)
@@ -100,7 +100,7 @@ def fingerprint_of(stage: str, exception_type: str, message: str) -> str:
     ).hexdigest()[:16]
 
 
-def new_letter(now: float) -> dict[str, Any]:
+def new_dead_letter(now: float) -> dict[str, Any]:
     """The columns of a dead letter that has not been seen before."""
     letter_id = "dead_" + new_event_id().removeprefix("evt_")
     return {"id": letter_id, "first_seen": now, "attempts": 0, "deliveries": 0, "replay_count": 0}

@@ -123,7 +123,7 @@ class Pruning:
                 with self._database.writing() as connection:
                     removed, some = _drop_runs(connection, some, moment)
                 yield removed
-        yield from self._lone_letters(moment)
+        yield from self._lone_dead_letters(moment)
         yield from self._old_pages(moment)
         with self._database.writing() as connection:
             past = connection.execute(delete(days_table).where(_IS_PAST), {"of_day": today(moment)})
@@ -133,12 +133,12 @@ class Pruning:
         with self._database.reading() as connection:
             return connection.execute(_NEXT_RUNS, {"after": after, "before": moment}).scalars()
 
-    def _lone_letters(self, moment: float) -> Iterator[Pruned]:
+    def _lone_dead_letters(self, moment: float) -> Iterator[Pruned]:
         removed = 1
         while removed:
             with self._database.writing() as connection:
                 letters = connection.execute(_LONE_LETTERS, {"before": moment}).scalars()
-                removed = _drop_letters(connection, letters)
+                removed = _drop_dead_letters(connection, letters)
             yield Pruned(dead_letters=removed)
 
     def _old_pages(self, moment: float) -> Iterator[Pruned]:
@@ -165,7 +165,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
         if dropped == room:
             return removed, run_ids[done:]
         letters = connection.execute(_LETTERS_OF_RUN, {"of_run": run_id}).scalars()
-        removed.dead_letters += _drop_letters(connection, letters)
+        removed.dead_letters += _drop_dead_letters(connection, letters)
         removed.runs += connection.execute(_DROP_RUN, {"of_run": run_id}).rowcount
     return removed, []
 
@@ -179,7 +179,7 @@ def _is_still_prunable(connection: Transaction, run_id: str, moment: float) -> b
     return connection.execute(_STILL_PRUNABLE, {"of_run": run_id, "before": moment}).first() is not None
 
 
-def _drop_letters(connection: Transaction, letters: list[str]) -> int:
+def _drop_dead_letters(connection: Transaction, letters: list[str]) -> int:
     for letter_id in letters:
         connection.execute(_DROP_PAYLOADS, {"of_letter": letter_id})
         connection.execute(_DROP_LETTER, {"of_letter": letter_id})

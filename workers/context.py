@@ -1,6 +1,6 @@
 """The wiring: what a process needs, built once and only when it is first asked for.
 
-A `Parts` is made per process, after any fork. Nothing here decides anything.
+A `Context` is made per process, after any fork. Nothing here decides anything.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from contracts.document import ChunkBatch
 from contracts.errors import Fenced, InvalidInput, NotFound, Overloaded
 from contracts.event import Event
 from contracts.gate import BudgetState, PolicyState
-from gate.directives import Reach
+from gate.directives import CrawlLimits
 from gate.policy import policy_state
 from ledger.ledger import Ledger
 from workers.broker.cancellation import Cancellations
 from workers.broker.transport import Transport
 from workers.runtime.backpressure import Admission
 from workers.runtime.blob_store import BlobStore
-from workers.runtime.heartbeat import check_wanted
-from workers.runtime.transient_pages import UnarchivedPages
+from workers.runtime.heartbeat import check_cancelled
+from workers.runtime.transient_pages import TransientPages
 from workers.settings import Settings
-from workers.wiring.observers import count_fallback, count_left_alone, log_refusal, utc_now
+from workers.wiring.observers import count_circuit_opened, count_fallback, log_refusal, utc_now
 from workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
@@ -67,25 +67,25 @@ HANDOVER_SECONDS = 1.0
 Built = TypeVar("Built")
 
 
-class part(Generic[Built]):  # noqa: N801 - used as a decorator
+class lazy(Generic[Built]):  # noqa: N801 - used as a decorator
     """A property that is built at its first use and kept, however many threads ask for it at once."""
 
-    def __init__(self, build: Callable[[Parts], Built]) -> None:
+    def __init__(self, build: Callable[[Context], Built]) -> None:
         self._build = build
         self.__doc__ = build.__doc__
 
-    def __set_name__(self, owner: type[Parts], name: str) -> None:
+    def __set_name__(self, owner: type[Context], name: str) -> None:
         self._name = name
 
-    def __get__(self, parts: Parts, owner: type[Parts]) -> Built:
-        with parts.lock:
-            if self._name not in parts.__dict__:
-                parts.__dict__[self._name] = self._build(parts)
-            built: Built = parts.__dict__[self._name]
+    def __get__(self, context: Context, owner: type[Context]) -> Built:
+        with context.lock:
+            if self._name not in context.__dict__:
+                context.__dict__[self._name] = self._build(context)
+            built: Built = context.__dict__[self._name]
             return built
 
 
-class Parts:
+class Context:
     """Everything that handlers work with. Safe across the threads of one process."""
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
@@ -103,38 +103,38 @@ class Parts:
 
     # -- state --------------------------------------------------------------------------------
 
-    @part
+    @lazy
     def ledger(self) -> Ledger:
         """The truth about runs and events."""
         ledger = Ledger(self.settings.ledger_location)
         self._closing.callback(ledger.close)
         return ledger
 
-    @part
+    @lazy
     def blobs(self) -> BlobStore:
         """Bodies too large for a message."""
         return BlobStore(self.settings.data_dir / "blobs")
 
-    @part
-    def unarchived(self) -> UnarchivedPages:
+    @lazy
+    def transient_pages(self) -> TransientPages:
         """Raw pages of which no copy may be kept once they are read."""
-        return UnarchivedPages(self.settings.data_dir / "unarchived")
+        return TransientPages(self.settings.data_dir / "unarchived")
 
-    @part
+    @lazy
     def transport(self) -> Transport:
         """The broker."""
         transport = Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds)
         self._closing.callback(transport.close)
         return transport
 
-    @part
+    @lazy
     def cancellations(self) -> Cancellations:
         """Word of cancelled runs."""
         cancellations = Cancellations(self.settings)
         self._closing.callback(cancellations.close)
         return cancellations
 
-    @part
+    @lazy
     def admission(self) -> Admission:
         """Whether there is room for one more request."""
         return Admission(self.ledger, self.settings.delivery)
@@ -155,7 +155,7 @@ class Parts:
 
     # -- gate ---------------------------------------------------------------------------------
 
-    @part
+    @lazy
     def profiles(self) -> Mapping[str, Profile]:
         """The gate's profiles by name."""
         from gate.profile import load_profiles
@@ -197,12 +197,12 @@ class Parts:
         left = self.ledger.budget_left(run_id)
         return BudgetState.of(left, search_usd=search.usd, search_milliseconds=search.milliseconds)
 
-    @part
-    def reach(self) -> Reach:
+    @lazy
+    def crawl_limits(self) -> CrawlLimits:
         """How far a run may go by the settings."""
         search, crawl = self.settings.search, self.settings.crawl
         rendering = 1 if crawl.render == "never" else 2
-        return Reach(
+        return CrawlLimits(
             max_pages=crawl.max_pages,
             max_depth=crawl.max_depth,
             max_bytes=crawl.run_bytes,
@@ -217,7 +217,7 @@ class Parts:
 
     # -- the outside world --------------------------------------------------------------------
 
-    @part
+    @lazy
     def egress(self) -> EgressProxy:
         """The one way out of this process, started.
 
@@ -235,18 +235,18 @@ class Parts:
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
         """HTTP through that way, for one purpose."""
-        from ingest.crawl.egress_context import way_out_in_hand
+        from ingest.crawl.egress_context import current_egress_grant
         from ingest.http.fetch import Fetcher
 
         with self.lock:
             if purpose not in self._fetchers:
                 proxy_url, user_agent = self.egress.url_for(purpose), self.settings.crawl.agent
                 self._fetchers[purpose] = Fetcher(
-                    proxy_url, user_agent=user_agent, wanted=check_wanted, account=way_out_in_hand
+                    proxy_url, user_agent=user_agent, check_cancelled=check_cancelled, account=current_egress_grant
                 )
             return self._fetchers[purpose]
 
-    @part
+    @lazy
     def search_providers(self) -> Sequence[SearchProvider]:
         """The configured providers, in order of fail-over."""
         from ingest.search.build import build_providers
@@ -256,10 +256,10 @@ class Parts:
             fetcher=self.fetcher("search"),
             proxy_url=self.egress.url_for("search"),
             clock=utc_now,
-            on_breaker_open=lambda: count_left_alone("provider"),
+            on_breaker_open=lambda: count_circuit_opened("provider"),
         )
 
-    @part
+    @lazy
     def search_quota(self) -> Quota:
         """Calls per provider and day, counted in the broker for all workers together."""
         from ingest.search.quota import BrokerQuota
@@ -268,7 +268,7 @@ class Parts:
         self._closing.callback(quota.close)
         return quota
 
-    @part
+    @lazy
     def empty_searches(self) -> EmptySearches:
         """What providers found nothing for, remembered by all workers together."""
         from ingest.search.negative_cache import BrokerEmptySearches
@@ -278,14 +278,14 @@ class Parts:
         self._closing.callback(empty.close)
         return empty
 
-    @part
+    @lazy
     def search_at_most(self) -> Spend:
         """What one search may take, with every fail-over."""
         from ingest.search.build import search_at_most
 
         return search_at_most(self.settings.search)
 
-    @part
+    @lazy
     def page_memory(self) -> PageMemory:
         """What was read of each page, by which to know it again."""
         return self.ledger.page_memory(read_as=self._way_of_reading, is_there=self._has_journal)
@@ -301,7 +301,7 @@ class Parts:
         told = f"{version('sluice')} {self.settings.chunk.model_dump_json()}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
-    @part
+    @lazy
     def host_figures(self) -> HostFigures:
         """What the crawl did to each host, counted in the broker."""
         from ingest.politeness.host_stats import HostFigures
@@ -310,7 +310,7 @@ class Parts:
         self._closing.callback(figures.close)
         return figures
 
-    @part
+    @lazy
     def host_memory(self) -> HostMemory:
         """Which hosts build their pages by scripts, learned in the broker."""
         from ingest.politeness.host_rendering import HostMemory
@@ -319,7 +319,7 @@ class Parts:
         self._closing.callback(memory.close)
         return memory
 
-    @part
+    @lazy
     def crawler(self) -> Crawler:
         """Fetches pages through the egress proxy, politely; with a browser where pages need one."""
         from workers.wiring.crawler import build_crawler
@@ -336,20 +336,20 @@ class Parts:
 
     # -- text and vectors -----------------------------------------------------------------------
 
-    @part
+    @lazy
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
         from ingest.embed.tokens import load_tokenizer
 
         return load_tokenizer(None)
 
-    @part
+    @lazy
     def embedder(self) -> Embedder:
         """The configured embedder, behind its cache."""
         from ingest.embed.embed import make_embedder
 
         cache = self.settings.data_dir / "embedding-cache.sqlite"
-        return make_embedder(self.settings.embed, self.settings.model_dir, cache, wanted=check_wanted)
+        return make_embedder(self.settings.embed, self.settings.model_dir, cache, check_cancelled=check_cancelled)
 
     def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
         """Vectors that may stand in the corpus's index, of its own model or an error."""
@@ -376,14 +376,14 @@ class Parts:
 
     # -- index ----------------------------------------------------------------------------------
 
-    @part
+    @lazy
     def reranker(self) -> Reranker | None:
         """The configured reranker."""
-        from workers.wiring.reranker import DayPurse, build_reranker
+        from workers.wiring.reranker import DailyBudget, build_reranker
 
         rerank = self.settings.rerank
-        purse = DayPurse(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
-        return build_reranker(rerank, lambda: self.fetcher("rerank"), purse.take)
+        daily_budget = DailyBudget(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
+        return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take)
 
     @property
     def index_root(self) -> Path:
@@ -510,7 +510,7 @@ class Parts:
 
         return IndexWriter(self.index_root, corpus, settings, on_fallback=count_fallback)
 
-    @part
+    @lazy
     def shipper(self) -> Shipper:
         """Copies published snapshots to the object store, where one is configured."""
         index = self.settings.index

@@ -36,14 +36,14 @@ from gate.directives import crawl_of, crawls_of_results, directives
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch, embedding_texts, tokenized_texts
 from ingest.circuit_breaker import HostUnavailable
-from ingest.crawl.budget_meter import Meter
+from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import CrawledPage, UnchangedPage, directions_from
-from ingest.crawl.egress_context import going_out_by
+from ingest.crawl.egress_context import egress_context
 from ingest.embed.tokens import tokenizer_sha256
 from ingest.search.search import SearchFailed, search
 from otel import metrics
-from workers.context import Parts
-from workers.runtime.heartbeat import check_wanted
+from workers.context import Context
+from workers.runtime.heartbeat import check_cancelled
 from workers.steps.answer import answer_question
 from workers.steps.documents import document_of_page, documents_of_snippets, remembered
 from workers.steps.egress_refusals import mark_refusals, refused
@@ -52,42 +52,42 @@ from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
 from workers.wiring.observers import utc_now
 
-Handler = Callable[[Event, Parts], Outcome]
+Handler = Callable[[Event, Context], Outcome]
 
 
-def on_gate_requested(event: Event, parts: Parts) -> Outcome:
+def on_gate_requested(event: Event, context: Context) -> Outcome:
     """Probe the local corpus. A read: a second run measures again."""
     request = event.body_as(GateRequested)
-    probed, spend = probe_coverage(request, event.corpus, parts)
+    probed, spend = probe_coverage(request, event.corpus, context)
     return Done((Next(probed),), spend=spend)
 
 
-def on_coverage_probed(event: Event, parts: Parts) -> Outcome:
+def on_coverage_probed(event: Event, context: Context) -> Outcome:
     """Decide. Pure; the profile is kept under its hash, so that the decision can always be recomputed."""
-    request = parts.cause_of(event).body_as(GateRequested)
-    profile = parts.profile(request.profile)
-    parts.blobs.put(profile.canonical_bytes())
+    request = context.cause_of(event).body_as(GateRequested)
+    profile = context.profile(request.profile)
+    context.blobs.put(profile.canonical_bytes())
     decided = decide(
         request,
         event.body_as(CoverageProbed),
         profile,
-        policy=parts.policy,
-        budget=parts.budget_state(event.run_id),
+        policy=context.policy,
+        budget=context.budget_state(event.run_id),
         decided_at=event.occurred_at,
     )
-    return Done((Next(decided), *directives(request, decided, parts.reach)))
+    return Done((Next(decided), *directives(request, decided, context.crawl_limits)))
 
 
-def on_search_directed(event: Event, parts: Parts) -> Outcome:
+def on_search_directed(event: Event, context: Context) -> Outcome:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
     try:
-        way_out = parts.egress.open("search", run_id=event.run_id)
+        egress_grant = context.egress.open("search", run_id=event.run_id)
     except PolicyRefused as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
-    with way_out, going_out_by(way_out.url):
-        outcome = _searched(directed, parts)
-    report = way_out.report()
+    with egress_grant, egress_context(egress_grant.url):
+        outcome = _searched(directed, context)
+    report = egress_grant.report()
     mark_refusals(report)
     if not isinstance(outcome, SearchFailed):
         return replace(outcome, emits=(*outcome.emits, *refused(report)))
@@ -97,17 +97,17 @@ def on_search_directed(event: Event, parts: Parts) -> Outcome:
     return Done(refused(report), (gap_of(outcome, "search", directed.query),))
 
 
-def _searched(directed: SearchDirected, parts: Parts) -> Done | SearchFailed:
+def _searched(directed: SearchDirected, context: Context) -> Done | SearchFailed:
     """What the providers found, and the crawls of it; or that none of them answered."""
     try:
         answered = search(
             directed,
-            parts.search_providers,
-            quota=parts.search_quota,
-            settings=parts.settings.search,
+            context.search_providers,
+            quota=context.search_quota,
+            settings=context.settings.search,
             clock=utc_now,
-            wanted=check_wanted,
-            empty=parts.empty_searches,
+            check_cancelled=check_cancelled,
+            empty=context.empty_searches,
         )
     except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
@@ -121,28 +121,28 @@ def _searched(directed: SearchDirected, parts: Parts) -> Done | SearchFailed:
     if not completed.results:
         gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
     spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
-    return Done((Next(completed), *crawls_of_results(directed, completed, parts.reach.render)), gaps, spend)
+    return Done((Next(completed), *crawls_of_results(directed, completed, context.crawl_limits.render)), gaps, spend)
 
 
-def on_search_completed(event: Event, parts: Parts) -> Outcome:
+def on_search_completed(event: Event, context: Context) -> Outcome:
     """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
     completed = event.body_as(SearchCompleted)
     documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
-    return _chunk(documents, event, parts)
+    return _chunk(documents, event, context)
 
 
-def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
+def on_crawl_directed(event: Event, context: Context) -> Outcome:
     """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
 
     A page that may no longer be in the index is withdrawn from it.
     """
     directed = event.body_as(CrawlDirected)
-    meter = Meter(directed.allowance)
+    meter = BudgetMeter(directed.allowance)
     try:
-        page = parts.crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
-        crawled = _recorded(page, event, parts)
+        page = context.crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        crawled = _recorded(page, event, context)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
-        return _not_crawled(refusal, event, meter, parts)
+        return _not_crawled(refusal, event, meter, context)
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     finally:
@@ -151,55 +151,55 @@ def on_crawl_directed(event: Event, parts: Parts) -> Outcome:
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
 
 
-def _not_crawled(refusal: SluiceError, event: Event, meter: Meter, parts: Parts) -> Outcome:
+def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, context: Context) -> Outcome:
     """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
     try:
-        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), parts)
+        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), context)
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
     return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
 
 
-def _recorded(page: CrawledPage | UnchangedPage, event: Event, parts: Parts) -> Body:
+def _recorded(page: CrawledPage | UnchangedPage, event: Event, context: Context) -> Body:
     """The event of a page, which is remembered, so that the next crawl need not read it again."""
     if isinstance(page, UnchangedPage):
-        parts.page_memory.seen_again(event.corpus, page.url, page.fetched_at)
+        context.page_memory.seen_again(event.corpus, page.url, page.fetched_at)
         return page.as_event()
-    picture = parts.blobs.put(page.screenshot) if page.screenshot else None
-    bodies = parts.unarchived.of_crawl(event.run_id, event.id) if page.noarchive else parts.blobs
+    picture = context.blobs.put(page.screenshot) if page.screenshot else None
+    bodies = context.transient_pages.of_crawl(event.run_id, event.id) if page.noarchive else context.blobs
     crawled = page.as_event(bodies.put(page.body), picture, unarchived_by=event.id if page.noarchive else None)
-    parts.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
+    context.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
     return crawled
 
 
-def on_page_crawled(event: Event, parts: Parts) -> Outcome:
+def on_page_crawled(event: Event, context: Context) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
     page = event.body_as(PageCrawled)
     unarchived_by = page.unarchived_by
-    bodies = parts.unarchived.of_crawl(event.run_id, unarchived_by) if unarchived_by else parts.blobs
-    return _chunk((document_of_page(page, bodies.get(page.blob), event.run_id),), event, parts)
+    bodies = context.transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else context.blobs
+    return _chunk((document_of_page(page, bodies.get(page.blob), event.run_id),), event, context)
 
 
-def on_documents_submitted(event: Event, parts: Parts) -> Outcome:
+def on_documents_submitted(event: Event, context: Context) -> Outcome:
     """Chunk what was handed in. Chunk ids follow from source and content."""
     submitted = event.body_as(DocumentsSubmitted)
-    batch = DocumentBatch.model_validate_json(parts.blobs.get(submitted.documents))
-    return _chunk(batch.documents, event, parts)
+    batch = DocumentBatch.model_validate_json(context.blobs.get(submitted.documents))
+    return _chunk(batch.documents, event, context)
 
 
-def on_document_chunked(event: Event, parts: Parts) -> Outcome:
+def on_document_chunked(event: Event, context: Context) -> Outcome:
     """Embed every chunk of the batch. Vectors follow from the texts; the cache makes a second run cheap."""
     chunked = event.body_as(DocumentChunked)
-    batch = parts.chunk_batch(chunked.chunks_blob)
+    batch = context.chunk_batch(chunked.chunks_blob)
     texts = embedding_texts(batch)
     started = time.perf_counter()
-    embedded = parts.embed(texts, event.corpus)
+    embedded = context.embed(texts, event.corpus)
     metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
     metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
     body = ChunksEmbedded(
         chunks_blob=chunked.chunks_blob,
-        vectors_blob=parts.blobs.put(vectors_to_bytes(embedded.vectors)),
+        vectors_blob=context.blobs.put(vectors_to_bytes(embedded.vectors)),
         model_fingerprint=embedded.fingerprint,
         dimension=embedded.vectors.shape[1],
         chunk_count=len(texts),
@@ -209,19 +209,19 @@ def on_document_chunked(event: Event, parts: Parts) -> Outcome:
     return Done((Next(body),), spend=embedded.spend)
 
 
-def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
+def on_chunks_embedded(event: Event, context: Context) -> Outcome:
     """Append to the journal, which takes an equal document version only once.
 
     Where the corpus was given another model since the vectors were made, they are made again.
     """
     embedded = event.body_as(ChunksEmbedded)
-    batch = parts.chunk_batch(embedded.chunks_blob)
-    vectors = vectors_from_bytes(parts.blobs.get(embedded.vectors_blob), embedded.dimension)
+    batch = context.chunk_batch(embedded.chunks_blob)
+    vectors = vectors_from_bytes(context.blobs.get(embedded.vectors_blob), embedded.dimension)
     fingerprint, spend = embedded.model_fingerprint, Spend()
     try:
-        with parts.writing(event.corpus) as writer:
+        with context.writing(event.corpus) as writer:
             if writer.model and writer.model[0] != fingerprint:
-                again = parts.embedder.embed(embedding_texts(batch), writer.model[0])
+                again = context.embedder.embed(embedding_texts(batch), writer.model[0])
                 vectors, fingerprint, spend = again.vectors, again.fingerprint, again.spend
                 metrics.EMBEDDED_TOKENS.inc(again.tokens)
             offset = writer.append(batch, vectors, fingerprint)
@@ -230,35 +230,35 @@ def on_chunks_embedded(event: Event, parts: Parts) -> Outcome:
             raise
         raise CostlyFailure(spend) from error
     ids = tuple(document.document_id for document in batch.documents)
-    parts.page_memory.confirm(event.corpus, ids, run_id=event.run_id)
+    context.page_memory.confirm(event.corpus, ids, run_id=event.run_id)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)
     return Done((Next(indexed),), spend=spend)
 
 
-def on_documents_removed(event: Event, parts: Parts) -> Outcome:
+def on_documents_removed(event: Event, context: Context) -> Outcome:
     """Append tombstones to the journal. A second removal of the same ids changes nothing."""
     ids = event.body_as(DocumentsRemoved).document_ids
-    with parts.writing(event.corpus) as writer:
+    with context.writing(event.corpus) as writer:
         offset = writer.remove(ids)
-    parts.page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
+    context.page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
     return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
 
 
-def on_page_withdrawn(event: Event, parts: Parts) -> Outcome:
+def on_page_withdrawn(event: Event, context: Context) -> Outcome:
     """Append tombstones for what the index still holds of the page. A second time there is nothing left of it."""
     page = event.body_as(PageWithdrawn)
-    going = withdrawable(page.document_ids, event.corpus, page.seen_at, parts)
-    with parts.writing(event.corpus) as writer:
+    going = withdrawable(page.document_ids, event.corpus, page.seen_at, context)
+    with context.writing(event.corpus) as writer:
         offset = writer.remove(going)
-    parts.page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
+    context.page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
     return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
 
 
-def on_document_indexed(event: Event, parts: Parts) -> Outcome:
+def on_document_indexed(event: Event, context: Context) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is."""
-    with metrics.INDEX_PUBLISH_SECONDS.time(), parts.writing(event.corpus) as writer:
+    with metrics.INDEX_PUBLISH_SECONDS.time(), context.writing(event.corpus) as writer:
         generation = writer.publish()
-    parts.shipper.ship(event.corpus, generation.name)
+    context.shipper.ship(event.corpus, generation.name)
     published = SnapshotPublished(
         generation=generation.name,
         journal_offset=generation.journal_offset,
@@ -268,19 +268,19 @@ def on_document_indexed(event: Event, parts: Parts) -> Outcome:
     return Done((Next(published, f"generation:{generation.name}"),))
 
 
-def on_answer_directed(event: Event, parts: Parts) -> Outcome:
+def on_answer_directed(event: Event, context: Context) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
     directed = event.body_as(AnswerDirected)
     started = time.perf_counter()
-    answered = answer_question(event.run_id, event.corpus, directed, parts)
+    answered = answer_question(event.run_id, event.corpus, directed, context)
     ready = AnswerReady(answer=answered.answer, duration_ms=(time.perf_counter() - started) * 1e3)
     return Done((Next(ready),), answered.gaps, answered.spend)
 
 
-def on_feedback_given(event: Event, parts: Parts) -> Outcome:
+def on_feedback_given(event: Event, context: Context) -> Outcome:
     """Weigh feedback against the answer that it is about. Recorded by its event; metrics may count twice."""
     feedback = event.body_as(FeedbackGiven)
-    answer = parts.ledger.run(event.run_id).answer
+    answer = context.ledger.run(event.run_id).answer
     metrics.FEEDBACK.labels(feedback.outcome).inc()
     if answer and answer.chunks:
         used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
@@ -297,14 +297,14 @@ def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
     return Gap(stage=stage, subject=subject, reason=refusal.code, detail=str(refusal))
 
 
-def _chunk(documents: Sequence[Document], event: Event, parts: Parts) -> Outcome:
+def _chunk(documents: Sequence[Document], event: Event, context: Context) -> Outcome:
     """Split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
     chunked: list[Tokenized] = []
     gaps: list[Gap] = []
     for document in documents:
-        check_wanted()
+        check_cancelled()
         try:
-            result = chunk_and_tokenize(document, parts.settings.chunk, parts.tokenizer)
+            result = chunk_and_tokenize(document, context.settings.chunk, context.tokenizer)
         except (InvalidInput, PolicyRefused) as refusal:
             gaps.append(gap_of(refusal, "chunk", document.source))
             continue
@@ -312,15 +312,15 @@ def _chunk(documents: Sequence[Document], event: Event, parts: Parts) -> Outcome
             chunked.append(result)
         else:
             gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
-    left = parts.ledger.budget_left(event.run_id)
-    tokenizer_hash = tokenizer_sha256(parts.tokenizer)
+    left = context.ledger.budget_left(event.run_id)
+    tokenizer_hash = tokenizer_sha256(context.tokenizer)
     texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
-    prices = ((one, parts.embedding_reserve(those, event.corpus, left)) for one, those in texts)
+    prices = ((one, context.embedding_reserve(those, event.corpus, left)) for one, those in texts)
     payable = within(left, prices, stage="embed", subject=_source_of)
     emits: tuple[Next, ...] = ()
     if payable.items:
         batch = chunk_batch(payable.items, tokenizer_hash)
-        emits = (Next(_chunked(batch, parts), reserve=payable.cost),)
+        emits = (Next(_chunked(batch, context), reserve=payable.cost),)
     return Done(emits, (*gaps, *payable.gaps))
 
 
@@ -329,14 +329,14 @@ def _source_of(chunked: Tokenized) -> str:
     return document.url or document.file_path or document.document_id
 
 
-def _chunked(batch: ChunkBatch, parts: Parts) -> DocumentChunked:
+def _chunked(batch: ChunkBatch, context: Context) -> DocumentChunked:
     facts = (
         ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
         for document in batch.documents
         for chunk, text in zip(document.chunks, document.embedding_texts(), strict=True)
     )
     return DocumentChunked(
-        chunks_blob=parts.blobs.put(batch.model_dump_json().encode()),
+        chunks_blob=context.blobs.put(batch.model_dump_json().encode()),
         document_ids=tuple(document.document_id for document in batch.documents),
         chunks=tuple(facts),
         token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),

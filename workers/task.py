@@ -44,7 +44,7 @@ from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from ledger.park import subject_of
 from otel import metrics
 from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
-from workers.context import Parts
+from workers.context import Context
 from workers.handlers import HANDLERS
 from workers.runtime.event_counters import count_events
 from workers.runtime.heartbeat import Heartbeat
@@ -70,15 +70,15 @@ class StageWorker:
 
     stage: Queue
     name: str
-    parts: Parts
+    context: Context
     heartbeat: Heartbeat
     isolation: Isolation = field(default_factory=Isolation)
     breaker: StageBreaker = field(default_factory=StageBreaker)
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """The stage's next event, if there is one."""
-        lease_seconds = self.parts.settings.delivery.lease_seconds
-        return self.parts.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone)
+        lease_seconds = self.context.settings.delivery.lease_seconds
+        return self.context.ledger.claim_next(self.stage, self.name, lease_seconds, alone=alone)
 
 
 class Handled(NamedTuple):
@@ -88,7 +88,7 @@ class Handled(NamedTuple):
     error: BaseException | None = None
 
 
-def use_permit(announced: str, worker: StageWorker) -> None:
+def use_wake_up(announced: str, worker: StageWorker) -> None:
     """Carry the stage's next event through its life. `announced` is the event that the permit was published for."""
     with worker.isolation.shared():
         claim = worker.claim(alone=False)
@@ -115,15 +115,15 @@ def _carry_through(claim: Claim, worker: StageWorker) -> None:
         with worker.heartbeat.of(claim):
             settled = _run_and_settle(claim, worker, hop)
         if settled is not None:
-            _send(settled.emitted, worker.parts)
+            _send(settled.emitted, worker.context)
     metrics.EVENT_SECONDS.labels(worker.stage, event.kind).observe(time.perf_counter() - started)
 
 
 def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
     """Nothing was claimed. A permit for an event that was never recorded is somebody's mistake, and is kept."""
     log.debug("permit_spare", event_id=announced, stage=worker.stage, reason=refusal.reason)
-    _send(refusal.emitted, worker.parts)
-    ledger = worker.parts.ledger
+    _send(refusal.emitted, worker.context)
+    ledger = worker.context.ledger
     if refusal.reason == "nothing_ready" and ledger.standing(announced) is None:
         log.warning("permit_unknown", event_id=announced, stage=worker.stage)
         error = NotFound(f"the ledger has no event {announced}")
@@ -131,16 +131,16 @@ def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None
 
 
 def _run_and_settle(claim: Claim, worker: StageWorker, hop: Span) -> Settled | None:
-    stage, parts = worker.stage, worker.parts
+    stage, context = worker.stage, worker.context
     try:
-        handled = run_handler(claim.event, stage, claim.attempts, parts)
+        handled = run_handler(claim.event, stage, claim.attempts, context)
         try:
             return _settle_within_budget(claim, handled, worker, hop)
         except (Fenced, Unavailable):
             raise
         except Exception as error:
             log.error("outcome_unrecordable", event_id=claim.event.id, error=repr(error), exc_info=error)
-            outcome = outcome_of(error, claim.attempts, ATTEMPTS[stage], parts.settings.delivery)
+            outcome = outcome_of(error, claim.attempts, ATTEMPTS[stage], context.settings.delivery)
             return _settle(claim, Handled(outcome, error), worker, hop)
     except Fenced as error:
         log.warning("fenced", event_id=claim.event.id, epoch=claim.epoch, error=str(error))
@@ -177,7 +177,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> S
     deadline, pause = time.monotonic() + SETTLE_PATIENCE_SECONDS, 0.05
     while True:
         try:
-            settled = worker.parts.ledger.settle(
+            settled = worker.context.ledger.settle(
                 claim, handled.outcome, traceparent=current_traceparent(), max_attempts=PATIENT_ATTEMPTS
             )
         except Unavailable as error:
@@ -194,7 +194,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> S
 
 def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker) -> None:
     """Let the stage rest when most of its work fails, and go on when a probe went well."""
-    stage, ledger = worker.stage, worker.parts.ledger
+    stage, ledger = worker.stage, worker.context.ledger
     failed = speaks_against(stage, error)
     why = worker.breaker.record(failed=failed)
     try:
@@ -208,23 +208,23 @@ def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker)
         log.warning("stage_unjudged", stage=stage, error=str(away))
 
 
-def _send(emitted: Sequence[Event], parts: Parts) -> None:
+def _send(emitted: Sequence[Event], context: Context) -> None:
     if emitted:
         count_events(emitted)
-        parts.transport.publish(emitted)
-        parts.transport.announce(emitted)
+        context.transport.publish(emitted)
+        context.transport.announce(emitted)
 
 
-def run_handler(event: Event, stage: Queue, attempts: int, parts: Parts) -> Handled:
+def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> Handled:
     """The outcome of the event's handler; whatever it raises is turned into one."""
     try:
-        return Handled(HANDLERS[event.kind](event, parts))
+        return Handled(HANDLERS[event.kind](event, context))
     except CostlyFailure as failure:
         met, spend = failure.__cause__, failure.spend
         error = met if isinstance(met, Exception) else failure
     except Exception as raised:  # noqa: BLE001 - whatever it is, it has an outcome and is logged
         error, spend = raised, Spend()
-    outcome = outcome_of(error, attempts, ATTEMPTS[stage], parts.settings.delivery)
+    outcome = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
     log.warning("handler_failed", kind=event.kind, outcome=type(outcome).__name__, error=repr(error), exc_info=error)
     return Handled(replace(outcome, spend=spend), error)
 

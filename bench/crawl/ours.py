@@ -19,7 +19,7 @@ from bench.crawl.protocol import serve
 from contracts.ingest import CrawlDirected
 from ingest.crawl.crawled_page import CrawledPage
 from ingest.extract.extract import extract
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import load_settings
 
 RATE = 100_000.0
@@ -36,11 +36,11 @@ def main() -> None:
         crawl={"enabled": True, "requests_per_second_per_host": RATE, "revisit": False, "sitemaps": False},
         egress={"allow": [f"crawl={urlsplit(urls[0]).netloc}"]},
     )
-    parts, reads = Parts(settings), count(-1)  # the warm-up is before the first round
+    context, reads = Context(settings), count(-1)  # the warm-up is before the first round
 
     def read(url: str) -> tuple[str, str | None]:
         directed = CrawlDirected(url=url, render="never" if way == "http" else "always")
-        page = parts.crawler.crawl(directed, run_id=f"round {next(reads) // len(urls)}")
+        page = context.crawler.crawl(directed, run_id=f"round {next(reads) // len(urls)}")
         assert isinstance(page, CrawledPage)
         found = extract(page.body, page.media_type, charset=page.charset, url=page.final_url)
         return found.markdown(), found.title
@@ -49,7 +49,7 @@ def main() -> None:
         read(urls[0])
         serve(read, urls)
     finally:
-        parts.close()
+        context.close()
 
 
 if __name__ == "__main__":

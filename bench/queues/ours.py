@@ -26,7 +26,7 @@ from contracts.outcome import Done, Next
 from ingest.settings import EmbedSettings
 from ledger.ledger import NewRun
 from workers import handlers
-from workers.context import Parts
+from workers.context import Context
 from workers.processes.worker import run_worker
 from workers.settings import Settings
 
@@ -40,7 +40,7 @@ def chunked(batch: list[tuple[str, str]]) -> DocumentChunked:
     return DocumentChunked(chunks_blob=BLOB, document_ids=("doc",), chunks=facts, token_estimate=0)
 
 
-def enqueue(parts: Parts, chunks: list[tuple[str, str]]) -> int:
+def enqueue(context: Context, chunks: list[tuple[str, str]]) -> int:
     """Record and publish; the number of messages."""
     bodies = [chunked(chunks[start : start + PER_BATCH]) for start in range(0, len(chunks), PER_BATCH)]
     for start in range(0, len(bodies), MESSAGES_PER_RUN):
@@ -49,25 +49,25 @@ def enqueue(parts: Parts, chunks: list[tuple[str, str]]) -> int:
             (Event.of(body, run_id=run_id, corpus="bench"), Next(body))
             for body in bodies[start : start + MESSAGES_PER_RUN]
         ]
-        created = parts.ledger.create_run(NewRun(run_id, "documents", "bench", "0" * 64), first)
-        parts.transport.publish(created.events)
+        created = context.ledger.create_run(NewRun(run_id, "documents", "bench", "0" * 64), first)
+        context.transport.publish(created.events)
     return len(bodies)
 
 
 def measure(folder: Path, models: Path, chunks: int) -> float:
     """CPU seconds of this process for `chunks` chunks, its start left out."""
     settings = Settings(data_dir=folder, embed=EmbedSettings(model_dir=models))
-    handlers.HANDLERS["DocumentChunked"] = lambda _event, _parts: Done()
+    handlers.HANDLERS["DocumentChunked"] = lambda _event, _context: Done()
     spent: list[float] = []
 
     def feed_and_wait() -> None:
-        parts = Parts(settings)
+        context = Context(settings)
         started = time.process_time()
-        enqueue(parts, items(chunks))
-        while parts.ledger.open_count():
+        enqueue(context, items(chunks))
+        while context.ledger.open_count():
             time.sleep(0.2)
         spent.append(time.process_time() - started)
-        parts.close()
+        context.close()
         os.kill(os.getpid(), signal.SIGTERM)
 
     worker_ready.connect(lambda **_: threading.Thread(target=feed_and_wait, daemon=True).start(), weak=False)

@@ -17,7 +17,7 @@ _RENAME_EXCHANGE = 2
 _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV})
 
 
-def exchange(first: Path, second: Path) -> None:
+def swap(first: Path, second: Path) -> None:
     """Let each of the two folders have the other's name, at once and durably (renameat2(2), RENAME_EXCHANGE).
 
     Raises `InvalidInput` where the system or the file system cannot, and `OSError` when it refuses; nothing has
@@ -35,13 +35,13 @@ def exchange(first: Path, second: Path) -> None:
         fsync_path(folder)
 
 
-def require_exchange(folder: Path) -> None:
+def require_swap(folder: Path) -> None:
     """Raise `InvalidInput` unless folders within `folder` can be exchanged: tried on two empty ones."""
     trial = Path(tempfile.mkdtemp(prefix=".exchange-", dir=folder))
     try:
         for name in ("one", "two"):
             (trial / name).mkdir()
-        exchange(trial / "one", trial / "two")
+        swap(trial / "one", trial / "two")
     finally:
         shutil.rmtree(trial)
 

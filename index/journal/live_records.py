@@ -19,7 +19,7 @@ _READ_TRIES = 10
 
 
 @dataclass(slots=True)
-class Standing:
+class LiveRecords:
     """What a stretch of a journal leaves: the latest offset and chunk count of what lives in it, and what is gone."""
 
     living: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -38,31 +38,31 @@ def is_compacted_beyond(folder: Path, offset: int) -> bool:
     return bool(found) and found[0].is_kept and found[0].last_offset > offset
 
 
-def read_standing(folder: Path, after: int, until: int) -> Standing:
+def read_live_records(folder: Path, after: int, until: int) -> LiveRecords:
     """What the records after one offset up to another leave. Raises `Corrupted` for a damaged journal."""
-    standing = Standing(until=after)
+    live = LiveRecords(until=after)
     for frame in _frames(folder, after, until):
         record = decode_record(frame.kind, frame.payload)
-        standing.until = frame.offset
+        live.until = frame.offset
         if isinstance(record, Upsert):
             name = record.document.document_id
-            standing.living[name] = (frame.offset, len(record.vectors))
-            standing.gone.discard(name)
+            live.living[name] = (frame.offset, len(record.vectors))
+            live.gone.discard(name)
         else:
-            standing.living.pop(record.document_id, None)
-            standing.gone.add(record.document_id)
-    return standing
+            live.living.pop(record.document_id, None)
+            live.gone.add(record.document_id)
+    return live
 
 
 def living_documents(folder: Path) -> Iterator[tuple[str, ChunkedDocument]]:
     """Every living document of a whole journal by id, in the order of its records."""
-    return documents_of(folder, read_standing(folder, 0, OPEN_END))
+    return documents_of(folder, read_live_records(folder, 0, OPEN_END))
 
 
-def documents_of(folder: Path, standing: Standing, after: int = 0) -> Iterator[tuple[str, ChunkedDocument]]:
+def documents_of(folder: Path, live: LiveRecords, after: int = 0) -> Iterator[tuple[str, ChunkedDocument]]:
     """The living documents by id; one that was replaced since `standing` was read may be missing."""
-    offsets = {offset for offset, _ in standing.living.values()}
-    for frame in _frames(folder, after, standing.until):
+    offsets = {offset for offset, _ in live.living.values()}
+    for frame in _frames(folder, after, live.until):
         if frame.offset in offsets:
             record = decode_record(frame.kind, frame.payload)
             if isinstance(record, Upsert):

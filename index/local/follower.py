@@ -32,7 +32,7 @@ from index.generations.recovery import candidates
 from index.generations.view import View
 from index.journal.journal import JournalTail
 from index.journal.records import decode_record
-from index.local.memory_segment import FieldLengths, Recent
+from index.local.memory_segment import FieldLengths, MemorySegments
 
 _FIRST_LOOK_SECONDS = 0.002
 _LONGEST_LOOK_SECONDS = 0.05
@@ -272,7 +272,7 @@ class _Overlay:
         """`tail` is the journal, read up to what the generation covers."""
         self._tail = tail
         self._max_chunks = max_chunks
-        self.recent = Recent(generation, generation.manifest.next_chunk_number, lengths)
+        self.recent = MemorySegments(generation, generation.manifest.next_chunk_number, lengths)
 
     @property
     def offset(self) -> int:

@@ -25,7 +25,7 @@ from index.journal.records import Record, Removal, Upsert, Vectors
 from index.local.prepare import take_in
 from index.segments.segment import Mask, Rows, Segment, inner_products_of, nearest_exactly
 from index.terms.chunk_terms import FIELDS, ChunkTerms, chunk_terms
-from index.terms.memory_bm25 import JoinedTerms, RecentPostings
+from index.terms.memory_bm25 import JoinedTerms, MemoryPostings
 
 _LENGTH_SAMPLE = 64
 """Chunks of the generation whose lengths are counted to estimate the average."""
@@ -43,7 +43,7 @@ class FieldLengths:
         return 0 < self.chunk_count <= chunk_count <= 2 * self.chunk_count
 
 
-class Recent:
+class MemorySegments:
     """The records after a generation. Not safe for threads; its views are."""
 
     def __init__(self, base: View, first_number: int, lengths: FieldLengths | None = None) -> None:
@@ -51,7 +51,7 @@ class Recent:
         self._base = base
         self._lengths = lengths if lengths and lengths.still_holds(base.chunk_count) else None
         self._rows = _GrowingRows(first_number)
-        self._postings = RecentPostings()
+        self._postings = MemoryPostings()
         self._newest: dict[int, int] = {}
         self._dead: set[int] = set()
         self._dead_in: list[set[int]] = [set(part.dead_documents) for part in base.parts]
@@ -90,7 +90,7 @@ class Recent:
 
     def view(self) -> View:
         """The corpus as of the last record."""
-        segment = RecentSegment(self._rows, f"recent-{self._coverage.journal_offset}")
+        segment = MemorySegment(self._rows, f"recent-{self._coverage.journal_offset}")
         dead = frozenset(self._dead)
         alive = segment.alive(sorted(dead))
         parts = [self._base_part(position) for position in range(len(self._base.parts))]
@@ -142,7 +142,7 @@ class Recent:
         return Part(part.segment, frozenset(dead), part.segment.alive(sorted(dead)))
 
 
-class RecentSegment(Segment):
+class MemorySegment(Segment):
     """The first rows of what is held in memory, as a segment."""
 
     def __init__(self, rows: _GrowingRows, name: str) -> None:

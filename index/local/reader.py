@@ -21,8 +21,8 @@ from index.generations.view import View
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.local.follower import Follower, Held
-from index.search.candidates import DEEPER, gather
-from index.search.chunk_source import SegmentShelf
+from index.search.candidates import DEEPER, gather_candidates
+from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions
 from index.search.probe import EMPTY_PROBE, Probe, raw_hit
 from index.search.ranking_options import Ranking
@@ -178,12 +178,12 @@ class IndexReader:
     def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
         """Look deeper while what is dropped, not want of candidates, leaves the list short."""
         depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
-        shelf, now = SegmentShelf(generation), self._clock()
+        source, now = SegmentChunkSource(generation), self._clock()
         while True:
             ranked = find(generation, search, depth, self._settings)
-            gathered = gather(shelf, query, ranked, self._ranking, now)
+            gathered = gather_candidates(source, query, ranked, self._ranking, now)
             if not gathered.wants_more(query.top_k, depth, len(ranked)):
-                return choose(shelf, query, gathered, self._ranking), len(ranked)
+                return choose(source, query, gathered, self._ranking), len(ranked)
             depth *= DEEPER
 
     def _metadata(

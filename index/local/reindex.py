@@ -28,16 +28,16 @@ from contracts.errors import Conflict, Corrupted, NotFound, Unavailable
 from index.disk.handover import taken_over
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
-from index.disk.swap import exchange, require_exchange
+from index.disk.swap import require_swap, swap
 from index.generations.publish import Generation
 from index.journal.journal import Journal, pinned_model
 from index.journal.live_records import (
     OPEN_END,
-    Standing,
+    LiveRecords,
     documents_of,
     is_compacted_beyond,
     living_documents,
-    read_standing,
+    read_live_records,
 )
 from index.journal.records import Vectors
 from index.local.shadow_corpus import Shadow, last_offset, shadow_of
@@ -99,7 +99,7 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
         before = pinned_model(layout.journal)
         if before == model:
             return Reindexed(before[0], model[0], None, 0, shadow.clear())
-        require_exchange(layout.beside)
+        require_swap(layout.beside)
         _mark_durable(layout, plan.settings)
         with ExitStack() as closing:
             writer = closing.enter_context(_opened(shadow, model, plan.settings))
@@ -110,7 +110,7 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
                 generation = writer.publish()
                 closing.close()  # nothing of the writer may look for its files once they are elsewhere
                 shadow.complete(is_old_kept=plan.is_old_kept)
-                exchange(layout.folder, shadow.layout.folder)
+                swap(layout.folder, shadow.layout.folder)
                 kept = shadow.clear()
     return Reindexed(before[0] if before else None, model[0], generation, building.embedded, kept)
 
@@ -151,37 +151,37 @@ class _Building:
         """Take over what the journal has up to an offset. Returns how many chunks changed."""
         after = self._covered
         if after is None or is_compacted_beyond(self._source, after):
-            standing, changed = self._compared(until)
+            live, changed = self._compared(until)
         else:
-            standing = read_standing(self._source, after, until)
-            changed = standing
+            live = read_live_records(self._source, after, until)
+            changed = live
         self._total = self._done + changed.chunk_count
         if changed.gone:
             self._writer.remove(sorted(changed.gone))
         for documents in self._batches(changed, after or 0):
             self._plan.wanted()
             self._append(documents)
-        self._covered = max(standing.until, after or 0)
+        self._covered = max(live.until, after or 0)
         return changed.chunk_count + len(changed.gone)
 
-    def _compared(self, until: int) -> tuple[Standing, Standing]:
+    def _compared(self, until: int) -> tuple[LiveRecords, LiveRecords]:
         """All that lives in the corpus, and the part of it that the shadow lacks.
 
         A compaction drops removals with what they removed: then only comparing shows what is gone.
         """
-        everything = read_standing(self._source, 0, until)
+        everything = read_live_records(self._source, 0, until)
         held = {name: _digest(document) for name, document in living_documents(self._target)}
-        changed = Standing(dict(everything.living), held.keys() - everything.living.keys(), everything.until)
+        changed = LiveRecords(dict(everything.living), held.keys() - everything.living.keys(), everything.until)
         if held:
             for name, document in documents_of(self._source, everything):
                 if held.get(name) == _digest(document):
                     del changed.living[name]
         return everything, changed
 
-    def _batches(self, standing: Standing, after: int) -> Iterator[list[ChunkedDocument]]:
+    def _batches(self, live: LiveRecords, after: int) -> Iterator[list[ChunkedDocument]]:
         """The living documents, some chunks' worth at a time, in the order in which they were recorded."""
         batch: list[ChunkedDocument] = []
-        for _, document in documents_of(self._source, standing, after):
+        for _, document in documents_of(self._source, live, after):
             batch.append(document)
             if sum(max(1, len(one.chunks)) for one in batch) >= _BATCH_CHUNKS:
                 yield batch

@@ -27,8 +27,8 @@ from index.journal.records import Vectors
 from index.local.retrieval_port import check_corpus, check_vector, vectors_of
 from index.qdrant.collection import Collection
 from index.qdrant.payload import STATE_ID, State, state_of
-from index.qdrant.view import QdrantShelf, QdrantView
-from index.search.candidates import DEEPER, gather
+from index.qdrant.view import QdrantChunkSource, QdrantView
+from index.search.candidates import DEEPER, gather_candidates
 from index.search.probe import EMPTY_PROBE, Probe, RawHit
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
@@ -131,13 +131,13 @@ class QdrantReader:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
         depth = max(top_k, self._settings.candidates)
-        ranked, shelf = view.find(query_text, query_vector, strategy, Filters(), depth)
+        ranked, source = view.find(query_text, query_vector, strategy, Filters(), depth)
         return Probe(
             view.state.name,
             view.state.journal_offset,
             view.state.chunk_count,
             tuple(
-                _raw_hit(shelf, candidate.number, candidate.similarity, candidate.lexical_score)
+                _raw_hit(source, candidate.number, candidate.similarity, candidate.lexical_score)
                 for candidate in ranked[:top_k]
             ),
             view.frequencies(terms),
@@ -184,10 +184,10 @@ class QdrantReader:
         depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
         now = self._clock()
         while True:
-            ranked, shelf = view.find(query.query, vector, query.strategy, query.filters, depth)
-            gathered = gather(shelf, query, ranked, self._ranking, now)
+            ranked, source = view.find(query.query, vector, query.strategy, query.filters, depth)
+            gathered = gather_candidates(source, query, ranked, self._ranking, now)
             if not gathered.wants_more(query.top_k, depth, len(ranked)):
-                return choose(shelf, query, gathered, self._ranking), len(ranked)
+                return choose(source, query, gathered, self._ranking), len(ranked)
             depth *= DEEPER
 
     def _covering(self, journal_offset: int) -> QdrantView | None:
@@ -218,8 +218,8 @@ class QdrantReader:
         return metadata_of(query, self._settings, time.perf_counter() - started, candidate_count, selection)
 
 
-def _raw_hit(shelf: QdrantShelf, number: int, similarity: float | None, lexical_score: float | None) -> RawHit:
-    facts, chunk = shelf.read(number)
+def _raw_hit(source: QdrantChunkSource, number: int, similarity: float | None, lexical_score: float | None) -> RawHit:
+    facts, chunk = source.read(number)
     return RawHit(
         chunk_id=chunk.chunk_id,
         document_id=chunk.document_id,

@@ -39,7 +39,7 @@ class QdrantView:
 
     def find(
         self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
-    ) -> tuple[Candidates, QdrantShelf]:
+    ) -> tuple[Candidates, QdrantChunkSource]:
         """The candidates of both arms, `depth` from each, fused and in order; and where to read them.
 
         Raises `Conflict` when the vector's dimension is not the corpus's.
@@ -54,12 +54,12 @@ class QdrantView:
         if vector is not None and strategy is not Strategy.BM25:
             asks.append(Ask(depth, where, dense=vector.tolist(), fields=CHUNK_FIELDS))
         answers = list(zip(asks, self._best(asks), strict=True)) if asks else []
-        shelf = QdrantShelf(self._collection, self.state.number)
-        lexical = shelf.put([hit for ask, hits in answers if ask.terms for hit in hits])
-        dense = shelf.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
-        similarity_of = None if vector is None else partial(self._similarities, vector, shelf)
-        pool = pooled(ordered(dense, shelf.chunk_id), ordered(lexical, shelf.chunk_id), similarity_of)
-        return Candidates(pool, fused_scores(pool, strategy, self._settings), shelf.chunk_id), shelf
+        source = QdrantChunkSource(self._collection, self.state.number)
+        lexical = source.put([hit for ask, hits in answers if ask.terms for hit in hits])
+        dense = source.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
+        similarity_of = None if vector is None else partial(self._similarities, vector, source)
+        pool = pooled(ordered(dense, source.chunk_id), ordered(lexical, source.chunk_id), similarity_of)
+        return Candidates(pool, fused_scores(pool, strategy, self._settings), source.chunk_id), source
 
     def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
         """In how many chunks each term stands, by its rarest part: asked of the engine's own term statistics.
@@ -99,9 +99,9 @@ class QdrantView:
             hits = self._collection.ranked([_deeper(ask, limit)])[0]
         return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
 
-    def _similarities(self, vector: Vectors, shelf: QdrantShelf, numbers: Numbers) -> Floats:
+    def _similarities(self, vector: Vectors, source: QdrantChunkSource, numbers: Numbers) -> Floats:
         """The cosines of chunks that only their words have found."""
-        ids = shelf.ids(numbers)
+        ids = source.ids(numbers)
         near = Ask(len(ids), Where(ids=ids), dense=vector.tolist())
         found = {hit.id: hit.score for hit in self._collection.ranked([near])[0]}
         return [found.get(one, math.nan) for one in ids]
@@ -115,7 +115,7 @@ class QdrantView:
             )
 
 
-class QdrantShelf:
+class QdrantChunkSource:
     """The chunks that one search has found, by number: their place in the order of their coming."""
 
     def __init__(self, collection: Collection, generation: int) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from contracts.document import Chunk
 from contracts.retrieval import Query
 from index.journal.document_facts import DocumentFacts
-from index.search.chunk_source import Shelf
+from index.search.chunk_source import ChunkSource
 from index.search.domains import host_of
 from index.search.fusion import Candidate
 from index.search.near_duplicates import DistinctTexts
@@ -54,7 +54,9 @@ class Gathered:
         return self.trust_dropped > 0 or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
 
 
-def gather(shelf: Shelf, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime) -> Gathered:
+def gather_candidates(
+    source: ChunkSource, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime
+) -> Gathered:
     """The best candidates that are trusted, distinct and within the domain cap: as many as the rest will look at."""
     gathered = Gathered()
     kept = gathered.kept
@@ -64,12 +66,12 @@ def gather(shelf: Shelf, query: Query, ranked: Sequence[Candidate], ranking: Ran
     for candidate in ranked:
         if len(kept) == wanted:
             break
-        facts, chunk = shelf.read(candidate.number)
+        facts, chunk = source.read(candidate.number)
         trust = ranking.trust.value(facts.url, facts.provenance, chunk, now)
         if trust < query.trust_threshold:
             gathered.trust_dropped += 1
-        elif (twin := distinct.twin_of(chunk.chunk_id, chunk.text)) is not None:
-            kept[twin].duplicates += (chunk.chunk_id,)
+        elif (duplicate := distinct.find_duplicate(chunk.chunk_id, chunk.text)) is not None:
+            kept[duplicate].duplicates += (chunk.chunk_id,)
             gathered.duplicates_dropped += 1
         elif not room.take(facts):
             gathered.domain_dropped += 1

@@ -1,6 +1,6 @@
 """Where selection finds what it selects from: chunks by their number, their vectors, and what stands around them.
 
-Any engine that gives its candidates numbers can be selected from, by offering a `Shelf`.
+Any engine that gives its candidates numbers can be selected from, by offering a `ChunkSource`.
 
 Reading is the larger part of what a search costs after its arms. What was validated when it was written, and whose
 file was verified when it was opened, is not validated a third time: a chunk then costs some 5 µs and not 15.
@@ -24,7 +24,7 @@ from index.segments.segment import Segment
 SomeValue = TypeVar("SomeValue", bound=BaseModel)
 
 
-class Shelf(Protocol):
+class ChunkSource(Protocol):
     """Chunks by number. Immutable while a search lasts."""
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
@@ -48,7 +48,7 @@ class Located(Protocol):
         ...
 
 
-class SegmentShelf:
+class SegmentChunkSource:
     """The chunks of one view of a corpus in segments."""
 
     def __init__(self, view: Located) -> None:

@@ -64,7 +64,7 @@ class DistinctTexts:
         self._ids: list[str] = []
         self._first_halves = self._middles = self._last_halves = ""
 
-    def twin_of(self, chunk_id: str, text: str) -> int | None:
+    def find_duplicate(self, chunk_id: str, text: str) -> int | None:
         """The position among the kept texts of the one that this repeats; None where it is distinct."""
         if not self._threshold:
             return None

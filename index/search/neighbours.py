@@ -65,7 +65,7 @@ def passage(stretch: Stretch) -> RetrievedChunk:
         "token_estimate": sum(chunk.token_estimate for chunk in chunks),
         "checksum": sha256_text(text),
         "passage": tuple(chunk.chunk_id for chunk in chunks),
-        "duplicates": (*best.duplicates, *(twin for other in others for twin in other.duplicates)),
+        "duplicates": (*best.duplicates, *(duplicate for other in others for duplicate in other.duplicates)),
     }
     return best.model_copy(update=changes)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contracts.retrieval import Retrieval, RetrievedChunk
 
 
-def without_withheld(found: Retrieval) -> Retrieval:
+def without_nosnippet(found: Retrieval) -> Retrieval:
     """The same result without the text of chunks whose site asks that none be shown."""
     if not any(chunk.provenance.nosnippet for chunk in found.chunks):
         return found

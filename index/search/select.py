@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
-from index.search.candidates import Gathered, Kept, gather
-from index.search.chunk_source import Shelf, as_written
+from index.search.candidates import Gathered, Kept, gather_candidates
+from index.search.chunk_source import ChunkSource, as_written
 from index.search.fusion import Candidate
 from index.search.mmr import diversified
 from index.search.neighbours import merged, passage, stretch_of
@@ -62,17 +62,19 @@ class _Look:
     was_asked: bool = False
 
 
-def select(shelf: Shelf, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime) -> Selection:
+def select(
+    source: ChunkSource, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime
+) -> Selection:
     """The results among these candidates, with ranks from 1."""
-    return choose(shelf, query, gather(shelf, query, ranked, ranking, now), ranking)
+    return choose(source, query, gather_candidates(source, query, ranked, ranking, now), ranking)
 
 
-def choose(shelf: Shelf, query: Query, gathered: Gathered, ranking: Ranking) -> Selection:
+def choose(source: ChunkSource, query: Query, gathered: Gathered, ranking: Ranking) -> Selection:
     """The results among the gathered: reranked, diversified, cut to `top_k`, with neighbours, within the budget."""
     ordered, look = _reranked(query, gathered.kept, ranking)
-    best = _diversified(shelf, ordered, ranking.diversity(query), query.top_k)
+    best = _diversified(source, ordered, ranking.diversity(query), query.top_k)
     chunks = [_retrieved(one, rank) for rank, one in enumerate(best, start=1)]
-    results = _with_neighbours(shelf, best, chunks, query.neighbours) if query.neighbours else _alone(chunks)
+    results = _with_neighbours(source, best, chunks, query.neighbours) if query.neighbours else _alone(chunks)
     fitting, budget_dropped = within_budget(results, query.max_tokens)
     return Selection(
         chunks=tuple(_at_rank(chunk, rank) for rank, chunk in enumerate(fitting, start=1)),
@@ -141,10 +143,10 @@ def _reranked(query: Query, kept: Sequence[Kept], ranking: Ranking) -> tuple[Seq
     return [*first, *others], _Look(reranked=True, was_asked=True)
 
 
-def _diversified(shelf: Shelf, ordered: Sequence[Kept], diversity: float, top_k: int) -> Sequence[Kept]:
+def _diversified(source: ChunkSource, ordered: Sequence[Kept], diversity: float, top_k: int) -> Sequence[Kept]:
     if not diversity or not ordered:
         return ordered[:top_k]
-    vectors = shelf.vectors([one.candidate.number for one in ordered])
+    vectors = source.vectors([one.candidate.number for one in ordered])
     return [ordered[position] for position in diversified(_relevance(ordered), vectors, diversity, top_k)]
 
 
@@ -160,9 +162,11 @@ def _alone(chunks: Sequence[RetrievedChunk]) -> list[Result]:
     return [(chunk, [chunk]) for chunk in chunks]
 
 
-def _with_neighbours(shelf: Shelf, best: Sequence[Kept], chunks: Sequence[RetrievedChunk], width: int) -> list[Result]:
+def _with_neighbours(
+    source: ChunkSource, best: Sequence[Kept], chunks: Sequence[RetrievedChunk], width: int
+) -> list[Result]:
     stretches = [
-        stretch_of(chunk, shelf.around(one.candidate.number, width)) for one, chunk in zip(best, chunks, strict=True)
+        stretch_of(chunk, source.around(one.candidate.number, width)) for one, chunk in zip(best, chunks, strict=True)
     ]
     return [(passage(stretch), stretch.found) for stretch in merged(stretches)]
 

@@ -24,7 +24,7 @@ Posting = tuple[int, int, int]
 """A term in one chunk: the row, how often it stands there, and how many terms the field has."""
 
 
-class RecentPostings:
+class MemoryPostings:
     """Postings of rows as they come. Only grows: an older view looks at the rows that it knows.
 
     A term has a row once for each time that it stands there: they are counted when somebody asks for the term, as few
@@ -75,7 +75,7 @@ class JoinedTerms:
         self,
         index: Terms,
         replaced: Collection[int],
-        postings: RecentPostings,
+        postings: MemoryPostings,
         first_number: int,
         living: Mask,
         average_lengths: Mapping[str, float],

@@ -23,11 +23,11 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright, async_playwright
 
 from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
-from ingest.browser.page import Approach, Rendered, RenderLimits, RenderRequest, nothing
+from ingest.browser.page import PreRequestHook, Rendered, RenderLimits, RenderRequest, nothing
 from ingest.browser.render import render_page
 from ingest.browser.running_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
 from ingest.browser.switches import ALL_ON, Guards
-from ingest.cancel_check import LOOK_SECONDS, Wanted, always
+from ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
 from ingest.deadline import Deadline
 from ingest.settings import CrawlSettings
 
@@ -49,7 +49,7 @@ class Browser:
         self,
         settings: CrawlSettings,
         *,
-        wanted: Wanted = always,
+        check_cancelled: CancelCheck = never_cancelled,
         guards: Guards = ALL_ON,
         hidden: Sequence[Path] = (),
     ) -> None:
@@ -57,7 +57,7 @@ class Browser:
         self._guards = guards
         self._hidden = hidden
         self._warned = False
-        self._wanted = wanted
+        self._check_cancelled = check_cancelled
         self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -75,7 +75,7 @@ class Browser:
         proxy_url: str,
         user_agent: str,
         limits: RenderLimits,
-        approach: Approach = nothing,
+        pre_request: PreRequestHook = nothing,
         screenshot: bool = False,
         run_id: str = "",
     ) -> Rendered:
@@ -102,7 +102,7 @@ class Browser:
         """
         if urlsplit(url).scheme not in {"http", "https"}:
             raise InvalidInput("url", f"{url} is not an http or https address")
-        request = RenderRequest(url, proxy_url, user_agent, limits, approach, screenshot, run_id)
+        request = RenderRequest(url, proxy_url, user_agent, limits, pre_request, screenshot, run_id)
         patience_seconds = 2 * (limits.timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
         return self._await(self._render(request), patience_seconds)
 
@@ -135,7 +135,7 @@ class Browser:
         future, deadline = self._submit(work), time.monotonic() + patience_seconds
         try:
             while not _is_done(future, LOOK_SECONDS):
-                self._wanted()
+                self._check_cancelled()
                 if time.monotonic() > deadline:
                     raise TimedOut(f"the browser did not answer within {patience_seconds:g} s")
             return future.result()

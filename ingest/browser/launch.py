@@ -37,7 +37,7 @@ class Launcher:
     script: Path
     process_id: Path
     """Takes the number of a process that lives as long as the browser, and above it in the tree."""
-    way_out: Path
+    egress_grant: Path
     """The Unix socket on which the worker waits for what `ingest.browser.namespace` has to say."""
 
 
@@ -105,7 +105,7 @@ def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequenc
     launcher = Launcher(folder / "launch-chromium", folder / "chromium.pid", folder / "way-out")
     user = unprivileged_user() if os.geteuid() == 0 else None
     plan = namespace.Plan(
-        way_out=str(launcher.way_out),
+        egress_grant=str(launcher.egress_grant),
         process_id=str(launcher.process_id),
         network=network,
         hidden=tuple(map(str, hidden)),

@@ -54,7 +54,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Plan:
     """What the worker asks for."""
 
-    way_out: str
+    egress_grant: str
     """The path of the Unix socket on which the worker waits for the listener."""
     process_id: str
     """The file that takes the process id of this program, which lives as long as the browser."""
@@ -205,7 +205,7 @@ def _own_folders(plan: Plan, isolation: Isolation, command: list[str]) -> list[s
             _mount("proc", "/proc", "proc", _MOUNT_NOSUID_NODEV_NOEXEC)
     os.chdir("/")  # where it stood would still be seen from there
     needed = {os.path.realpath(one) for one in (os.environ.get("TMPDIR"), _profile(command)) if one}
-    needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.way_out, plan.process_id))
+    needed.update(os.path.dirname(os.path.realpath(one)) for one in (command[0], plan.egress_grant, plan.process_id))
     missing: list[str] = []
     for folder in map(os.path.realpath, plan.hidden):
         if not os.path.isdir(folder) or folder in needed or _is_of_the_system(folder):
@@ -249,7 +249,7 @@ def _listen() -> socket.socket:
 def _report(plan: Plan, isolation: Isolation, listener: socket.socket | None) -> None:
     """Tell the worker what there is, and hand it the listener."""
     with socket.socket(socket.AF_UNIX) as worker:
-        worker.connect(plan.way_out)
+        worker.connect(plan.egress_grant)
         descriptors = [listener.fileno()] if listener is not None else []
         socket.send_fds(worker, [json.dumps(asdict(isolation)).encode()], descriptors)
     if listener is not None:

@@ -37,7 +37,7 @@ class Rendered:
     """A PNG of the page, where one was asked for and could be had."""
 
 
-Approach = Callable[[str], None]
+PreRequestHook = Callable[[str], None]
 """Asked before a further address is navigated to; it may block, and what it raises ends the page."""
 
 
@@ -53,7 +53,7 @@ class RenderRequest:
     proxy_url: str
     user_agent: str
     limits: RenderLimits
-    approach: Approach = nothing
+    pre_request: PreRequestHook = nothing
     screenshot: bool = False
     run_id: str = ""
     """The run that asks; only pages of one run, and of one site, may come after one another in a context."""

@@ -33,7 +33,7 @@ class PageGuard:
     """Made before the page goes anywhere. `broken` ends with the error for which the page must end."""
 
     def __init__(
-        self, tab: Tab, *, url: str, max_requests: int, watch: BrowserWatch, approach: Callable[[str], None]
+        self, tab: Tab, *, url: str, max_requests: int, watch: BrowserWatch, pre_request: Callable[[str], None]
     ) -> None:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.requests = 0
@@ -47,7 +47,7 @@ class PageGuard:
         self._url = url
         self._max_requests = max_requests
         self._watch = watch
-        self._approach = approach
+        self._pre_request = pre_request
         self._open: set[Request] = set()
         self._windows = 0
         self._has_set_out = False
@@ -162,16 +162,16 @@ class PageGuard:
         with suppress(PlaywrightError):  # the page went away while its next address was judged
             if event["frameId"] == self._tab.frame_id:
                 self._has_set_out = True
-                if not is_first and not await self._may_approach(event["request"]["url"]):
+                if not is_first and not await self._may_request(event["request"]["url"]):
                     await devtools.send(
                         "Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "BlockedByClient"}
                     )
                     return
             await devtools.send("Fetch.continueRequest", {"requestId": event["requestId"]})
 
-    async def _may_approach(self, url: str) -> bool:
+    async def _may_request(self, url: str) -> bool:
         try:
-            await asyncio.to_thread(self._approach, url)
+            await asyncio.to_thread(self._pre_request, url)
         except SluiceError as error:
             self.end(error)
             return False

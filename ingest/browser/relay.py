@@ -60,7 +60,7 @@ class ProxyAddress:
         return b"Proxy-Authorization: Basic " + credentials + b"\r\n"
 
 
-class WayOut:
+class EgressGrant:
     """The relay behind a listener. Start it on the loop that is to carry the bytes."""
 
     def __init__(self, listener: socket.socket) -> None:

@@ -65,30 +65,30 @@ async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: 
         url=request.url,
         max_requests=request.limits.max_requests,
         watch=warm.watch,
-        approach=request.approach,
+        pre_request=request.pre_request,
     )
-    visit = asyncio.ensure_future(_visit(tab, guard, request, guards))
+    attempt = asyncio.ensure_future(_attempt(tab, guard, request, guards))
     try:
-        waited_for: set[asyncio.Future[Any]] = {visit, guard.broken}
+        waited_for: set[asyncio.Future[Any]] = {attempt, guard.broken}
         await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
         if guard.broken.done():
             guard.broken.result()
-        return visit.result()
+        return attempt.result()
     except PlaywrightError as error:
         if (reason := guard.why_it_died()) is not None:  # the page's last call fails before its death is told
             raise reason from error
         raise
     finally:
-        visit.cancel()
-        await asyncio.gather(visit, return_exceptions=True)
+        attempt.cancel()
+        await asyncio.gather(attempt, return_exceptions=True)
         guard.close()
 
 
-async def _visit(tab: Tab, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
+async def _attempt(tab: Tab, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
     clock = asyncio.get_running_loop().time
     deadline = clock() + request.limits.timeout_seconds
     page = tab.page
-    if guards.approach:
+    if guards.pre_request:
         await guard.ask_before_navigations()
     response = await page.goto(request.url, wait_until="domcontentloaded", timeout=0)  # the caller's clock runs
     if response is None:

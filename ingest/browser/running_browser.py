@@ -20,7 +20,7 @@ from ingest.browser.launch import Launcher, find_chromium, write_launcher
 from ingest.browser.memory_watch import BrowserWatch
 from ingest.browser.namespace import Isolation
 from ingest.browser.processes import end_processes, process_handles
-from ingest.browser.relay import WayOut
+from ingest.browser.relay import EgressGrant
 from ingest.browser.sandbox import (
     REPORT_URL,
     SANDBOX_REMEDY,
@@ -62,7 +62,7 @@ class WarmBrowser:
         folder: tempfile.TemporaryDirectory[str],
         launcher_pid: int,
         isolation: Isolation,
-        way_out: WayOut | None,
+        egress_grant: EgressGrant | None,
         settings: CrawlSettings,
     ) -> None:
         self.engine = engine
@@ -71,7 +71,7 @@ class WarmBrowser:
         """The browser process itself."""
         self.isolation = isolation
         self.watch = BrowserWatch(launcher_pid, settings.browser_memory_bytes)
-        self.tabs = Tabs(engine, way_out, most=settings.browser_pages, stuck=self._retire)
+        self.tabs = Tabs(engine, egress_grant, most=settings.browser_pages, stuck=self._retire)
         self.pages_served = 0
         self.pages_open = 0
         self.retired = False
@@ -79,7 +79,7 @@ class WarmBrowser:
         self.ended = False
         self._folder = folder
         self._launcher_pid = launcher_pid
-        self._way_out = way_out
+        self._egress_grant = egress_grant
         self._started_at = time.monotonic()
 
     def is_spent(self, settings: CrawlSettings) -> bool:
@@ -115,8 +115,8 @@ class WarmBrowser:
         with suppress(PlaywrightError, TimeoutError):  # it may be dead already; what is left is killed below
             await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
         await asyncio.to_thread(end_processes, handles)
-        if self._way_out is not None:
-            await self._way_out.stop()
+        if self._egress_grant is not None:
+            await self._egress_grant.stop()
         self._folder.cleanup()
 
     def _retire(self) -> None:
@@ -164,7 +164,7 @@ async def _launch_in(
 ) -> WarmBrowser:
     has_network = settings.browser_network != "shared"
     launcher = write_launcher(Path(folder.name), binary, network=has_network, hidden=hidden)
-    with _listening(launcher.way_out) as door:
+    with _listening(launcher.egress_grant) as door:
         report = asyncio.ensure_future(_isolation(door))
         try:
             engine = await _start(playwright, launcher, settings, guards)
@@ -173,13 +173,13 @@ async def _launch_in(
             _end_what_started(launcher)
             raise _launch_failure(error, binary) from error
         isolation, listener = await report
-    way_out = WayOut(listener) if listener is not None else None
+    egress_grant = EgressGrant(listener) if listener is not None else None
     launcher_pid = int(launcher.process_id.read_text())
-    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, way_out, settings)
+    warm = WarmBrowser(engine, binary, folder, launcher_pid, isolation, egress_grant, settings)
     try:
         _judge_isolation(isolation, settings)
-        if way_out is not None:
-            await way_out.start()
+        if egress_grant is not None:
+            await egress_grant.start()
     except BaseException:
         await warm.end()
         raise

@@ -65,7 +65,7 @@ class Guards:
     """No 3D, no devices, no loading ahead."""
     workers: bool = True
     """No service workers."""
-    approach: bool = True
+    pre_request: bool = True
     """Further addresses of the page are judged before it goes there."""
 
     def switches(self, *, proxy: str, script_memory_bytes: int) -> tuple[str, ...]:
@@ -83,5 +83,5 @@ class Guards:
 
 
 ALL_ON = Guards()
-ALL_OFF = Guards(names=False, udp=False, errands=False, windows=False, hardware=False, workers=False, approach=False)
+ALL_OFF = Guards(names=False, udp=False, errands=False, windows=False, hardware=False, workers=False, pre_request=False)
 """Nothing within the browser holds a page back: what is left is its network and the egress proxy."""

@@ -19,7 +19,7 @@ from playwright.async_api import BrowserContext, CDPSession, Page, ProxySettings
 from playwright.async_api import Error as PlaywrightError
 
 from ingest.browser.page import RenderRequest
-from ingest.browser.relay import ProxyAddress, WayOut
+from ingest.browser.relay import EgressGrant, ProxyAddress
 from ingest.browser.switches import Guards
 from ingest.url import origin_of
 
@@ -68,10 +68,10 @@ class Tabs:
     """The tabs of one browser, all used on one event loop. `stuck` is called when a context cannot be dropped."""
 
     def __init__(
-        self, engine: PlaywrightBrowser, way_out: WayOut | None, *, most: int, stuck: Callable[[], None]
+        self, engine: PlaywrightBrowser, egress_grant: EgressGrant | None, *, most: int, stuck: Callable[[], None]
     ) -> None:
         self._engine = engine
-        self._way_out = way_out
+        self._egress_grant = egress_grant
         self._most = most
         self._stuck = stuck
         self._open = 0
@@ -119,7 +119,7 @@ class Tabs:
         return await self._new(owner, request, guards)
 
     async def _new(self, owner: Owner, request: RenderRequest, guards: Guards) -> Tab:
-        address = self._way_out.reserve() if self._way_out is not None else None
+        address = self._egress_grant.reserve() if self._egress_grant is not None else None
         try:
             context = await self._engine.new_context(
                 proxy=self._proxy(address, request),
@@ -145,16 +145,16 @@ class Tabs:
         return tab
 
     def _proxy(self, address: str | None, request: RenderRequest) -> ProxySettings:
-        if self._way_out is None or address is None:
+        if self._egress_grant is None or address is None:
             return proxy_settings(request.proxy_url)
-        return ProxySettings(server=self._way_out.url(address), bypass="<-loopback>")
+        return ProxySettings(server=self._egress_grant.url(address), bypass="<-loopback>")
 
     @contextmanager
     def _carried(self, tab: Tab, proxy_url: str) -> Iterator[None]:
-        if self._way_out is None or tab.address is None:
+        if self._egress_grant is None or tab.address is None:
             yield
             return
-        with self._way_out.carried(tab.address, proxy_url):
+        with self._egress_grant.carried(tab.address, proxy_url):
             yield
 
     # Given back.
@@ -203,8 +203,8 @@ class Tabs:
             self._stuck()
 
     def _release(self, address: str | None) -> None:
-        if self._way_out is not None and address is not None:
-            self._way_out.release(address)
+        if self._egress_grant is not None and address is not None:
+            self._egress_grant.release(address)
 
 
 def proxy_settings(proxy_url: str) -> ProxySettings:

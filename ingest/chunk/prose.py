@@ -60,10 +60,10 @@ class Prose:
         if self._spans.count(group.start, group.end) <= capacity:
             yield Passage(group.start, group.end, group.path)
             return
-        for start, end in self._parts(group, capacity):
+        for start, end in self._context(group, capacity):
             yield Passage(start, end, group.path)
 
-    def _parts(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
+    def _context(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
         if self._is_structured(group):
             return joined(self._structured_parts(group, capacity), capacity, self._spans)
         body = self._text[group.body : group.end]

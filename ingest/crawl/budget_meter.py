@@ -10,7 +10,7 @@ from ingest.egress.crawl_account import EgressReport
 
 
 @dataclass(slots=True)
-class Meter:
+class BudgetMeter:
     """Bytes brought in and milliseconds that sites took so far; `pages` are those that were had in the end."""
 
     allowance: Allowance

@@ -52,7 +52,7 @@ class Renderer(Protocol):
         proxy_url: str,
         user_agent: str,
         limits: RenderLimits,
-        approach: Callable[[str], None],
+        pre_request: Callable[[str], None],
         screenshot: bool,
         run_id: str,
     ) -> RenderedPage:
@@ -60,7 +60,7 @@ class Renderer(Protocol):
         ...
 
 
-class WayOut(Protocol):
+class EgressGrant(Protocol):
     """One crawl's own way through the egress proxy; see `ingest.egress.crawl_account.EgressAccount`."""
 
     @property
@@ -75,7 +75,7 @@ class WayOut(Protocol):
 class Egress(Protocol):
     """The egress proxy; see `ingest.egress.proxy.EgressProxy`."""
 
-    def open(self, purpose: Purpose, *, run_id: str, max_bytes: int | None) -> WayOut:
+    def open(self, purpose: Purpose, *, run_id: str, max_bytes: int | None) -> EgressGrant:
         """A way out for one crawl, until it is closed."""
         ...
 

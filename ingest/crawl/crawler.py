@@ -15,17 +15,17 @@ from __future__ import annotations
 from contracts.budget import Spend, shares
 from contracts.errors import PolicyRefused, Unavailable
 from contracts.ingest import CrawlDirected
-from ingest.crawl.budget_meter import Meter
+from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawled_page import CrawledPage, Note, UnchangedPage, silent
-from ingest.crawl.egress_context import going_out_by, way_out_in_hand
-from ingest.crawl.page_crawl import CrawlParts, PageCrawl
+from ingest.crawl.egress_context import current_egress_grant, egress_context
+from ingest.crawl.page_crawl import CrawlContext, PageCrawl
 from ingest.deadline import Deadline
 from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
-from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.rate_limit import HostRateLimit
 from ingest.politeness.robots import RobotsFetch
 from ingest.url import host_of, normalise_url
 
-__all__ = ["CrawlParts", "CrawledPage", "Crawler", "UnchangedPage", "directions_from", "robots_fetch"]
+__all__ = ["CrawlContext", "CrawledPage", "Crawler", "UnchangedPage", "directions_from", "robots_fetch"]
 
 
 TUNNEL_SHARE = 2
@@ -38,13 +38,13 @@ TUNNEL_BYTES = 1_000_000
 class Crawler:
     """Crawls one page at a time for each of any number of threads."""
 
-    def __init__(self, parts: CrawlParts) -> None:
-        self._parts = parts
+    def __init__(self, context: CrawlContext) -> None:
+        self._context = context
 
     def crawl(
         self,
         directed: CrawlDirected,
-        meter: Meter | None = None,
+        meter: BudgetMeter | None = None,
         *,
         corpus: str = "default",
         run_id: str = "",
@@ -66,32 +66,32 @@ class Crawler:
             Overloaded: the site or its rate says later. TimedOut, Unavailable: the site failed.
             TimedOut also: the deadline passed, whatever the page waited for.
         """
-        settings = self._parts.settings
+        settings = self._context.settings
         if not settings.enabled:
             raise PolicyRefused("crawl", "crawling is switched off", "crawl.enabled = true")
-        meter = meter or Meter(directed.allowance)
+        meter = meter or BudgetMeter(directed.allowance)
         url = normalise_url(directed.url)
         note("address", url)
         most_bytes = TUNNEL_SHARE * meter.bytes_left(settings.run_bytes) + TUNNEL_BYTES
-        way_out = self._parts.egress.open("crawl", run_id=run_id, max_bytes=most_bytes)
+        egress_grant = self._context.egress.open("crawl", run_id=run_id, max_bytes=most_bytes)
         try:
-            with way_out, going_out_by(way_out.url):
-                page = PageCrawl(self._parts, directed, meter, way_out, corpus, run_id, note).page(url)
+            with egress_grant, egress_context(egress_grant.url):
+                page = PageCrawl(self._context, directed, meter, egress_grant, corpus, run_id, note).page(url)
         finally:
-            meter.egress = way_out.report()  # final, as its connections have ended
+            meter.egress = egress_grant.report()  # final, as its connections have ended
         meter.pages = 1
         return page
 
 
-def robots_fetch(fetcher: Fetcher, turns: HostTurns) -> RobotsFetch:
+def robots_fetch(fetcher: Fetcher, turns: HostRateLimit) -> RobotsFetch:
     """How a crawler gets a robots.txt: by the way out of the page that asks, at the host's rate."""
 
     def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
         def wait(address: str) -> None:
             turns.wait_turn(host_of(address), at_most_seconds=deadline.left_seconds())
 
-        way_out_url = way_out_in_hand()
-        answer = fetcher.fetch(url, limits=limits, approach=wait, deadline=deadline, proxy_url=way_out_url)
+        egress_url = current_egress_grant()
+        answer = fetcher.fetch(url, limits=limits, pre_request=wait, deadline=deadline, proxy_url=egress_url)
         if isinstance(answer, NotModified):
             raise Unavailable(f"{url} answers 304 to a request without conditions")
         return answer

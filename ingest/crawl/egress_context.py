@@ -14,7 +14,7 @@ _in_hand: ContextVar[str | None] = ContextVar("way_out_url", default=None)
 
 
 @contextmanager
-def going_out_by(proxy_url: str) -> Iterator[None]:
+def egress_context(proxy_url: str) -> Iterator[None]:
     """What is fetched within the block, by this thread, is on the account of `proxy_url`."""
     before = _in_hand.set(proxy_url)
     try:
@@ -23,6 +23,6 @@ def going_out_by(proxy_url: str) -> Iterator[None]:
         _in_hand.reset(before)
 
 
-def way_out_in_hand() -> str | None:
+def current_egress_grant() -> str | None:
     """The proxy's address with the account of the work in hand; None where it has none of its own."""
     return _in_hand.get()

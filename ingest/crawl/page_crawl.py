@@ -1,5 +1,5 @@
 """One page on its way: see `ingest.crawl.crawler` for the steps. What every page's crawl works with is a
-`CrawlParts`."""
+`CrawlContext`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from contracts.hosts import HostCounts
 from contracts.ingest import CrawlDirected
 from contracts.known_pages import PageLink, PageMemory, RememberedPage
 from ingest.browser.page import RenderLimits
-from ingest.cancel_check import Wanted, always
-from ingest.circuit_breaker import HostBreakers, LeftAlone
-from ingest.crawl.budget_meter import Meter
-from ingest.crawl.crawled_page import CrawledPage, Egress, Note, RenderedPage, Renderer, UnchangedPage, WayOut
+from ingest.cancel_check import CancelCheck, never_cancelled
+from ingest.circuit_breaker import CircuitOpen, HostBreakers
+from ingest.crawl.budget_meter import BudgetMeter
+from ingest.crawl.crawled_page import CrawledPage, Egress, EgressGrant, Note, RenderedPage, Renderer, UnchangedPage
 from ingest.crawl.frontier import ranked
 from ingest.crawl.page_scan import PageFacts, browser_helped, read_page
 from ingest.crawl.sitemap import SitemapUrl
@@ -35,14 +35,14 @@ from ingest.deadline import Deadline
 from ingest.extract.charset import decode
 from ingest.extract.media_types import HTML
 from ingest.http.fetch import EGRESS_REMEDY, Fetched, Fetcher, FetchLimits, NotModified
+from ingest.politeness.host_attempt import HostAttempt
 from ingest.politeness.host_rendering import HostMemory
 from ingest.politeness.host_stats import HostFigures
-from ingest.politeness.host_tally import HostTally
-from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.host_tally import HostCounters
+from ingest.politeness.rate_limit import HostRateLimit
 from ingest.politeness.response_verdict import judge_media_type, judge_status, retry_after_seconds
 from ingest.politeness.robots import RobotsCache, product_token
 from ingest.politeness.robots_meta import Directives, read_directives
-from ingest.politeness.visit import Visit
 from ingest.settings import CrawlSettings
 from ingest.url import host_of, normalise_url
 
@@ -50,7 +50,7 @@ _HTML_TYPES = frozenset({HTML, "application/xhtml+xml"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlParts:
+class CrawlContext:
     """What every page's crawl works with. `clock` gives times with their zone.
 
     `wanted` is called before anything is asked of a site; what it raises ends the crawl. Without a `memory` every
@@ -61,12 +61,12 @@ class CrawlParts:
     egress: Egress
     fetcher: Fetcher
     robots: RobotsCache
-    turns: HostTurns
+    turns: HostRateLimit
     breakers: HostBreakers
     browser: Renderer | None
     site_maps: SiteMaps
     clock: Callable[[], datetime]
-    wanted: Wanted = always
+    check_cancelled: CancelCheck = never_cancelled
     memory: PageMemory | None = None
     hosts: HostMemory | None = None
     figures: HostFigures | None = None
@@ -90,36 +90,36 @@ class PageCrawl:
 
     def __init__(
         self,
-        parts: CrawlParts,
+        context: CrawlContext,
         directed: CrawlDirected,
-        meter: Meter,
-        way_out: WayOut,
+        meter: BudgetMeter,
+        egress_grant: EgressGrant,
         corpus: str,
         run_id: str,
         note: Note,
     ) -> None:
-        self._parts = parts
-        self._settings = parts.settings
+        self._context = context
+        self._settings = context.settings
         self._directed = directed
         self._meter = meter
-        self._way_out = way_out
+        self._egress_grant = egress_grant
         self._corpus = corpus
         self._run_id = run_id
         self._note = note
-        self._tally = HostTally()
-        self._deadline = Deadline(parts.settings.page_deadline_seconds)
-        self._token = product_token(parts.settings.agent)
+        self._counters = HostCounters()
+        self._deadline = Deadline(context.settings.page_deadline_seconds)
+        self._token = product_token(context.settings.agent)
         self._url = normalise_url(directed.url)
 
     def page(self, url: str) -> CrawledPage | UnchangedPage:
         """What came of `url`. Raises as `Crawler.crawl` does."""
         try:
             page = self._page(url)
-            self._tally.add(host_of(page.final_url), HostCounts(pages=1, rendered=int(_was_rendered(page))))
+            self._counters.add(host_of(page.final_url), HostCounts(pages=1, rendered=int(_was_rendered(page))))
             return page
         finally:
-            if self._parts.figures is not None:
-                self._tally.tell(self._parts.figures, self._way_out.report(), self._parts.turns)
+            if self._context.figures is not None:
+                self._counters.tell(self._context.figures, self._egress_grant.report(), self._context.turns)
 
     def _page(self, url: str) -> CrawledPage | UnchangedPage:
         if reason := self._reason_to_render_at_once(url):
@@ -133,7 +133,7 @@ class PageCrawl:
         if self._directed.render == "never" or reason is None:
             self._learn(page.final_url, was_shell=reason is not None, helped=None)
             return self._finished(page, read)
-        if self._parts.browser is None or self._meter.is_used_up:
+        if self._context.browser is None or self._meter.is_used_up:
             self._note("browser", f"would be needed, but is not to be had: {reason}")
             return self._finished(replace(page, render_reason=reason), read)
         return self._rendered_page(page.final_url, reason, shell=read.facts)
@@ -147,47 +147,47 @@ class PageCrawl:
             max_bytes=self._meter.bytes_left(self._settings.max_page_bytes),
             max_redirects=self._settings.max_redirects,
         )
-        visit, started = self._visit(), self._parts.clock()
+        attempt, started = self._attempt(), self._context.clock()
         known = self._known_over_http
         try:
-            answer = self._parts.fetcher.fetch(
+            answer = self._context.fetcher.fetch(
                 url,
                 limits=limits,
                 etag=known.etag if known else None,
                 last_modified=known.last_modified if known else None,
                 conditions_for=known.final_url if known else None,
-                approach=visit.approach,
+                pre_request=attempt.pre_request,
                 deadline=self._deadline,
-                proxy_url=self._way_out.url,
+                proxy_url=self._egress_grant.url,
             )
-        except (Overloaded, LeftAlone):
+        except (Overloaded, CircuitOpen):
             raise  # we are busy, or asked nobody
         except TimedOut as error:
-            site_seconds = self._seconds_since(started) - visit.waited_seconds
+            site_seconds = self._seconds_since(started) - attempt.waited_seconds
             if not self._deadline.has_passed or site_seconds > self._deadline.seconds / 2:  # else the way took it
                 self._require_patience(error, url, limits.timeout_seconds)
-                visit.ended(failed=True)
+                attempt.ended(failed=True)
             raise
         except Unavailable:
-            visit.ended(failed=True)
+            attempt.ended(failed=True)
             raise
         except PolicyRefused as error:
             raise self._too_large(error, url, limits.max_bytes) from error
         finally:
-            self._meter.took(self._seconds_since(started) - visit.waited_seconds, at_most=limits.timeout_seconds)
+            self._meter.took(self._seconds_since(started) - attempt.waited_seconds, at_most=limits.timeout_seconds)
         self._meter.bytes += answer.received_bytes
-        self._tally.add(host_of(answer.final_url), HostCounts(received_bytes=answer.received_bytes))
+        self._counters.add(host_of(answer.final_url), HostCounts(received_bytes=answer.received_bytes))
         if isinstance(answer, NotModified):
-            visit.ended(failed=False)
+            attempt.ended(failed=False)
             return answer
-        visit.ended(failed=answer.status >= 500)
+        attempt.ended(failed=answer.status >= 500)
         self._note("answer", f"{answer.status} {answer.media_type} of {len(answer.body)} bytes at {answer.final_url}")
         self._keep_pace(answer.final_url, answer.status, answer.headers.get("retry-after"))
         return answer
 
     def _judged(self, url: str, answer: Fetched) -> tuple[CrawledPage, _Read]:
         self._require_page(answer.final_url, answer.status)
-        judge_status(answer.status, answer.headers.get("retry-after"), url, self._parts.clock())
+        judge_status(answer.status, answer.headers.get("retry-after"), url, self._context.clock())
         media_type = judge_media_type(answer)
         html = decode(answer.body, answer.charset) if media_type in _HTML_TYPES else ""
         read = self._read(html, answer.final_url, answer.headers.get("x-robots-tag"))
@@ -198,7 +198,7 @@ class PageCrawl:
             status=answer.status,
             media_type=media_type,
             charset=answer.charset,
-            fetched_at=self._parts.clock(),
+            fetched_at=self._context.clock(),
             elapsed_ms=answer.elapsed_ms,
             directed=self._directed,
             etag=answer.headers.get("etag"),
@@ -211,21 +211,21 @@ class PageCrawl:
     def _reason_to_render_at_once(self, url: str) -> str | None:
         if self._directed.render == "always":
             return "the directive asks for it"
-        if self._directed.render == "never" or self._parts.browser is None:
+        if self._directed.render == "never" or self._context.browser is None:
             return None
         if self._directed.screenshot:
             return "a picture is asked for"
-        if self._parts.hosts is None:
+        if self._context.hosts is None:
             return None
-        return self._parts.hosts.needs_browser(host_of(url))
+        return self._context.hosts.needs_browser(host_of(url))
 
     def _rendered_page(self, url: str, reason: str, *, shell: PageFacts | None = None) -> CrawledPage | UnchangedPage:
-        if self._parts.browser is None:
+        if self._context.browser is None:
             raise PolicyRefused("render", f"{url} needs a browser: {reason}", "a Chromium; see `sluice doctor`")
         self._note("browser", reason)
-        before_ms, rendered = self._meter.milliseconds, self._rendered(self._parts.browser, url)
+        before_ms, rendered = self._meter.milliseconds, self._rendered(self._context.browser, url)
         headers = {name.lower(): value for name, value in rendered.headers.items()}
-        fetched_at = self._parts.clock()
+        fetched_at = self._context.clock()
         if rule := headers.get("x-sluice-refused"):  # the browser was sent on to where nobody may go
             raise PolicyRefused("egress", f"{rule}: {rendered.final_url}", EGRESS_REMEDY)
         self._note("answer", f"{rendered.status}, {len(rendered.html)} characters at {rendered.final_url}")
@@ -258,14 +258,14 @@ class PageCrawl:
         """The page in the browser, within what is left. A browser's own trouble says nothing about the host."""
         most_seconds = self._meter.seconds_left(self._settings.page_timeout_seconds)
         most_bytes = self._meter.bytes_left(self._settings.max_page_bytes)
-        visit = self._visit()
-        visit.approach(url)
-        bytes_before, started = self._way_out.report().bytes_in, self._parts.clock()
-        waited_before = visit.waited_seconds
+        attempt = self._attempt()
+        attempt.pre_request(url)
+        bytes_before, started = self._egress_grant.report().bytes_in, self._context.clock()
+        waited_before = attempt.waited_seconds
         try:
             rendered = browser.render(
                 url,
-                proxy_url=self._way_out.url,
+                proxy_url=self._egress_grant.url,
                 user_agent=self._settings.agent,
                 limits=RenderLimits(
                     timeout_seconds=most_seconds,
@@ -274,7 +274,7 @@ class PageCrawl:
                     max_nodes=self._settings.max_nodes,
                     max_requests=self._settings.max_requests_per_page,
                 ),
-                approach=visit.approach,
+                pre_request=attempt.pre_request,
                 screenshot=self._directed.screenshot,
                 run_id=self._run_id,
             )
@@ -283,19 +283,19 @@ class PageCrawl:
                 self._require_patience(error, url, most_seconds)
             raise
         finally:
-            waited = visit.waited_seconds - waited_before
+            waited = attempt.waited_seconds - waited_before
             self._meter.took(self._seconds_since(started) - waited, at_most=most_seconds)
-            received = self._way_out.report().bytes_in - bytes_before
+            received = self._egress_grant.report().bytes_in - bytes_before
             self._meter.bytes += received
-            self._tally.add(host_of(url), HostCounts(received_bytes=received))
-        visit.ended(failed=rendered.status >= 500)
+            self._counters.add(host_of(url), HostCounts(received_bytes=received))
+        attempt.ended(failed=rendered.status >= 500)
         return rendered
 
     def _where_it_ended(self, url: str, final_url: str) -> str:
         """What robots.txt keeps for itself is not kept by us, by whatever way the browser came there."""
         ended = normalise_url(final_url, field="final_url")
         if ended != url:
-            self._parts.robots.check(ended, self._deadline)
+            self._context.robots.check(ended, self._deadline)
         return ended
 
     # What is known of the page already.
@@ -303,9 +303,9 @@ class PageCrawl:
     @cached_property
     def _known(self) -> RememberedPage | None:
         """What the corpus holds of the page, where pages are asked for again only if they changed."""
-        if self._parts.memory is None or not self._settings.revisit:
+        if self._context.memory is None or not self._settings.revisit:
             return None
-        return self._parts.memory.recall(self._corpus, self._url)
+        return self._context.memory.recall(self._corpus, self._url)
 
     @property
     def _known_over_http(self) -> RememberedPage | None:
@@ -318,7 +318,7 @@ class PageCrawl:
             raise Unavailable(f"{url} answers 304 to a request without conditions")
         self._note("memory", f"the site says: not modified since {known.fetched_at:%Y-%m-%d %H:%M} UTC")
         self._keep_pace(answer.final_url, 304, None)
-        directives = read_directives(answer.headers.get("x-robots-tag"), (), self._token, self._parts.clock())
+        directives = read_directives(answer.headers.get("x-robots-tag"), (), self._token, self._context.clock())
         self._require_indexable(directives, answer.final_url)
         if directives.nosnippet and not known.nosnippet:
             self._note("memory", "but no text of it may be shown from now on: it is read anew")
@@ -328,7 +328,7 @@ class PageCrawl:
             url=url,
             final_url=answer.final_url,
             by="not_modified",
-            fetched_at=self._parts.clock(),
+            fetched_at=self._context.clock(),
             elapsed_ms=answer.elapsed_ms,
             directed=self._directed,
             links=self._ways_on(() if directives.nofollow else known.links, answer.final_url),
@@ -338,7 +338,7 @@ class PageCrawl:
 
     def _read(self, html: str, url: str, robots_tag: str | None, *, rendered: bool = False) -> _Read:
         facts = read_page(html, url, self._token)
-        directives = read_directives(robots_tag, facts.meta_robots, self._token, self._parts.clock())
+        directives = read_directives(robots_tag, facts.meta_robots, self._token, self._context.clock())
         self._require_indexable(directives, url, rendered=rendered)
         return _Read(facts, directives)
 
@@ -401,52 +401,54 @@ class PageCrawl:
         """What the site's own maps say, where a run begins: further in they were read already."""
         if not self._settings.sitemaps or self._directed.depth > 0 or self._meter.is_used_up:
             return {}
-        visit = self._visit()
-        found = self._parts.site_maps.of(
-            page_url, proxy_url=self._way_out.url, approach=visit.approach, deadline=self._deadline
+        attempt = self._attempt()
+        found = self._context.site_maps.of(
+            page_url, proxy_url=self._egress_grant.url, pre_request=attempt.pre_request, deadline=self._deadline
         )
-        visit.ended(failed=False)
+        attempt.ended(failed=False)
         self._note("sitemap", f"{len(found)} addresses")
         return found
 
     # Manners.
 
-    def _visit(self) -> Visit:
-        return Visit(self._parts.breakers, self._approach, self._parts.clock, on_failure=self._count_failure)
+    def _attempt(self) -> HostAttempt:
+        return HostAttempt(
+            self._context.breakers, self._pre_request, self._context.clock, on_failure=self._count_failure
+        )
 
-    def _approach(self, url: str) -> None:
+    def _pre_request(self, url: str) -> None:
         """Robots first, then the host's turn: what is disallowed costs nobody a turn."""
-        parts, host = self._parts, host_of(url)
-        parts.wanted()
+        context, host = self._context, host_of(url)
+        context.check_cancelled()
         try:
-            verdict = parts.robots.check(url, self._deadline)
+            verdict = context.robots.check(url, self._deadline)
         except PolicyRefused as refusal:
-            self._tally.add(host, HostCounts(robots_refusals=int(refusal.rule.startswith("robots"))))
+            self._counters.add(host, HostCounts(robots_refusals=int(refusal.rule.startswith("robots"))))
             self._note(refusal.rule, refusal.problem)
             raise
-        interval_seconds = parts.robots.crawl_delay_seconds(url, self._deadline)
+        interval_seconds = context.robots.crawl_delay_seconds(url, self._deadline)
         self._note("robots", f"{url} is allowed: {verdict.line or verdict.reason}")
         left_seconds = self._deadline.left_seconds()
-        waited = parts.turns.wait_turn(host, interval_seconds=interval_seconds, at_most_seconds=left_seconds)
+        waited = context.turns.wait_turn(host, interval_seconds=interval_seconds, at_most_seconds=left_seconds)
         self._note("turn", f"{host}: waited {waited:.2f} s")
-        self._tally.add(host, HostCounts(requests=1, waited_seconds=waited))
+        self._counters.add(host, HostCounts(requests=1, waited_seconds=waited))
 
     def _keep_pace(self, url: str, status: int, retry_after: str | None) -> None:
         """Slower where a site says that we are too fast, and by and by faster again."""
         host = host_of(url)
         if status in {429, 503}:
-            pause = retry_after_seconds(retry_after, self._parts.clock()) if retry_after else None
-            self._parts.turns.slow_down(host, pause)
+            pause = retry_after_seconds(retry_after, self._context.clock()) if retry_after else None
+            self._context.turns.slow_down(host, pause)
             self._note("turn", f"{host} answers {status}: slower from now on")
         elif status < 500:
-            self._parts.turns.went_well(host)
+            self._context.turns.went_well(host)
 
     def _count_failure(self, origin: str) -> None:
-        self._tally.add(host_of(origin), HostCounts(failures=1))
+        self._counters.add(host_of(origin), HostCounts(failures=1))
 
     def _learn(self, url: str, *, was_shell: bool, helped: bool | None) -> None:
-        if self._parts.hosts is not None:
-            self._parts.hosts.learned(host_of(url), was_shell, helped)
+        if self._context.hosts is not None:
+            self._context.hosts.learned(host_of(url), was_shell, helped)
 
     # What it costs.
 
@@ -466,7 +468,7 @@ class PageCrawl:
             raise BudgetExhausted(f"{url} takes longer than the {limit_ms:g} milliseconds that are left") from error
 
     def _seconds_since(self, started: datetime) -> float:
-        return (self._parts.clock() - started).total_seconds()
+        return (self._context.clock() - started).total_seconds()
 
 
 def _is_as_it_was(page: CrawledPage, read: _Read, known: RememberedPage) -> bool:

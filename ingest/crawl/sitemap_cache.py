@@ -47,7 +47,7 @@ class SiteMaps:
         self._guard = threading.Lock()
 
     def of(
-        self, url: str, *, proxy_url: str, approach: Callable[[str], None], deadline: Deadline
+        self, url: str, *, proxy_url: str, pre_request: Callable[[str], None], deadline: Deadline
     ) -> Mapping[str, SitemapUrl]:
         """The pages of the site of `url` that its maps name, by their canonical address.
 
@@ -59,7 +59,7 @@ class SiteMaps:
             if kept is not None and kept.until > self._clock():
                 return kept.urls
         named = self._robots.sitemaps(url, deadline)
-        urls = self._read(named, proxy_url, approach, deadline) if named else {}
+        urls = self._read(named, proxy_url, pre_request, deadline) if named else {}
         with self._guard:
             self._kept[origin] = _Kept(urls, self._clock() + KEPT_SECONDS)
             self._kept.move_to_end(origin)
@@ -68,7 +68,7 @@ class SiteMaps:
         return urls
 
     def _read(
-        self, named: tuple[str, ...], proxy_url: str, approach: Callable[[str], None], deadline: Deadline
+        self, named: tuple[str, ...], proxy_url: str, pre_request: Callable[[str], None], deadline: Deadline
     ) -> Mapping[str, SitemapUrl]:
         ours = Deadline(deadline.left_seconds() / 2)
 
@@ -76,7 +76,7 @@ class SiteMaps:
             try:
                 limits = FetchLimits(ours.left_seconds(), MAX_BYTES, REDIRECTS)
                 answer = self._fetcher.fetch(
-                    address, limits=limits, approach=approach, deadline=ours, proxy_url=proxy_url
+                    address, limits=limits, pre_request=pre_request, deadline=ours, proxy_url=proxy_url
                 )
             except SluiceError:  # a map is a help and no more
                 return None

@@ -18,7 +18,7 @@ from ipaddress import ip_address
 from types import TracebackType
 
 from ingest.egress.crawl_account import Account
-from ingest.egress.fair_slots import Places
+from ingest.egress.fair_slots import FairSlots
 from ingest.egress.http_heads import Failed, Refused, Target
 from ingest.egress.limit_errors import beyond
 from ingest.egress.relay import Side, dial
@@ -36,7 +36,7 @@ class Reached:
     """As it was judged."""
     side: Side
     account: Account
-    places: Places
+    places: FairSlots
 
     def __enter__(self) -> Reached:
         return self
@@ -63,7 +63,7 @@ class Dialler:
         self._resolver = resolver
         self._names = BoundedResolver(settings.resolver_threads)
         self._upstream = _upstream_of(settings)
-        self._places = Places(settings.max_connections, per_target=settings.max_connections_per_host)
+        self._fair_slots = FairSlots(settings.max_connections, per_target=settings.max_connections_per_host)
 
     async def reach(self, target: Target, account: Account) -> Reached:
         """A connection with `target`, on the account's behalf.
@@ -85,10 +85,10 @@ class Dialler:
         try:
             site = await self._dial(target, addresses, left_seconds)
         except BaseException:
-            self._places.give(account, target=target.host)
+            self._fair_slots.give(account, target=target.host)
             raise
         account.reached(target.host)
-        return Reached(target, site, account, self._places)
+        return Reached(target, site, account, self._fair_slots)
 
     def stop(self) -> None:
         """Look no names up any more."""
@@ -132,13 +132,13 @@ class Dialler:
     async def _take_place(self, target: Target, account: Account) -> None:
         """One of the connections that may be open at a time."""
         at_most = account.caps.connections if account.caps else self._settings.max_connections
-        if self._places.take_free(account, at_most=at_most, target=target.host):
+        if self._fair_slots.take_free(account, at_most=at_most, target=target.host):
             return
         try:
             async with asyncio.timeout(self._settings.connect_timeout_seconds):
-                await self._places.take(account, at_most=at_most, target=target.host)
+                await self._fair_slots.take(account, at_most=at_most, target=target.host)
         except TimeoutError as error:
-            if account.caps and self._places.held(account) >= at_most:
+            if account.caps and self._fair_slots.held(account) >= at_most:
                 raise Refused(beyond(target, "connections", self._settings)) from error
             raise Failed(503, "too many connections") from error
 

@@ -26,7 +26,7 @@ class _Waiting:
     granted: asyncio.Future[None]
 
 
-class Places:
+class FairSlots:
     """`total` places, at most `per_target` for one target. Belongs to one event loop."""
 
     def __init__(self, total: int, *, per_target: int | None = None) -> None:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 
-from ingest.egress.fair_slots import Places
+from ingest.egress.fair_slots import FairSlots
 
 Resolver = Callable[[str, int], Awaitable[tuple[str, ...]]]
 """From host and port to every address of the host, in the order to be tried."""
@@ -40,7 +40,7 @@ class BoundedResolver:
     """Looks names up, `threads` at a time. Belongs to the event loop that asks it."""
 
     def __init__(self, threads: int) -> None:
-        self._threads = Places(threads)
+        self._threads = FairSlots(threads)
         self._at_most = max(1, threads // 4)
         self._questions: queue.SimpleQueue[_Question | None] = queue.SimpleQueue()
         self._started = 0

@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx2
 
 from contracts.errors import Conflict, Unavailable
-from ingest.cancel_check import Wanted, always
+from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
 from ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
@@ -42,7 +42,7 @@ def make_embedder(
     model_dir: Path,
     cache_path: Path | None,
     http_client: httpx2.Client | None = None,
-    wanted: Wanted = always,
+    check_cancelled: CancelCheck = never_cancelled,
 ) -> Embedder:
     """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
 
@@ -54,7 +54,7 @@ def make_embedder(
     every = [settings, *(settings.changed_by(changed) for changed in settings.corpora.values())]
     if settings.provider == "local":  # a model that nobody asks for is never loaded
         every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
-    models = [_model(one, model_dir, http_client, wanted) for one in every]
+    models = [_model(one, model_dir, http_client, check_cancelled) for one in every]
     embedder = RoutingEmbedder(models) if len(models) > 1 else models[0]
     if cache_path is not None and settings.cache_entries:
         embedder = CachedEmbedder(embedder, EmbeddingCache(cache_path, settings.cache_entries))
@@ -69,18 +69,20 @@ def fingerprint_of_corpus(settings: EmbedSettings, corpus: str) -> str:
     return chosen.openai_fingerprint or endpoint_fingerprint(chosen)
 
 
-def _model(settings: EmbedSettings, model_dir: Path, http_client: httpx2.Client | None, wanted: Wanted) -> Embedder:
+def _model(
+    settings: EmbedSettings, model_dir: Path, http_client: httpx2.Client | None, check_cancelled: CancelCheck
+) -> Embedder:
     local = MiniLM(
         settings.model_dir or model_dir,
         settings.threads,
         settings.batch_size,
         settings.batch_tokens,
         precision=settings.precision,
-        wanted=wanted,
+        check_cancelled=check_cancelled,
     )
     if settings.provider == "local":
         return local
-    endpoint = OpenAIEmbedder(settings, http_client, wanted=wanted)
+    endpoint = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled)
     return FallbackEmbedder(endpoint, local) if settings.fallback == "local" else endpoint
 
 

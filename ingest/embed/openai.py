@@ -19,7 +19,7 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import InvalidInput, InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable, first_problem
-from ingest.cancel_check import Wanted, always
+from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.embed.batching import Limits, fitted, packed
 from ingest.embed.port import Embedded, Vectors, require_fingerprint, unit_rows
 from ingest.embed.tokens import estimated_tokens
@@ -36,13 +36,17 @@ class OpenAIEmbedder:
     """
 
     def __init__(
-        self, settings: EmbedSettings, http_client: httpx2.Client | None = None, *, wanted: Wanted = always
+        self,
+        settings: EmbedSettings,
+        http_client: httpx2.Client | None = None,
+        *,
+        check_cancelled: CancelCheck = never_cancelled,
     ) -> None:
         self.dimension = settings.openai_dimension
         self.fingerprint = settings.openai_fingerprint or endpoint_fingerprint(settings)
         self._settings = settings
         self._http_client = http_client
-        self._wanted = wanted
+        self._check_cancelled = check_cancelled
         self._connecting = threading.Lock()
         self._client: openai.OpenAI | None = None
 
@@ -60,7 +64,7 @@ class OpenAIEmbedder:
         vectors: Vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = 0
         for batch in packed(fit, limits):
-            self._wanted()
+            self._check_cancelled()
             some = [fit[position] for position in batch]
             answer = self._request(some)
             vectors[batch] = self._vectors_of(answer, len(some))

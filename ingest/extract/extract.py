@@ -18,7 +18,7 @@ import json
 import re
 
 from contracts.errors import InvalidInput
-from ingest.extract import media_types as media
+from ingest.extract import media_types
 from ingest.extract.charset import decode
 from ingest.extract.extracted import Extracted
 from ingest.extract.feeds import extract_xml
@@ -47,8 +47,8 @@ def extract(body: bytes, media_type: str, *, charset: str | None = None, url: st
     """
     if len(body) > MAX_BODY_BYTES:
         raise InvalidInput("body", f"{len(body)} bytes are more than {MAX_BODY_BYTES}", "split the document")
-    kind = media.settle(media_type, url, body[:_HEAD_BYTES])
-    if kind == media.PDF:
+    kind = media_types.settle(media_type, url, body[:_HEAD_BYTES])
+    if kind == media_types.PDF:
         return extract_pdf(body)
     _require_text(kind)
     return _read(decode(body, charset), kind, url)
@@ -61,30 +61,32 @@ def extract_text(text: str, media_type: str, *, url: str | None = None, path: st
     """
     if len(text) > MAX_BODY_BYTES:
         raise InvalidInput("text", f"{len(text)} characters are more than {MAX_BODY_BYTES}", "split the document")
-    kind = media.settle(media_type, path, text[:_HEAD_BYTES].encode("utf-8", "replace"))
+    kind = media_types.settle(media_type, path, text[:_HEAD_BYTES].encode("utf-8", "replace"))
     _require_text(kind)
     return _read(text, kind, url)
 
 
 def _read(text: str, kind: str, url: str | None) -> Extracted:
-    language = media.code_language(kind)
+    language = media_types.code_language(kind)
     if language:
         return Extracted(text=without_smuggled(text), media_type=kind, form="code", code_language=language)
     if kind in ("text/html", "application/xhtml+xml"):
         return extract_html(text, url)
-    if kind in (media.XML, "text/xml") or kind.endswith("+xml"):
+    if kind in (media_types.XML, "text/xml") or kind.endswith("+xml"):
         return extract_xml(text, url)
-    if kind == media.JSON or kind.endswith("+json"):
+    if kind == media_types.JSON or kind.endswith("+json"):
         return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
-    if kind in (media.MARKDOWN, "text/x-markdown"):
+    if kind in (media_types.MARKDOWN, "text/x-markdown"):
         return _markdown(without_hidden_html(visible(text)))
-    return Extracted(text=visible(text), media_type=media.PLAIN, form="text")
+    return Extracted(text=visible(text), media_type=media_types.PLAIN, form="text")
 
 
 def _require_text(kind: str) -> None:
-    textual = kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (media.JSON, media.XML)
-    if not textual and media.code_language(kind) is None:
-        raise InvalidInput("media_type", f"{kind or 'nothing'} cannot be read", f"supported: {media.SUPPORTED}")
+    textual = (
+        kind.startswith("text/") or kind.endswith(("+xml", "+json")) or kind in (media_types.JSON, media_types.XML)
+    )
+    if not textual and media_types.code_language(kind) is None:
+        raise InvalidInput("media_type", f"{kind or 'nothing'} cannot be read", f"supported: {media_types.SUPPORTED}")
 
 
 def _markdown(text: str) -> Extracted:
@@ -95,7 +97,7 @@ def _markdown(text: str) -> Extracted:
     language = facts.get("lang") or facts.get("language")
     return Extracted(
         text=text,
-        media_type=media.MARKDOWN,
+        media_type=media_types.MARKDOWN,
         form="markdown",
         title=title,
         author=facts.get("author"),

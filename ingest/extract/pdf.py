@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import InvalidInput, Unavailable
-from ingest.extract import pdf_child as pdf_reader
+from ingest.extract import pdf_child
 from ingest.extract.extracted import Extracted
 from ingest.extract.invisible_text import visible
 from ingest.extract.media_types import PDF
@@ -45,7 +45,7 @@ WALL_SECONDS = 90.0
 ADDRESS_SPACE_BYTES = 700_000_000
 """Of the child: the longest text that is kept, out of the largest file, takes 110 MB of memory. A container of 1 GB
 must hold the worker beside it."""
-READER = Path(pdf_reader.__file__)
+READER = Path(pdf_child.__file__)
 COMMAND = (sys.executable, "-I", "-B", str(READER))
 
 _PAGE_CHARS = 100

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from ingest.cancel_check import LOOK_SECONDS, Wanted
+from ingest.cancel_check import LOOK_SECONDS, CancelCheck
 
 READ_BYTES = 65_536
 _Result = TypeVar("_Result")
@@ -31,9 +31,9 @@ class Connection:
     what `wanted` raises.
     """
 
-    def __init__(self, host: str, port: int, *, seconds: float, wanted: Wanted) -> None:
+    def __init__(self, host: str, port: int, *, seconds: float, check_cancelled: CancelCheck) -> None:
         self._ends_at = time.monotonic() + seconds
-        self._wanted = wanted
+        self._check_cancelled = check_cancelled
         self._looks_at = 0.0
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
@@ -133,7 +133,7 @@ class Connection:
         """The seconds that are left."""
         now = time.monotonic()
         if now >= self._looks_at:
-            self._wanted()
+            self._check_cancelled()
             self._looks_at = now + LOOK_SECONDS
         if now >= self._ends_at:
             raise TimeoutError

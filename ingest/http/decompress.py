@@ -67,14 +67,14 @@ class Inflater:
         self._decoders = [_DECODERS[name]() for name in reversed(names)]  # they are named in the order of packing
         self._unpacked_bytes = [0] * len(names)
         self._max_bytes = max_bytes
-        self._parts = bytearray()
+        self._context = bytearray()
         self._has_begun = False
         self.full = False
 
     @property
     def body(self) -> bytes:
         """What was collected so far."""
-        return bytes(self._parts)
+        return bytes(self._context)
 
     def feed(self, chunk: bytes) -> None:
         """Add what arrived. `full` is set where there was more than fits, and nothing is added from then on."""
@@ -82,8 +82,8 @@ class Inflater:
             return
         self._has_begun = self._has_begun or bool(chunk)
         for piece in self._unpack(chunk, 0):
-            room = self._max_bytes - len(self._parts)
-            self._parts += piece[:room]
+            room = self._max_bytes - len(self._context)
+            self._context += piece[:room]
             if len(piece) > room:
                 self.full = True
                 return

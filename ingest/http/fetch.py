@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, SluiceError, TimedOut, Unavailable
-from ingest.cancel_check import Wanted, always
+from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.deadline import Deadline
 from ingest.extract.media_types import bare, charset_of
 from ingest.http.connection import Connection
@@ -101,13 +101,13 @@ class Fetcher:
         *,
         user_agent: str,
         tls: ssl.SSLContext | None = None,
-        wanted: Wanted = always,
+        check_cancelled: CancelCheck = never_cancelled,
         account: Callable[[], str | None] = lambda: None,
     ) -> None:
         """`account` says by which address of the proxy an exchange goes that is not told; None leaves `proxy_url`."""
         self._proxy = ProxyAddress.at(proxy_url)
         self._account = account
-        self._wanted = wanted
+        self._check_cancelled = check_cancelled
         self._user_agent = user_agent
         self._tls = tls or httpx.create_ssl_context()
         self._tls.set_alpn_protocols(["http/1.1"])
@@ -120,7 +120,7 @@ class Fetcher:
         etag: str | None = None,
         last_modified: str | None = None,
         conditions_for: str | None = None,
-        approach: Callable[[str], None] = lambda url: None,
+        pre_request: Callable[[str], None] = lambda url: None,
         deadline: Deadline | None = None,
         proxy_url: str | None = None,
     ) -> Fetched | NotModified:
@@ -145,7 +145,7 @@ class Fetcher:
         compared = normalise_url(conditions_for) if conditions_for else address
         conditions = {"If-None-Match": _condition(etag), "If-Modified-Since": _condition(last_modified)}
         for _ in range(limits.max_redirects + 1):
-            approach(address)  # waiting for our own turn takes nothing of the site's time
+            pre_request(address)  # waiting for our own turn takes nothing of the site's time
             asked = time.monotonic()
             headers = {"Accept": ACCEPT, **(conditions if address == compared else {})}
             request = Request.to(address, "GET", headers)
@@ -193,7 +193,9 @@ class Fetcher:
         proxy = ProxyAddress.at(proxy_url) if proxy_url else self._proxy
         host = request.host
         try:
-            with Connection(proxy.host, proxy.port, seconds=seconds, wanted=self._wanted) as connection:
+            with Connection(
+                proxy.host, proxy.port, seconds=seconds, check_cancelled=self._check_cancelled
+            ) as connection:
                 response = self._ask(connection, request, proxy)
                 is_passed_over = follows and response.status in REDIRECTS and response.first("location") is not None
                 body, received_bytes = _pass_over(response) if is_passed_over else _read(response, limits)

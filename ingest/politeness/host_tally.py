@@ -9,10 +9,10 @@ from contracts.errors import Overloaded
 from contracts.hosts import HostCounts
 from ingest.egress.crawl_account import EgressReport
 from ingest.politeness.host_stats import HostFigures
-from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.rate_limit import HostRateLimit
 
 
-class HostTally:
+class HostCounters:
     """Sums by host. Not for several threads."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class HostTally:
         """Add to what is known of `host`."""
         self._hosts[host] += counts
 
-    def tell(self, figures: HostFigures, report: EgressReport, turns: HostTurns) -> None:
+    def tell(self, figures: HostFigures, report: EgressReport, turns: HostRateLimit) -> None:
         """Hand the sums on, with the refusals that the proxy reports and the pauses that hosts get by now."""
         for refusal, count in report.refusals:
             self.add(refusal.host, HostCounts(egress_refusals=count))

@@ -25,14 +25,14 @@ from collections.abc import Callable, Iterator
 import redis
 
 from contracts.errors import Overloaded
-from ingest.cancel_check import LOOK_SECONDS, Wanted, always
+from ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
 from ingest.politeness.rate_limit_redis import (
     BROKER_RETRY_SECONDS,
-    BrokerTimetable,
     Line,
-    LocalTimetable,
+    LocalRateLimitStore,
+    RateLimitStore,
+    RedisRateLimitStore,
     Ticket,
-    Timetable,
 )
 from ingest.url import registered_domain
 
@@ -46,7 +46,7 @@ MOST_SLOW_HOSTS = 10_000
 """Slowed hosts that a process remembers; what it forgets, it learns again with the host's next turn."""
 
 
-class HostTurns:
+class HostRateLimit:
     """Turns at hosts, shared through the broker at `broker_url`. Safe across threads."""
 
     def __init__(
@@ -58,17 +58,17 @@ class HostTurns:
         key_prefix: str = "sluice",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        wanted: Wanted = always,
+        check_cancelled: CancelCheck = never_cancelled,
     ) -> None:
         """`wanted` is called now and then while a turn is waited for; what it raises ends the waiting."""
         self._interval_seconds = 1 / requests_per_second
         self._max_wait_seconds = max_wait_seconds
-        self._timetable: Timetable = (
-            BrokerTimetable(broker_url, f"{key_prefix}:turns") if broker_url else LocalTimetable(clock)
+        self._store: RateLimitStore = (
+            RedisRateLimitStore(broker_url, f"{key_prefix}:turns") if broker_url else LocalRateLimitStore(clock)
         )
         self._clock = clock
         self._sleep = sleep
-        self._wanted = wanted
+        self._check_cancelled = check_cancelled
         self._slow: set[str] = set()
         self._guard = threading.Lock()
 
@@ -88,7 +88,7 @@ class HostTurns:
         while True:
             left_seconds = most_seconds - (self._clock() - started)
             with _broker_named(host):
-                answer = self._timetable.turn(lines, tickets, left_seconds)
+                answer = self._store.turn(lines, tickets, left_seconds)
             self._note(host, is_slow=answer.is_slow)
             if answer.wait_seconds <= 0:
                 return self._clock() - started
@@ -104,7 +104,7 @@ class HostTurns:
         the host; whoever waits for a turn there lines up anew. Where the broker is away nobody gets a turn anyway.
         """
         with contextlib.suppress(redis.RedisError):
-            self._timetable.slow_down(self._host_line(host, 0.0), max(retry_after_seconds or 0.0, 0.0))
+            self._store.slow_down(self._host_line(host, 0.0), max(retry_after_seconds or 0.0, 0.0))
             self._note(host, is_slow=True)
 
     def went_well(self, host: str) -> None:
@@ -114,7 +114,7 @@ class HostTurns:
         """
         if host in self._slow:
             with contextlib.suppress(redis.RedisError):
-                self._timetable.went_well(self._host_line(host, 0.0))
+                self._store.went_well(self._host_line(host, 0.0))
 
     def interval_seconds(self, host: str, *, interval_seconds: float = 0.0) -> float:
         """The least time between two turns at the host, as it was at its last turn here or is now; for operators.
@@ -126,11 +126,11 @@ class HostTurns:
         if host not in self._slow:
             return line.interval_seconds
         with _broker_named(host):
-            return self._timetable.interval_seconds(line)
+            return self._store.interval_seconds(line)
 
     def close(self) -> None:
         """Close the connections to the broker."""
-        self._timetable.close()
+        self._store.close()
 
     def _lines(self, host: str, interval_seconds: float) -> tuple[Line, ...]:
         own = self._host_line(host, interval_seconds)
@@ -152,7 +152,7 @@ class HostTurns:
     def _pause(self, seconds: float) -> None:
         until = self._clock() + seconds
         while (left := until - self._clock()) > 0:
-            self._wanted()
+            self._check_cancelled()
             self._sleep(min(left, LOOK_SECONDS))
 
 

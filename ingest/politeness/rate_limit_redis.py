@@ -77,7 +77,7 @@ class Turn:
     tickets: tuple[Ticket, ...] = ()
 
 
-class Timetable(Protocol):
+class RateLimitStore(Protocol):
     """Lines for turns. Each call is one step that nothing comes between."""
 
     def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
@@ -147,7 +147,7 @@ class _State:
         self.until = max(now, self.next, self.closed) + kept
 
 
-class LocalTimetable:
+class LocalRateLimitStore:
     """Lines of this process. `clock` gives seconds that only grow. Safe across threads."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -157,7 +157,7 @@ class LocalTimetable:
         self._guard = threading.Lock()
 
     def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         with self._guard:
             now = self._now()
             states = [self._state(line, now) for line in lines]
@@ -175,7 +175,7 @@ class LocalTimetable:
             return Turn(0.0, is_slow, tuple(held))
 
     def slow_down(self, line: Line, pause_seconds: float) -> None:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         with self._guard:
             now = self._now()
             state = self._state(line, now)
@@ -188,7 +188,7 @@ class LocalTimetable:
             state.keep(line, now)
 
     def went_well(self, line: Line) -> None:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         with self._guard:
             now = self._now()
             state = self._state(line, now)
@@ -197,12 +197,12 @@ class LocalTimetable:
             state.keep(line, now)
 
     def interval_seconds(self, line: Line) -> float:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         with self._guard:
             return max(self._state(line, self._now()).slow, line.interval) / _MICRO
 
     def close(self) -> None:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
 
     def _now(self) -> int:
         return int(self._clock() * _MICRO)
@@ -218,7 +218,7 @@ def _micro(seconds: float) -> int:
     return int(min(seconds, _MOST_SECONDS) * _MICRO)
 
 
-class BrokerTimetable:
+class RedisRateLimitStore:
     """Lines of all workers, in the broker at `url`, under `prefix`, by its clock. Safe across threads.
 
     Every call raises `redis.RedisError` where the broker does not answer.
@@ -237,7 +237,7 @@ class BrokerTimetable:
         self._went_well = self._redis.register_script(_STATE + _WENT_WELL)
 
     def turn(self, lines: Sequence[Line], tickets: Sequence[Ticket], most_seconds: float) -> Turn:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         held = [str(part) for ticket in tickets for part in (ticket.era, ticket.moment)]
         asked: list[str | int] = [_micro(most_seconds), *(line.interval for line in lines), *held]
         wait, slow, *parts = self._turn(keys=[self._key(line) for line in lines], args=asked)
@@ -245,21 +245,21 @@ class BrokerTimetable:
         return Turn(int(wait) / _MICRO, bool(slow), tuple(Ticket(int(era), int(moment)) for era, moment in pairs))
 
     def slow_down(self, line: Line, pause_seconds: float) -> None:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         pause = _micro(min(pause_seconds, LONGEST_SECONDS))
         self._slow_down(keys=[self._key(line)], args=[line.interval, pause, _micro(LONGEST_SECONDS)])
 
     def went_well(self, line: Line) -> None:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         self._went_well(keys=[self._key(line)], args=[line.interval, RECOVERY])
 
     def interval_seconds(self, line: Line) -> float:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         slow = self._redis.hget(self._key(line), "slow")
         return max(int(slow or 0), line.interval) / _MICRO
 
     def close(self) -> None:
-        """See `Timetable`."""
+        """See `RateLimitStore`."""
         self._redis.close()
 
     def _key(self, line: Line) -> str:

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 
 from contracts.errors import BudgetExhausted, InvalidInput, Overloaded, PolicyRefused, Unavailable
 from contracts.ingest import SearchCompleted, SearchDirected, SearchResult
-from ingest.cancel_check import Wanted, always
-from ingest.circuit_breaker import LeftAlone
+from ingest.cancel_check import CancelCheck, never_cancelled
+from ingest.circuit_breaker import CircuitOpen
 from ingest.search.build import build_providers
 from ingest.search.merge import merged
 from ingest.search.negative_cache import BrokerEmptySearches, EmptySearches, NoMemory
@@ -79,7 +79,7 @@ def search(
     quota: Quota,
     settings: SearchSettings,
     clock: Callable[[], datetime],
-    wanted: Wanted = always,
+    check_cancelled: CancelCheck = never_cancelled,
     empty: EmptySearches | None = None,
 ) -> SearchCompleted:
     """The answers of the first `settings.merge_providers` that give one, as one. `clock` gives times with their zone.
@@ -100,7 +100,7 @@ def search(
         raise PolicyRefused("search", "no search provider is configured", "an entry in search.providers")
     started = clock()
     query = _query(directed, settings, started)
-    asking = _Asking(query, quota, settings, wanted, empty or NoMemory(), directed.max_usd)
+    asking = _Asking(query, quota, settings, check_cancelled, empty or NoMemory(), directed.max_usd)
     for provider in providers:
         if len(asking.answers) == settings.merge_providers:
             break
@@ -129,14 +129,14 @@ class _Asking:
         query: SearchQuery,
         quota: Quota,
         settings: SearchSettings,
-        wanted: Wanted,
+        check_cancelled: CancelCheck,
         empty: EmptySearches,
         max_usd: float,
     ) -> None:
         self.answers: list[Gathered] = []
         self.reasons: list[tuple[str, str]] = []
         self.paid_usd = 0.0
-        self._query, self._quota, self._settings, self._wanted = query, quota, settings, wanted
+        self._query, self._quota, self._settings, self._check_cancelled = query, quota, settings, check_cancelled
         self._empty, self._max_usd = empty, max_usd
         self._asked = 0
         self._waits: list[float] = []
@@ -184,11 +184,11 @@ class _Asking:
         left_usd = self._max_usd - self.paid_usd
         if provider.cost_usd_per_call > left_usd:
             raise TooDear(f"costs {provider.cost_usd_per_call:g} USD, {left_usd:g} are left")
-        self._wanted()
+        self._check_cancelled()
         self._count(provider, query)
         try:
             answer = provider.search(query)
-        except LeftAlone:
+        except CircuitOpen:
             with contextlib.suppress(Unavailable):  # one call less today: no reason to fail
                 self._quota.give_back(provider.name, query.today)
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contracts.errors import PolicyRefused, Unavailable
-from ingest.circuit_breaker import Breaker, LeftAlone
+from ingest.circuit_breaker import Breaker, CircuitOpen
 from ingest.search.port import SearchAnswer, SearchProvider, SearchQuery
 
 
@@ -35,13 +35,13 @@ class Breaking:
         return self._provider.max_pages
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Raises LeftAlone without asking while the provider is left alone.
+        """See `SearchProvider`. Raises CircuitOpen without asking while the provider is left alone.
 
         A refusal of egress speaks neither for the provider nor against it; an answer that is too large or in no
         known encoding speaks against it.
         """
         if not self._breaker.admit():
-            raise LeftAlone(f"{self.name} failed most of the last times and is left alone for a while")
+            raise CircuitOpen(f"{self.name} failed most of the last times and is left alone for a while")
         try:
             answer = self._provider.search(query)
         except Unavailable:

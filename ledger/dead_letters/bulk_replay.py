@@ -26,7 +26,7 @@ from sqlalchemy import ColumnElement, bindparam, func, insert, or_, select, upda
 
 from contracts.dead_letters import (
     MOST_AT_ONCE,
-    LetterFilter,
+    DeadLetterFilter,
     OperatorAction,
     PlannedGroup,
     ReplayPlan,
@@ -41,7 +41,7 @@ from ledger.database import Database
 from ledger.dead_letters import query as letters
 from ledger.dead_letters.audit import SLUICE, actions_on, record
 from ledger.dead_letters.replay import CASE, Orders, bring_back, can_be_read, judge, replay_span
-from ledger.outbox import Permit, permits_of
+from ledger.outbox import WakeUp, permits_of
 from ledger.tables import AnyRow, dead_letters, events, replays
 from ledger.transaction import Transaction
 
@@ -147,7 +147,7 @@ class Replays:
 
     # -- for operators
 
-    def plan(self, wanted: LetterFilter, *, force: bool = False) -> ReplayPlan:
+    def plan(self, wanted: DeadLetterFilter, *, force: bool = False) -> ReplayPlan:
         """What a replay would bring back and what it would leave out, by fingerprint, the largest group first.
 
         Raises:
@@ -228,17 +228,17 @@ class Replays:
 
     # -- for the reconciler
 
-    def advance(self, now: float | None = None) -> tuple[Permit, ...]:
+    def advance(self, now: float | None = None) -> tuple[WakeUp, ...]:
         """Bring back the letters of running replays that are due; what is to be published. One commit per letter."""
         with self._database.reading() as connection:
             running = connection.execute(_RUNNING).all()
-        permits: list[Permit] = []
+        permits: list[WakeUp] = []
         for replay in running:
             moment = self._clock() if now is None else now
             permits += self._advance(replay, moment, max(1, _MOST_PER_TICK // len(running)))
         return tuple(permits)
 
-    def _advance(self, replay: AnyRow, now: float, most: int) -> list[Permit]:
+    def _advance(self, replay: AnyRow, now: float, most: int) -> list[WakeUp]:
         with self._database.reading() as connection:
             progress = _progress(connection, replay.id)
             pace = _Pace.of(replay, now)
@@ -247,7 +247,7 @@ class Replays:
         if progress.is_bad:
             self._abort_itself(replay, progress)
             return []
-        permits: list[Permit] = []
+        permits: list[WakeUp] = []
         for taken, letter in enumerate(found, start=1):
             brought_back = self._take(replay, letter, now, pace.used_up(taken))
             if brought_back is None:
@@ -257,7 +257,7 @@ class Replays:
             self._finish(replay, now)
         return permits
 
-    def _take(self, replay: AnyRow, letter: AnyRow, now: float, used_up: float) -> list[Permit] | None:
+    def _take(self, replay: AnyRow, letter: AnyRow, now: float, used_up: float) -> list[WakeUp] | None:
         """Look at one letter; None when the replay was stopped meanwhile."""
         orders = Orders(replay.operator, replay.note, bool(replay.force), replay.id)
         try:
@@ -302,7 +302,7 @@ class Replays:
             record(connection, now, operator, action, [replay_id], note)
             return _view(connection, row)
 
-    def _cases(self, wanted: LetterFilter, last: str) -> Sequence[AnyRow]:
+    def _cases(self, wanted: DeadLetterFilter, last: str) -> Sequence[AnyRow]:
         query = CASE.where(*letters.conditions(wanted), dead_letters.c.id > last)
         with self._database.reading() as connection:
             return connection.execute(query.order_by(dead_letters.c.id).limit(_PLAN_PAGE)).all()
@@ -310,7 +310,7 @@ class Replays:
 
 def _bring_back(
     connection: Transaction, replay: AnyRow, letter_id: str, orders: Orders, now: float, used_up: float
-) -> list[Permit] | None:
+) -> list[WakeUp] | None:
     moved = _move_on(connection, replay, letter_id, used_up)
     if moved is None:
         return None
@@ -327,7 +327,7 @@ def _move_on(connection: Transaction, replay: AnyRow, letter_id: str, used_up: f
     return connection.execute(_MOVE_ON, facts).first()
 
 
-def _leave_out(connection: Transaction, moved: AnyRow | None, why: SkipReason) -> list[Permit] | None:
+def _leave_out(connection: Transaction, moved: AnyRow | None, why: SkipReason) -> list[WakeUp] | None:
     if moved is None:
         return None
     skips = Counter(json.loads(moved.skips))
@@ -336,19 +336,19 @@ def _leave_out(connection: Transaction, moved: AnyRow | None, why: SkipReason) -
     return []
 
 
-def _check(wanted: LetterFilter) -> None:
+def _check(wanted: DeadLetterFilter) -> None:
     if wanted.status != "parked":
         raise InvalidInput("filter.status", f"{wanted.status} letters cannot be replayed", "leave it out, or parked")
 
 
-def _own(wanted: LetterFilter, begun: float) -> list[ColumnElement[bool]]:
+def _own(wanted: DeadLetterFilter, begun: float) -> list[ColumnElement[bool]]:
     """The letters of a replay: what was parked since, again or for the first time, is another's."""
     return [*letters.conditions(wanted), dead_letters.c.last_seen <= begun]
 
 
 def _next(connection: Transaction, replay: AnyRow, most: int) -> Sequence[AnyRow]:
     """The next letters, as `replay_span` asks for them."""
-    own = _own(LetterFilter.model_validate_json(replay.filter), replay.created_at)
+    own = _own(DeadLetterFilter.model_validate_json(replay.filter), replay.created_at)
     has = dead_letters.c
     query = select(has.id, has.run_id, has.event_id, has.traceparent).where(*own, has.id > replay.position)
     return connection.execute(query.order_by(has.id).limit(most)).all() if most else []
@@ -369,7 +369,7 @@ def _view(connection: Transaction, row: AnyRow) -> ReplayView:
         id=row.id,
         status=row.status,
         why=row.why,
-        filter=LetterFilter.model_validate_json(row.filter),
+        filter=DeadLetterFilter.model_validate_json(row.filter),
         per_second=row.per_second,
         force=bool(row.force),
         operator=row.operator,

@@ -16,11 +16,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select, tuple_
 
 from contracts.dead_letters import (
+    DeadLetterFilter,
+    DeadLetterGroup,
+    DeadLetterPage,
     DeadLetterSummary,
     DeadLetterView,
-    LetterFilter,
-    LetterGroup,
-    LetterPage,
     PastPayload,
     Payload,
 )
@@ -39,7 +39,7 @@ _HISTORY = (
 )
 
 
-def conditions(wanted: LetterFilter) -> list[ColumnElement[bool]]:
+def conditions(wanted: DeadLetterFilter) -> list[ColumnElement[bool]]:
     """What a letter has to meet."""
     has = dead_letters.c
     equal: dict[Any, str | None] = {
@@ -65,7 +65,7 @@ def count(connection: Transaction, meeting: Sequence[ColumnElement[bool]]) -> in
     return int(connection.execute(select(func.count()).select_from(dead_letters).where(*meeting)).scalar() or 0)
 
 
-def page(connection: Transaction, wanted: LetterPage) -> list[DeadLetterSummary]:
+def page(connection: Transaction, wanted: DeadLetterPage) -> list[DeadLetterSummary]:
     """One page of letters.
 
     Raises:
@@ -78,7 +78,7 @@ def page(connection: Transaction, wanted: LetterPage) -> list[DeadLetterSummary]
     return [DeadLetterSummary(**_facts(row)) for row in connection.execute(query)]
 
 
-def groups(connection: Transaction, wanted: LetterPage) -> list[LetterGroup]:
+def groups(connection: Transaction, wanted: DeadLetterPage) -> list[DeadLetterGroup]:
     """One page of fingerprints.
 
     Raises:
@@ -123,7 +123,7 @@ def found(connection: Transaction, letter_id: str) -> AnyRow:
     return row
 
 
-def _alike(wanted: LetterPage) -> Any:
+def _alike(wanted: DeadLetterPage) -> Any:
     has = dead_letters.c
     latest = func.max(has.last_seen)
     query: Select[Any] = (
@@ -147,7 +147,7 @@ def _alike(wanted: LetterPage) -> Any:
 _Sets = dict[str, set[str]]
 
 
-def _mixture(connection: Transaction, wanted: LetterPage, alike: Any) -> tuple[_Sets, _Sets]:
+def _mixture(connection: Transaction, wanted: DeadLetterPage, alike: Any) -> tuple[_Sets, _Sets]:
     """The reasons and the kinds of each fingerprint."""
     has = dead_letters.c
     of_the_page = has.fingerprint.in_(select(alike.c.fingerprint))
@@ -161,8 +161,8 @@ def _mixture(connection: Transaction, wanted: LetterPage, alike: Any) -> tuple[_
     return reasons, kinds
 
 
-def _group(row: AnyRow, reasons: set[str], kinds: set[str]) -> LetterGroup:
-    return LetterGroup.model_validate(
+def _group(row: AnyRow, reasons: set[str], kinds: set[str]) -> DeadLetterGroup:
+    return DeadLetterGroup.model_validate(
         {
             "fingerprint": row.fingerprint,
             "position": _position(row.latest, row.fingerprint),

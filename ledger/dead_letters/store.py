@@ -30,11 +30,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
 
 from contracts.dead_letters import (
+    DeadLetterFilter,
+    DeadLetterGroup,
+    DeadLetterPage,
     DeadLetterSummary,
     DeadLetterView,
-    LetterFilter,
-    LetterGroup,
-    LetterPage,
     Purged,
     SkipReason,
 )
@@ -45,7 +45,7 @@ from ledger.database import Database
 from ledger.dead_letters import query as letters
 from ledger.dead_letters.audit import record
 from ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
-from ledger.park import facts_of, new_letter
+from ledger.park import facts_of, new_dead_letter
 from ledger.runs import take
 from ledger.tables import AnyRow, dead_letter_payloads, dead_letters
 from ledger.transaction import Transaction
@@ -102,7 +102,7 @@ class DeadLetters:
     ) -> str:
         """Keep an item of the broker that is no event; the new dead letter's id. `worker` is who found it."""
         now = self._clock()
-        letter = new_letter(now) | facts_of(queue, raw, reason, error, now)
+        letter = new_dead_letter(now) | facts_of(queue, raw, reason, error, now)
         letter |= {"deliveries": 1, "worker": worker, "traceparent": current_traceparent()}
         with self._database.writing() as connection:
             connection.insert(_INSERT, letter)
@@ -110,23 +110,23 @@ class DeadLetters:
 
     # -- looking
 
-    def groups(self, wanted: LetterPage | None = None) -> Sequence[LetterGroup]:
+    def groups(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterGroup]:
         """What fails, a line per fingerprint, the latest first.
 
         Raises:
             InvalidInput: the page's position is none.
         """
         with self._database.reading() as connection:
-            return letters.groups(connection, wanted or LetterPage())
+            return letters.groups(connection, wanted or DeadLetterPage())
 
-    def list(self, wanted: LetterPage | None = None) -> Sequence[DeadLetterSummary]:
+    def list(self, wanted: DeadLetterPage | None = None) -> Sequence[DeadLetterSummary]:
         """Dead letters one by one, the latest first.
 
         Raises:
             InvalidInput: the page's position is none.
         """
         with self._database.reading() as connection:
-            return letters.page(connection, wanted or LetterPage())
+            return letters.page(connection, wanted or DeadLetterPage())
 
     def show(self, letter_id: str) -> DeadLetterView:
         """One dead letter, whole.
@@ -185,12 +185,12 @@ class DeadLetters:
             if not _purge(connection, [letter_id], operator, note, self._clock()):
                 raise Conflict(f"dead letter {letter_id} was purged before")
 
-    def count_to_purge(self, wanted: LetterFilter) -> int:
+    def count_to_purge(self, wanted: DeadLetterFilter) -> int:
         """How many letters `purge_all` would empty: those that match and are not empty yet."""
         with self._database.reading() as connection:
             return letters.count(connection, _to_purge(wanted))
 
-    def purge_all(self, wanted: LetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
+    def purge_all(self, wanted: DeadLetterFilter, operator: str, *, expected: int, note: str = "") -> Purged:
         """Empty every letter that matches, unless they are not as many as the operator expects.
 
         It goes on in bounded transactions. A letter that is parked while it does is left alone; after a crash the
@@ -210,7 +210,7 @@ class DeadLetters:
             last = ids[-1]
         return Purged(matching=matching, purged=purged)
 
-    def _next_to_purge(self, wanted: LetterFilter, last: str, now: float) -> Sequence[str]:
+    def _next_to_purge(self, wanted: DeadLetterFilter, last: str, now: float) -> Sequence[str]:
         has = dead_letters.c
         query = (
             select(has.id)
@@ -257,7 +257,7 @@ def _edit(
     record(connection, now, operator, "edit", [letter.id], note)
 
 
-def _to_purge(wanted: LetterFilter) -> Sequence[ColumnElement[bool]]:
+def _to_purge(wanted: DeadLetterFilter) -> Sequence[ColumnElement[bool]]:
     return [*letters.conditions(wanted), dead_letters.c.status != "purged"]
 
 

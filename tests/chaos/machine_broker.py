@@ -8,20 +8,20 @@ from random import Random
 
 from contracts.errors import Unavailable
 from contracts.event import QUEUES, Queue
-from ledger.ledger import Permit
+from ledger.ledger import WakeUp
 
 
 @dataclass
 class Broker:
     """A list of permits per stage, and those that were received and not acknowledged."""
 
-    queues: dict[Queue, list[Permit]] = field(default_factory=lambda: {stage: [] for stage in QUEUES})
-    unacknowledged: list[Permit] = field(default_factory=list)
+    queues: dict[Queue, list[WakeUp]] = field(default_factory=lambda: {stage: [] for stage in QUEUES})
+    unacknowledged: list[WakeUp] = field(default_factory=list)
     is_away: bool = False
     room: int | None = None
     """How many permits it takes before it goes away; None: as many as come."""
 
-    def publish(self, permits: Sequence[Permit]) -> None:
+    def publish(self, permits: Sequence[WakeUp]) -> None:
         """Take what there is room for. The rest is lost in silence, as it is with `Transport.publish_permits`."""
         for permit in permits:
             if self.room == 0:
@@ -42,7 +42,7 @@ class Broker:
             raise Unavailable("the broker does not answer")
         return len(self.queues[stage])
 
-    def hand_out(self, stage: Queue) -> Permit | None:
+    def hand_out(self, stage: Queue) -> WakeUp | None:
         """The stage's next permit, from now on unacknowledged; None when there is none, or nobody can be reached."""
         if self.is_away or not self.queues[stage]:
             return None
@@ -50,7 +50,7 @@ class Broker:
         self.unacknowledged.append(permit)
         return permit
 
-    def acknowledge(self, permit: Permit) -> None:
+    def acknowledge(self, permit: WakeUp) -> None:
         """Forget a permit. One that it does not know any more, or hears of while it is away, is no matter."""
         if not self.is_away and permit in self.unacknowledged:
             self.unacknowledged.remove(permit)

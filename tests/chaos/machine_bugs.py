@@ -17,8 +17,7 @@ from sqlalchemy import bindparam, select, update
 from contracts.event import Event, Queue
 from contracts.outcome import Done
 from ledger import backlog as overdue
-from ledger import claims, outbox, pauses, reservations
-from ledger import finish as closing
+from ledger import claims, finish, outbox, pauses, reservations
 from ledger import settle as settling
 from ledger.backlog import Backlog
 from ledger.ledger import Claim, Ledger, Settled
@@ -27,7 +26,7 @@ from ledger.runs import take
 from ledger.tables import days, events, runs
 from ledger.tables import pauses as paused_stages
 from ledger.transaction import Transaction
-from workers.processes import reconciler as reconcile
+from workers.processes import reconciler
 
 Bug = Callable[[], AbstractContextManager[Any]]
 
@@ -129,7 +128,7 @@ def _keep_what_the_cancelled_reserved() -> AbstractContextManager[Any]:
         def free(self, event: Any) -> None:
             pass
 
-    return patch.object(closing, "Balance", Keeping)
+    return patch.object(finish, "Balance", Keeping)
 
 
 def _free_reservations_on_the_wrong_day() -> AbstractContextManager[Any]:
@@ -149,18 +148,18 @@ def _pass_the_ceiling_of_the_day() -> AbstractContextManager[Any]:
 
 def _close_while_retries_wait() -> AbstractContextManager[Any]:
     busy = events.c.status.in_(("ready", "claimed"))
-    return patch.object(closing, "_ANY_OPEN", select(events.c.id).where(_OF_RUN, busy).limit(1))
+    return patch.object(finish, "_ANY_OPEN", select(events.c.id).where(_OF_RUN, busy).limit(1))
 
 
 def _answer_again_after_the_deadline() -> AbstractContextManager[Any]:
     still_open = update(runs).where(runs.c.run_id == bindparam("of_run")).values(answer_due_at=None)
-    return patch.object(closing, "_ANSWERING", still_open)
+    return patch.object(finish, "_ANSWERING", still_open)
 
 
 def _cancel_only_what_is_ready() -> AbstractContextManager[Any]:
     gone = {"status": "cancelled", "due_at": None, "reserved_on": None, "settled_at": bindparam("moment")}
     ready = update(events).where(_OF_RUN, events.c.status == "ready").values(**gone)
-    return patch.object(closing, "_CANCEL", ready)
+    return patch.object(finish, "_CANCEL", ready)
 
 
 def _retry_without_a_moment() -> AbstractContextManager[Any]:
@@ -207,10 +206,10 @@ def _let_every_claim_probe() -> AbstractContextManager[Any]:
 
 
 def _publish_to_empty_queues_only() -> AbstractContextManager[Any]:
-    def missing(self: reconcile.Reconciler, stage: Queue, backlog: Backlog) -> int:
+    def missing(self: reconciler.Reconciler, stage: Queue, backlog: Backlog) -> int:
         return backlog.ready if self._queued(stage) == 0 else 0
 
-    return patch.object(reconcile.Reconciler, "_missing", missing)
+    return patch.object(reconciler.Reconciler, "_missing", missing)
 
 
 def _share_the_lease() -> AbstractContextManager[Any]:

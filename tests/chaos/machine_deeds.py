@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from contracts.event import Event, Queue
 from contracts.outcome import Next, Outcome
-from ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Permit, Settled
+from ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Settled, WakeUp
 from ledger.outbox import permits_of
 
 
@@ -128,7 +128,7 @@ class Watcher(Protocol):
     def seam(self) -> None:
         """A transaction is over, whichever."""
 
-    def did(self, deed: Deed, result: object, announced: Sequence[Permit]) -> None:
+    def did(self, deed: Deed, result: object, announced: Sequence[WakeUp]) -> None:
         """`deed` is over, came to `result`, and has these permits to be published."""
 
 
@@ -158,7 +158,7 @@ class WatchedLedger(Ledger):
             cancelled = super().cancel(run_id)
         return self._done(deed, cancelled, permits_of(cancelled or ()))
 
-    def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[Permit, ...]:
+    def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[WakeUp, ...]:
         with self._doing(PassDeadlines()) as deed:
             permits = super().direct_answer_at_deadline(now, most=most)
         return self._done(deed, permits, permits)
@@ -180,17 +180,17 @@ class WatchedLedger(Ledger):
             settled = super().settle(claim, outcome, traceparent=traceparent, max_attempts=max_attempts)
         return self._done(deed, settled, permits_of(settled.emitted))
 
-    def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[Permit, ...]:
+    def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         with self._doing(Free(worker, died, max_deliveries)) as deed:
             permits = super().release(worker, max_deliveries=max_deliveries, died=died)
         return self._done(deed, permits, permits)
 
-    def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[Permit, ...]:
+    def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[WakeUp, ...]:
         with self._doing(Free(None, True, max_deliveries)) as deed:
             permits = super().expire_leases(max_deliveries, most=most)
         return self._done(deed, permits, permits)
 
-    def wake_due_retries(self, *, most: int = 500) -> tuple[Permit, ...]:
+    def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
         with self._doing(Wake()) as deed:
             permits = super().wake_due_retries(most=most)
         return self._done(deed, permits, permits)
@@ -229,7 +229,7 @@ class WatchedLedger(Ledger):
         finally:
             self._deeds.pop()
 
-    def _done(self, deed: Deed, result: Result, announced: Sequence[Permit]) -> Result:
+    def _done(self, deed: Deed, result: Result, announced: Sequence[WakeUp]) -> Result:
         self.watcher.did(deed, result, announced)
         return result
 

@@ -22,7 +22,7 @@ from contracts.budget import Ceiling, Spend
 from contracts.event import GapFound, Queue
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, RunFinished
 from contracts.outcome import DeadLetter, Discard, Done, Next, Retry
-from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Permit
+from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, WakeUp
 from tests.chaos.machine_deeds import (
     Add,
     Beat,
@@ -298,7 +298,7 @@ def _expected_leases(before: State, deed: Deed, now: float) -> dict[str, LeaseRo
 
 
 def judge_result(
-    before: State, after: State, deed: Deed, result: object, announced: Sequence[Permit], now: float
+    before: State, after: State, deed: Deed, result: object, announced: Sequence[WakeUp], now: float
 ) -> None:
     """What a deed says of itself is true. `before` is as things stood when it began."""
     told = sorted(permit.event_id for permit in announced)

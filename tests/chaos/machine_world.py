@@ -24,7 +24,7 @@ from contracts.gate import FeedbackGiven, GateRequested
 from contracts.ids import new_run_id
 from contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
 from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
-from ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, Permit
+from ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
 from ledger.outbox import permits_of
 from tests.chaos.machine_broker import Broker
 from tests.chaos.machine_deeds import Begin, Deed, Replay, Settle, WatchedLedger
@@ -122,7 +122,7 @@ class Hand:
     """A thread of a worker with a permit in it, and how far it has come."""
 
     process: Process
-    permit: Permit
+    permit: WakeUp
     step: Literal["received", "claimed", "handled", "settled", "judged", "published"] = "received"
     claim: Claim | None = None
     outcome: Outcome | None = None
@@ -203,7 +203,7 @@ class World:
             self.reached["seams"] += 1
             seam.happens()
 
-    def did(self, deed: Deed, result: object, announced: Sequence[Permit]) -> None:
+    def did(self, deed: Deed, result: object, announced: Sequence[WakeUp]) -> None:
         """Judge what a deed says of itself."""
         before = self._before.pop(id(deed), self.state)
         judge_result(before, self.state, deed, result, announced, self.clock.now)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from contracts.dead_letters import MOST_PER_SECOND, LetterFilter, ReplayRequest
+from contracts.dead_letters import MOST_PER_SECOND, DeadLetterFilter, ReplayRequest
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import DocumentsRemoved
@@ -83,7 +83,7 @@ def _remove(ledger: Ledger, documents: Sequence[str]) -> None:
 
 
 def _begin_twice(instance: ChaosInstance) -> None:
-    request = ReplayRequest(filter=LetterFilter(reason="malformed"), per_second=MOST_PER_SECOND)
+    request = ReplayRequest(filter=DeadLetterFilter(reason="malformed"), per_second=MOST_PER_SECOND)
 
     def begin(operator: str) -> None:
         with Ledger(instance.ledger_url) as ledger:

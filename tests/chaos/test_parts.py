@@ -23,7 +23,7 @@ from tests.chaos.proxy import Proxy
 from tests.chaos.recovery import recovery
 from tests.chaos.traces import pieces
 from tests.chaos.witness import Witness, facts
-from workers.broker.wake_up import permit_in
+from workers.broker.wake_up import wake_up_in
 
 BROKEN = Cell("settle.after", "embed", "exception")
 
@@ -89,11 +89,11 @@ def test_a_seed_gives_the_same_plan_again_and_another_seed_another() -> None:
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_garbage_is_garbage(kind: str) -> None:
     with pytest.raises(InvalidInput):
-        permit_in(GARBAGE[kind](random.Random(1), "embed"), "embed")
+        wake_up_in(GARBAGE[kind](random.Random(1), "embed"), "embed")
 
 
 def test_what_garbage_is_made_of_is_none() -> None:
-    assert permit_in(json.dumps(permit("embed")).encode(), "embed").startswith("evt_")
+    assert wake_up_in(json.dumps(permit("embed")).encode(), "embed").startswith("evt_")
 
 
 @pytest.fixture

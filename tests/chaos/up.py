@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from cli.processes import prepare_metrics
 from otel.logs import configure
 from workers.settings import load_settings
-from workers.supervisor import supervisor as up
+from workers.supervisor import supervisor
 from workers.supervisor.supervisor import Child, Supervisor
 
 HEALING, BROKER_PORT = "CHAOS_HEALING", "CHAOS_BROKER_PORT"
@@ -49,8 +49,8 @@ def main() -> None:
     settings = load_settings()
     prepare_metrics(settings, of_instance=True)
     configure("sluice-up", settings.telemetry)
-    up.LONGEST_PAUSE_SECONDS = LONGEST_PAUSE_SECONDS
-    up._sluice = lambda *arguments: [sys.executable, "-m", "tests.chaos.worker", *arguments]
+    supervisor.LONGEST_PAUSE_SECONDS = LONGEST_PAUSE_SECONDS
+    supervisor._sluice = lambda *arguments: [sys.executable, "-m", "tests.chaos.worker", *arguments]
     ChaosSupervisor(settings, Path(sys.argv[1])).run()
 
 

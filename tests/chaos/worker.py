@@ -95,9 +95,9 @@ def _wrap_handlers(failpoints: Failpoints, holding: threading.local) -> None:
     witness = failpoints.witness
 
     def witnessed(handler: handlers.Handler) -> handlers.Handler:
-        def handle(event: Event, parts: Any) -> Any:
+        def handle(event: Event, context: Any) -> Any:
             witness.say("started", event=event.id, epoch=holding.claim.epoch, kind=event.kind)
-            outcome = broken(event, parts)
+            outcome = broken(event, context)
             witness.say("effected", event=event.id, epoch=holding.claim.epoch, kind=event.kind)
             return outcome
 

@@ -13,11 +13,11 @@ from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowanc
 from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, Plan, PolicyState, SearchAim
 from contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
 from gate.decide import decide, explain
-from gate.directives import Reach, crawl_directives, crawls_of_results, directives
+from gate.directives import CrawlLimits, crawl_directives, crawls_of_results, directives
 from gate.profile import load_profiles
 from tests.gate.samples import NOW, OPEN, RICH, asked, probed
 
-REACH = Reach(
+REACH = CrawlLimits(
     max_pages=8,
     max_depth=1,
     max_bytes=8_000_000,
@@ -135,8 +135,8 @@ def test_a_page_never_reserves_more_than_a_page_can_take() -> None:
     rich = decided(Plan.FULL_LOOP, seeds=("http://example.com/",)).model_copy(
         update={"budget": BudgetState(run_pages_left=1, run_bytes_left=10**9, run_milliseconds_left=10.0**9)}
     )
-    reach = REACH.model_copy(update={"max_bytes": 10**9})
-    (only,) = directives(GateRequested(query="q"), rich, reach)
+    crawl_limits = REACH.model_copy(update={"max_bytes": 10**9})
+    (only,) = directives(GateRequested(query="q"), rich, crawl_limits)
     assert only.reserve == Spend(pages=1, bytes=REACH.page_bytes, milliseconds=REACH.page_milliseconds)
 
 
@@ -158,11 +158,11 @@ def test_what_the_gate_orders_fits_what_was_left_in_every_unit(
     run: Ceiling, day: Ceiling, seeds: int, price: float
 ) -> None:
     left = Ceilings(run=run, day=day)
-    reach = REACH.model_copy(update={"search_usd": price})
-    budget = BudgetState.of(left, search_usd=price, search_milliseconds=reach.search_milliseconds)
+    crawl_limits = REACH.model_copy(update={"search_usd": price})
+    budget = BudgetState.of(left, search_usd=price, search_milliseconds=crawl_limits.search_milliseconds)
     request = asked(plan=Plan.FULL_LOOP, seeds=tuple(f"http://example.com/{number}" for number in range(seeds)))
     found = decide(request, probed(), PROFILES["default"], OPEN, budget, NOW)
-    ordered = directives(request, found, reach)
+    ordered = directives(request, found, crawl_limits)
     reserved = sum((one.reserve for one in ordered if one.reserve), Spend())
     assert left.missing_for(reserved) == ()
     assert bool(ordered) == (found.plan in (Plan.SEARCH, Plan.FULL_LOOP))
@@ -185,8 +185,8 @@ def test_results_share_what_their_search_was_given() -> None:
     assert second.body.allowance.reserve == second.reserve
 
 
-def searches(found: GateDecided, reach: Reach = REACH, **request: Any) -> list[SearchDirected]:
-    ordered = directives(GateRequested(query="q", **request), found, reach)
+def searches(found: GateDecided, crawl_limits: CrawlLimits = REACH, **request: Any) -> list[SearchDirected]:
+    ordered = directives(GateRequested(query="q", **request), found, crawl_limits)
     return [one.body for one in ordered if isinstance(one.body, SearchDirected)]
 
 
@@ -197,9 +197,9 @@ def test_each_query_is_searched_for_in_its_part_of_the_web() -> None:
         SearchAim(),
     )
     plan = decided(Plan.SEARCH, searches=("q", "q", "q")).model_copy(update={"search_aims": aims})
-    reach = REACH.model_copy(update={"search_filters": {"before": "2026-01-01"}})
-    found = directives(GateRequested(query="q"), plan, reach)
-    assert [(body.vertical, body.filters) for body in searches(plan, reach)] == [
+    crawl_limits = REACH.model_copy(update={"search_filters": {"before": "2026-01-01"}})
+    found = directives(GateRequested(query="q"), plan, crawl_limits)
+    assert [(body.vertical, body.filters) for body in searches(plan, crawl_limits)] == [
         ("news", {"before": "2026-01-01", "freshness": "month"}),
         ("code", {"before": "2026-01-01", "site": "docs.python.org"}),
         ("web", {"before": "2026-01-01"}),
@@ -237,9 +237,9 @@ def test_pages_are_shown_as_the_request_says_where_there_is_a_browser(
     configured: Any, asked_for: Any, shown: str
 ) -> None:
     plan = decided(Plan.FULL_LOOP, searches=("q",), seeds=("http://example.com/",))
-    reach = REACH.model_copy(update={"render": configured})
+    crawl_limits = REACH.model_copy(update={"render": configured})
     request = GateRequested(query="q", render=asked_for, screenshot=True)
-    crawl, search = (one.body for one in directives(request, plan, reach))
+    crawl, search = (one.body for one in directives(request, plan, crawl_limits))
     assert isinstance(crawl, CrawlDirected)
     assert isinstance(search, SearchDirected)
     assert (crawl.render, crawl.screenshot) == (shown, True)

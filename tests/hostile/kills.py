@@ -36,12 +36,12 @@ def killed_browsers(world: World, *, short: bool) -> list[Result]:
     world.site.pages["/page"] = html(_BODY)
     pages, known = SHORT_PAGES if short else PAGES, {one.pid for one in below()}
     endings: Counter[str] = Counter()
-    with world.parts(crawl={"browser_pages": AT_ONCE, "browser_recycle_pages": 50}) as parts:
+    with world.context(crawl={"browser_pages": AT_ONCE, "browser_recycle_pages": 50}) as context:
         killer = _Killer(known, random.Random(1))
 
         def crawl(number: int) -> str:
             try:
-                parts.crawler.crawl(CrawlDirected(url=f"http://kills{number}.org/page", render="always"))
+                context.crawler.crawl(CrawlDirected(url=f"http://kills{number}.org/page", render="always"))
             except SluiceError as error:
                 return f"{error.code} {getattr(error, 'rule', '')}".strip()
             killer.may_go_on.set()

@@ -40,11 +40,11 @@ def changing_names(world: World, *, short: bool) -> list[Result]:
 def _over_http(world: World, tries: int) -> Result:
     endings: Counter[str] = Counter()
     world.wire.take()
-    with world.parts(crawl={"render": "never"}) as parts:
+    with world.context(crawl={"render": "never"}) as context:
         for number in range(tries):
             name = f"{FORMS[number % 4]}-{INNER[number % 3]}.http{number // (4 * TRIES_PER_NAME)}.org"
             try:
-                parts.crawler.crawl(CrawlDirected(url=f"http://{name}/{number}", render="never"))
+                context.crawler.crawl(CrawlDirected(url=f"http://{name}/{number}", render="never"))
                 endings["a page"] += 1
             except SluiceError as error:
                 endings[f"{error.code} {getattr(error, 'rule', '')}".strip()] += 1
@@ -55,11 +55,11 @@ def _in_browser(world: World, tries: int) -> Result:
     """A page that asks for itself again and again: each request is a connection of its own."""
     endings: Counter[str] = Counter()
     world.wire.take()
-    with world.parts() as parts:
+    with world.context() as context:
         for number in range(tries // FETCHES_PER_PAGE):
             url = f"http://{FORMS[number % 2]}-{INNER[number % 3]}.browser{number}.org/fetches"
             try:
-                parts.crawler.crawl(CrawlDirected(url=url, render="always"))
+                context.crawler.crawl(CrawlDirected(url=url, render="always"))
                 endings["a page"] += 1
             except SluiceError as error:
                 endings[f"{error.code} {getattr(error, 'rule', '')}".strip()] += 1

@@ -29,7 +29,7 @@ from tests.hostile.literals import CANARIES, OWN, literals
 from tests.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors
 from tests.hostile.wire import Packet
 from tests.hostile.world import World
-from workers.context import Parts
+from workers.context import Context
 
 CHUNK = 40
 MANY_REQUESTS = 1_000
@@ -115,12 +115,12 @@ def _browsers_without_guards() -> Iterator[None]:
 
 def _pass_of_http(world: World, vectors: Vectors, table: Sequence[str], missing: list[str], *, short: bool) -> Result:
     done = Pass("HTTP alone")
-    with world.parts(crawl={"render": "never"}) as parts, _Hunt(world, done) as hunt:
+    with world.context(crawl={"render": "never"}) as context, _Hunt(world, done) as hunt:
         for vector, form in HTTP.items():
             few = [_drawn(len(table), SHORT_HTTP_TRIES)] if short and vector not in SHORT_VECTORS else None
             for chunk in few or vectors.chunks(CHUNK):
                 urls = [_address(form, table[number], number, hunt.host()) for number in chunk]
-                hunt.case(f"{vector} {chunk[0]}", urls, lambda url: _follow(parts, url, "never"))
+                hunt.case(f"{vector} {chunk[0]}", urls, lambda url: _follow(context, url, "never"))
     return _result(world, done, missing)
 
 
@@ -136,14 +136,14 @@ def _pass_of_browser(
         **crawl,
     }
     room: dict[str, object] = {"max_requests_per_crawl": MANY_REQUESTS}
-    with world.parts(crawl=settings, egress=room) as parts, _Hunt(world, done) as hunt:
+    with world.context(crawl=settings, egress=room) as context, _Hunt(world, done) as hunt:
         for vector in [*filter(SHORT_VECTORS.__contains__, BROWSER)] if short else BROWSER:
             for chunk in chunks[:1] if short else chunks:
-                hunt.page(parts, vector, chunk)
+                hunt.page(context, vector, chunk)
         for form in TOP_LEVEL.values():
             numbers = _drawn(len(OWN[::EVERY_THIRD]) if short else len(OWN), tries)
             urls = [_address(form, table[number], number, hunt.host()) for number in numbers]
-            hunt.case(form, urls, lambda url: _crawl(parts, url, "always"))
+            hunt.case(form, urls, lambda url: _crawl(context, url, "always"))
     return _result(world, done, [])
 
 
@@ -154,13 +154,13 @@ def _control(world: World, *, short: bool) -> Result:
     reached: dict[str, str] = {}
     """For each way an empty text, or how it ended without reaching anything."""
     try:
-        with world.parts(egress={"allow": CONTROL_ALLOW}, crawl={"browser_pages": AT_ONCE}) as parts:
+        with world.context(egress={"allow": CONTROL_ALLOW}, crawl={"browser_pages": AT_ONCE}) as context:
             for vector in [*filter(SHORT_VECTORS.__contains__, BROWSER)] if short else BROWSER:
                 reached[vector] = _reaches(
-                    world, parts, _page_url(vector, range(len(CANARIES)), "control.org"), "always"
+                    world, context, _page_url(vector, range(len(CANARIES)), "control.org"), "always"
                 )
             for number, form in enumerate(HTTP.values(), len(CANARIES)):
-                reached[form] = _reaches(world, parts, _address(form, OPENED[number], number, "control.org"), "never")
+                reached[form] = _reaches(world, context, _address(form, OPENED[number], number, "control.org"), "never")
     finally:
         world.site.finders.remove(vectors.find)
     excused = SHUT_BY_THE_BROWSER | {form for way, form in HTTP.items() if way in _NOT_FOLLOWED}
@@ -176,10 +176,10 @@ _NOT_FOLLOWED = frozenset({"Refresh header", "meta refresh", "canonical", "sitem
 """Ways that HTTP alone does not go, or goes only within the same site."""
 
 
-def _reaches(world: World, parts: Parts, url: str, render: str) -> str:
+def _reaches(world: World, context: Context, url: str, render: str) -> str:
     """Nothing where a canary was reached, else how the crawls ended."""
     world.site.canaries.clear()
-    endings = list(_follow(parts, url, render))
+    endings = list(_follow(context, url, render))
     time.sleep(SETTLE_SECONDS / 2)
     packets = world.wire.take()
     return "" if packets and world.site.canaries else f"{endings}, {len(packets)} packets"
@@ -206,14 +206,14 @@ class _Hunt:
         """A host of the case's own, so that no host is left alone for what another case did."""
         return f"{self._done.name.replace(' ', '').lower()}{next(self._hosts)}.org"
 
-    def page(self, parts: Parts, vector: str, chunk: range) -> None:
+    def page(self, context: Context, vector: str, chunk: range) -> None:
         """One page of many addresses, in the browser; once more where its scripts did not run, as on a busy machine."""
         name = f"{vector} {chunk.start}"
         for _ in range(ATTEMPTS):
             url = _page_url(vector, chunk, self.host())
             ran = url.split("/", 3)[3].replace("v/", "/ran/", 1)
             before = self._world.site.asked_for(ran)
-            self.case(name, [url], lambda one: _crawl(parts, one, "always"))
+            self.case(name, [url], lambda one: _crawl(context, one, "always"))
             self._done.tries += len(chunk) - 1
             if self._world.site.asked_for(ran) > before:
                 return
@@ -230,22 +230,22 @@ class _Hunt:
         print(f"{self._done.name}: {name}: {time.monotonic() - started:.1f} s", flush=True)
 
 
-def _follow(parts: Parts, url: str, render: str) -> Iterator[str]:
+def _follow(context: Context, url: str, render: str) -> Iterator[str]:
     """Crawl `url` and what it links to; how each ended."""
     try:
-        page = parts.crawler.crawl(_directed(url, render))
+        page = context.crawler.crawl(_directed(url, render))
     except SluiceError as error:
         yield _told(error)
         return
     yield "a page"
     links = [link.url for link in page.page_links] if isinstance(page, CrawledPage) else []
     for link in links[:3]:
-        yield from _crawl(parts, link, render)
+        yield from _crawl(context, link, render)
 
 
-def _crawl(parts: Parts, url: str, render: str) -> Iterator[str]:
+def _crawl(context: Context, url: str, render: str) -> Iterator[str]:
     try:
-        parts.crawler.crawl(_directed(url, render))
+        context.crawler.crawl(_directed(url, render))
     except SluiceError as error:
         yield _told(error)
     else:

@@ -25,7 +25,7 @@ from tests.chaos.report import Result
 from tests.hostile.names import Names
 from tests.hostile.server import Server, Site
 from tests.hostile.wire import Wire
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import load_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ def run_inside(name: str, *arguments: str, seconds: float = SHORT_SECONDS) -> li
 
 
 class World:
-    """The inside: routes, names, server and wire. `parts` builds the product's own parts in it."""
+    """The inside: routes, names, server and wire. `context` builds the product's own parts in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,9 +86,9 @@ class World:
         self._stack.close()
 
     @contextmanager
-    def parts(
+    def context(
         self, *, crawl: dict[str, object] | None = None, egress: dict[str, object] | None = None
-    ) -> Iterator[Parts]:
+    ) -> Iterator[Context]:
         """Parts of an instance of its own whose crawl is on, with these settings besides."""
         self._made += 1
         settings = load_settings(
@@ -105,12 +105,12 @@ class World:
             # Every address is this machine's own here: that rule alone would refuse the whole web.
             egress={"own_networks": "allow", **(egress or {})},
         )
-        parts = Parts(settings)
+        context = Context(settings)
         try:
-            self.wire.known.add(("127.0.0.1", port_of(parts.egress.url)))
-            yield parts
+            self.wire.known.add(("127.0.0.1", port_of(context.egress.url)))
+            yield context
         finally:
-            parts.close()
+            context.close()
 
 
 def port_of(url: str) -> int:

@@ -25,7 +25,7 @@ from tests.chaos.report import Result
 from tests.hostile.processes import Scales
 from tests.hostile.server import Answer, Live, Reply, Request, html
 from tests.hostile.world import World
-from workers.context import Parts
+from workers.context import Context
 from workers.processes.process_group import adopt_orphans
 
 LIMIT_SECONDS = 35.0
@@ -225,10 +225,10 @@ def zoo(world: World, *, short: bool) -> list[Result]:
     animals = [one for one in ANIMALS if not short or one.name in TELLING]
     crawl: dict[str, object] = {"page_timeout_seconds": SHORT_PAGE_SECONDS} if short else {}
     visits: list[_Visited] = []
-    with world.parts(crawl=crawl) as parts, Scales() as scales:
-        first = _ordinary(world, parts, "first")
+    with world.context(crawl=crawl) as context, Scales() as scales:
+        first = _ordinary(world, context, "first")
         for number, animal in enumerate(animals):
-            visits.append(_visit(world, parts, scales, animal, number))
+            visits.append(_attempt(world, context, scales, animal, number))
             print(visits[-1], flush=True)
     problems = [problem for one in visits for problem in one.problems()] + [f"at first: {first}"] * bool(first)
     endings = Counter(one.ending for one in visits)
@@ -262,22 +262,22 @@ class _Visited:
         return [f"{self.name}: {problem}" for problem in found]
 
 
-def _visit(world: World, parts: Parts, scales: Scales, animal: Animal, number: int) -> _Visited:
+def _attempt(world: World, context: Context, scales: Scales, animal: Animal, number: int) -> _Visited:
     world.site.pages = {animal.path: animal.answer()}
     scales.take_most()
     base = animal.host or f"animal{number}.org"
     url = f"{base if '//' in base else 'http://' + base}{animal.path if animal.path == '/animal' else '/page'}"
     started = time.monotonic()
-    ending = _crawled(parts, url, animal.render)
+    ending = _crawled(context, url, animal.render)
     seconds, most = time.monotonic() - started, scales.take_most()
     world.site.pages = {}  # what it had for a robots.txt was its own
-    afterwards = _ordinary(world, parts, f"after{number}")
+    afterwards = _ordinary(world, context, f"after{number}")
     return _Visited(animal.name, ending, seconds, max(most, scales.take_most()), animal.may_be_read, afterwards)
 
 
-def _crawled(parts: Parts, url: str, render: Literal["always", "never"]) -> str:
+def _crawled(context: Context, url: str, render: Literal["always", "never"]) -> str:
     try:
-        parts.crawler.crawl(CrawlDirected(url=url, render=render))
+        context.crawler.crawl(CrawlDirected(url=url, render=render))
     except SluiceError as error:
         return f"{error.code} {getattr(error, 'rule', '')}".strip()
     except Exception as error:  # a finding: nothing else may come out of a crawl
@@ -285,12 +285,12 @@ def _crawled(parts: Parts, url: str, render: Literal["always", "never"]) -> str:
     return "a page"
 
 
-def _ordinary(world: World, parts: Parts, name: str) -> str:
+def _ordinary(world: World, context: Context, name: str) -> str:
     """What is wrong with an ordinary page now; empty where nothing is."""
     world.site.pages["/plain"] = html(f"<title>x</title><p id=a></p><script>a.append('{_WORDS * 9}')</script>")
     started = time.monotonic()
     try:
-        page = parts.crawler.crawl(CrawlDirected(url=f"http://{name}.org/plain", render="always"))
+        page = context.crawler.crawl(CrawlDirected(url=f"http://{name}.org/plain", render="always"))
     except SluiceError as error:
         return f"{error.code}: {error}"
     seconds = time.monotonic() - started

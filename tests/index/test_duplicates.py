@@ -19,7 +19,7 @@ def _text(seed: int, words: int = 100) -> str:
 def _twin(first: str, second: str, threshold: float = 0.9) -> bool:
     distinct = DistinctTexts(threshold, Signatures())
     distinct.keep("a", first)
-    return distinct.twin_of("b", second) == 0
+    return distinct.find_duplicate("b", second) == 0
 
 
 def test_equal_texts_are_one_however_short() -> None:
@@ -60,9 +60,9 @@ def test_a_threshold_of_nothing_takes_even_equal_texts_for_two_and_one_of_one_wa
 def test_the_twin_is_the_position_of_the_kept_text() -> None:
     distinct = DistinctTexts(0.9, Signatures())
     for seed in range(8):
-        assert distinct.twin_of(f"c{seed}", _text(seed)) is None
+        assert distinct.find_duplicate(f"c{seed}", _text(seed)) is None
         distinct.keep(f"c{seed}", _text(seed))
-    assert distinct.twin_of("x", _text(5) + " again") == 5
+    assert distinct.find_duplicate("x", _text(5) + " again") == 5
 
 
 def _rewritten(words: list[str], changes: int, random_: random.Random) -> list[str]:
@@ -87,7 +87,7 @@ def test_unrelated_texts_need_no_signature() -> None:
     signatures = Signatures()
     distinct = DistinctTexts(0.9, signatures)
     for seed in range(40):
-        assert distinct.twin_of(f"c{seed}", _text(seed)) is None
+        assert distinct.find_duplicate(f"c{seed}", _text(seed)) is None
         distinct.keep(f"c{seed}", _text(seed))
     assert len(signatures._known) <= 4
 

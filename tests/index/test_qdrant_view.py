@@ -64,5 +64,5 @@ def test_a_search_sees_its_own_generation_while_another_is_half_written(make, wr
     writer.publish()
     for seen, text in ((view, "ferrets old"), (reader._view(), "ferrets new")):
         assert seen is not None
-        ranked, shelf = seen.find("ferrets", None, Strategy.BM25, Filters(), 20)
-        assert {shelf.read(one.number)[1].text for one in ranked} == {text, "ferrets stay"}
+        ranked, source = seen.find("ferrets", None, Strategy.BM25, Filters(), 20)
+        assert {source.read(one.number)[1].text for one in ranked} == {text, "ferrets stay"}

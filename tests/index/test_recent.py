@@ -17,7 +17,7 @@ from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import IndexSettings, QuerySettings
 from index.terms.chunk_terms import FIELDS
-from index.terms.memory_bm25 import RecentPostings
+from index.terms.memory_bm25 import MemoryPostings
 
 KEEP_ALL = QuerySettings(duplicate_threshold=0)
 
@@ -199,7 +199,7 @@ _CHUNKS = st.lists(st.tuples(st.lists(st.sampled_from("abc"), max_size=8), st.bo
 
 @given(_CHUNKS, st.integers(0, 12))
 def test_the_postings_of_a_term_are_its_counts_in_the_rows_that_a_view_knows_and_that_are_alive(chunks, seen) -> None:
-    postings = RecentPostings()
+    postings = MemoryPostings()
     postings.add({**dict.fromkeys(FIELDS, ""), "text": " ".join(terms)} for terms, _ in chunks)
     living = np.array([alive for _, alive in chunks], dtype=np.bool_)[:seen]
     for term in "abcd":

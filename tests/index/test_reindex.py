@@ -20,7 +20,7 @@ from contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, Time
 from contracts.retrieval import Query, Strategy
 from index.disk.handover import is_wanted, taken_over
 from index.disk.layout import CorpusLayout, corpora
-from index.disk.swap import exchange
+from index.disk.swap import swap
 from index.generations.publish import current_name, generation_names, verify
 from index.journal.journal import pinned_model
 from index.local.reader import IndexReader
@@ -256,7 +256,7 @@ def test_a_corpus_that_was_exchanged_and_not_yet_removed_is_never_taken_for_a_sh
     before = contents(tmp_path)
 
     def killed(first: Path, second: Path) -> None:
-        exchange(first, second)
+        swap(first, second)
         raise KeyboardInterrupt
 
     for is_old_kept in (False, True):
@@ -322,7 +322,7 @@ def test_a_file_system_that_cannot_exchange_is_told_before_anything_is_embedded(
 def test_a_folder_that_is_missing_is_not_exchanged(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     with pytest.raises(FileNotFoundError):
-        exchange(tmp_path / "one", tmp_path / "two")
+        swap(tmp_path / "one", tmp_path / "two")
     assert (tmp_path / "one").is_dir()
 
 

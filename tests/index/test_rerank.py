@@ -103,8 +103,8 @@ def test_what_keeps_failing_is_left_alone_and_costs_nothing(chunks) -> None:
 
 def test_without_money_nobody_is_asked(chunks) -> None:
     scorer, outcomes = Scripted([1.0, 2.0, 3.0]), []
-    purse = iter([True, False])
-    reranker = ScoringReranker(scorer, 5, 1.0, Counting(), lambda: next(purse), outcomes.append)
+    daily_budget = iter([True, False])
+    reranker = ScoringReranker(scorer, 5, 1.0, Counting(), lambda: next(daily_budget), outcomes.append)
     reranker.rerank("q", chunks)
     with pytest.raises(NotReranked, match="budget") as caught:
         reranker.rerank("q", chunks)

@@ -145,7 +145,7 @@ class World:
         size: int = 100_000,
         nodes: int = 10_000,
         requests: int = 50,
-        approach: Callable[[str], None] = nothing,
+        pre_request: Callable[[str], None] = nothing,
         screenshot: bool = False,
         run_id: str = "",
     ) -> Rendered:
@@ -154,7 +154,7 @@ class World:
             proxy_url=self.proxy_url,
             user_agent="TestBot/1",
             limits=RenderLimits(seconds, size, max_nodes=nodes, max_requests=requests),
-            approach=approach,
+            pre_request=pre_request,
             screenshot=screenshot,
             run_id=run_id,
         )

@@ -119,7 +119,7 @@ def _handler_for(site: Site) -> type[BaseHTTPRequestHandler]:
 
         do_POST = do_GET  # noqa: N815
 
-        def log_message(self, *parts: object) -> None:
+        def log_message(self, *context: object) -> None:
             return
 
         def handle(self) -> None:

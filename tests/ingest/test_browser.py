@@ -187,12 +187,12 @@ def test_a_page_that_is_not_wanted_any_more_is_given_up_and_the_next_page_is_nor
     world.render("/plain")
     looks: list[float] = []
 
-    def wanted() -> None:
+    def check_cancelled() -> None:
         looks.append(time.monotonic())
         if len(looks) > 2:
             raise Fenced("cancelled")
 
-    monkeypatch.setattr(world.browser, "_wanted", wanted)
+    monkeypatch.setattr(world.browser, "_check_cancelled", check_cancelled)
     with pytest.raises(Fenced):
         world.render("/loop", seconds=60)
     assert looks[-1] - looks[0] < 20

@@ -144,31 +144,31 @@ def test_there_is_no_3d_and_no_device_and_the_machine_counts_as_connected(world:
 def test_a_page_goes_on_only_once_its_next_address_was_judged(world: World, path: str) -> None:
     asked: list[str] = []
 
-    def approach(url: str) -> None:
+    def pre_request(url: str) -> None:
         assert "/plain" not in world.seen
         asked.append(url)
 
     world.seen.clear()
-    assert "nothing special" in world.render(path, approach=approach).html
+    assert "nothing special" in world.render(path, pre_request=pre_request).html
     assert asked == [world.origin + "/plain"]
 
 
 @pytest.mark.parametrize("path", ["/refresh", "/submits", "/moving", "/old", "/twice"])
 def test_an_address_that_is_refused_is_never_asked_for_and_the_refusal_is_told(world: World, path: str) -> None:
-    def approach(url: str) -> None:
+    def pre_request(url: str) -> None:
         if url.endswith("/plain"):
             raise PolicyRefused("robots", f"{url} is disallowed", "the site's owner")
 
     world.seen.clear()
     with pytest.raises(PolicyRefused) as refusal:
-        world.render(path, approach=approach)
+        world.render(path, pre_request=pre_request)
     assert refusal.value.rule == "robots"
     assert "/plain" not in world.seen
 
 
 def test_the_first_address_and_the_frames_of_a_page_are_not_asked_about(world: World) -> None:
     asked: list[str] = []
-    world.render("/framed", approach=asked.append)
+    world.render("/framed", pre_request=asked.append)
     assert asked == []
 
 

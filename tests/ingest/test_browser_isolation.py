@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import PolicyRefused
-from ingest.browser import namespace
-from ingest.browser import running_browser as warm_browser
+from ingest.browser import namespace, running_browser
 from ingest.browser.browser import Browser
 from ingest.browser.launch import Launcher, find_chromium, write_launcher
 from ingest.browser.page import RenderLimits
@@ -115,7 +114,7 @@ def test_a_worker_that_must_isolate_refuses_a_browser_without_a_network_of_its_o
         assert network
         return write_launcher(folder, binary, network=False)
 
-    monkeypatch.setattr(warm_browser, "write_launcher", without_network)
+    monkeypatch.setattr(running_browser, "write_launcher", without_network)
     browser = Browser(CrawlSettings(browser_network="isolated"))
     try:
         with pytest.raises(PolicyRefused) as refusal:
@@ -298,7 +297,7 @@ sys.path.insert(0, {str(Path(namespace.__file__).parent)!r})
 import namespace
 for kind in ("net", "pid"):
     open(f"/proc/sys/user/max_{{kind}}_namespaces", "w").write("0")
-found = namespace._tried(namespace.Plan(way_out="", process_id="", network=True))
+found = namespace._tried(namespace.Plan(egress_grant="", process_id="", network=True))
 print(json.dumps([found.network, found.processes, found.missing]))
 """
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-I", "-S", "-c", script]

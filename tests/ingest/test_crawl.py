@@ -33,14 +33,14 @@ from contracts.ingest import CrawlDirected
 from contracts.known_pages import PageMemory
 from ingest.browser.browser import Browser
 from ingest.browser.page import RenderLimits
-from ingest.cancel_check import Wanted, always
+from ingest.cancel_check import CancelCheck, always
 from ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
-from ingest.crawl.budget_meter import Meter
-from ingest.crawl.crawler import Crawler, CrawlParts, directions_from, robots_fetch
+from ingest.crawl.budget_meter import BudgetMeter
+from ingest.crawl.crawler import CrawlContext, Crawler, directions_from, robots_fetch
 from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.egress.proxy import EgressProxy, Refusal
 from ingest.http.fetch import Fetcher, FetchLimits
-from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.rate_limit import HostRateLimit
 from ingest.politeness.response_verdict import retry_after_seconds
 from ingest.politeness.robots import RobotsCache
 from ingest.settings import CrawlSettings, EgressSettings
@@ -84,8 +84,8 @@ MakeCrawler = Callable[..., Crawler]
 
 @pytest.fixture
 def make_crawler(proxy: EgressProxy, authorities: ssl.SSLContext) -> MakeCrawler:
-    def make(*parts: Any, **changes: Any) -> Crawler:
-        return crawler_through(proxy, authorities, *parts, **changes)
+    def make(*context: Any, **changes: Any) -> Crawler:
+        return crawler_through(proxy, authorities, *context, **changes)
 
     return make
 
@@ -94,16 +94,16 @@ def crawler_through(
     proxy: EgressProxy,
     authorities: ssl.SSLContext,
     browser: ShowingBrowser | None = None,
-    wanted: Wanted = always,
+    check_cancelled: CancelCheck = always,
     stopwatch: Callable[[], float] = time.monotonic,
     memory: PageMemory | None = None,
     **changes: Any,
 ) -> Crawler:
     settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
     fetcher = Fetcher(proxy.url, user_agent=USER_AGENT, tls=authorities)
-    turns = HostTurns(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
+    turns = HostRateLimit(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
     robots = RobotsCache(robots_fetch(fetcher, turns), user_agent=settings.agent, clock=time.monotonic)
-    parts = CrawlParts(
+    context = CrawlContext(
         settings=settings,
         egress=proxy,
         fetcher=fetcher,
@@ -113,10 +113,10 @@ def crawler_through(
         browser=browser,
         site_maps=SiteMaps(fetcher, robots, most_urls=settings.max_sitemap_urls),
         clock=lambda: datetime.now(UTC),
-        wanted=wanted,
+        check_cancelled=check_cancelled,
         memory=memory,
     )
-    return Crawler(parts)
+    return Crawler(context)
 
 
 def test_a_static_page_is_fetched_once_with_its_facts_and_links(site: Any, make_crawler: MakeCrawler) -> None:
@@ -318,7 +318,7 @@ def test_what_a_page_takes_is_counted_and_its_own_turn_is_not(site: Any, make_cr
     site.call("/slow", slowly(0.3))
     crawler = make_crawler(requests_per_second_per_host=2.0)
     quick, slow = (CrawlDirected(url=site.url(path)) for path in ("/quick", "/slow"))
-    meters = Meter(quick.allowance), Meter(slow.allowance)
+    meters = BudgetMeter(quick.allowance), BudgetMeter(slow.allowance)
     for directed, meter in zip((quick, slow), meters, strict=True):
         crawler.crawl(directed, meter)
     assert [meter.spend.pages for meter in meters] == [1, 1]
@@ -333,11 +333,11 @@ def test_a_page_that_is_refused_half_way_was_fetched_all_the_same(site: Any, mak
     site.put("/large", b"x" * 5_000, Content_Type="text/plain")
     site.put("/gone", b"sorry", 404)
     large, gone = (CrawlDirected(url=site.url(path), byte_allowance=1_000) for path in ("/large", "/gone"))
-    meter = Meter(large.allowance)
+    meter = BudgetMeter(large.allowance)
     with pytest.raises(BudgetExhausted):
         make_crawler().crawl(large, meter)
     assert (meter.spend.pages, meter.spend.bytes) == (0, 1_000)
-    meter = Meter(gone.allowance)
+    meter = BudgetMeter(gone.allowance)
     with pytest.raises(NotFound):
         make_crawler().crawl(gone, meter)
     assert (meter.spend.pages, meter.spend.bytes) == (0, 5)
@@ -350,7 +350,7 @@ def test_time_is_a_matter_of_the_site_or_of_budget(site: Any, make_crawler: Make
     with pytest.raises(TimedOut):
         make_crawler(page_timeout_seconds=0.3).crawl(slow)
     short = slow.model_copy(update={"millisecond_allowance": 300.0})
-    meter = Meter(short.allowance)
+    meter = BudgetMeter(short.allowance)
     with pytest.raises(BudgetExhausted, match="300 milliseconds"):
         make_crawler().crawl(short, meter)
     assert meter.spend.milliseconds <= 300
@@ -517,18 +517,18 @@ def test_a_crawl_that_is_not_wanted_any_more_ends_while_its_site_is_slow(
         arrived.set()
         time.sleep(5.0)
 
-    def wanted() -> None:
+    def check_cancelled() -> None:
         if arrived.is_set():
             raise Fenced("cancelled")
 
     site.call("/slow", hang)
-    fetcher = Fetcher(proxy.url, user_agent="test", tls=authorities, wanted=wanted)
+    fetcher = Fetcher(proxy.url, user_agent="test", tls=authorities, check_cancelled=check_cancelled)
     started = time.monotonic()
     with pytest.raises(Fenced):
         fetcher.fetch(site.url("/slow"), limits=FetchLimits())
     assert time.monotonic() - started < 4
     with pytest.raises(Fenced):
-        make_crawler(wanted=wanted).crawl(CrawlDirected(url=site.url("/slow")))
+        make_crawler(check_cancelled=check_cancelled).crawl(CrawlDirected(url=site.url("/slow")))
     assert site.paths() == ["/slow"]
 
 

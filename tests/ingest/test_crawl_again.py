@@ -14,7 +14,7 @@ import pytest
 from contracts.errors import Overloaded, PolicyRefused
 from contracts.ingest import CrawlDirected
 from contracts.known_pages import PageLink, RememberedPage
-from ingest.crawl.budget_meter import Meter
+from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import CrawledPage, UnchangedPage
 from ingest.egress.proxy import EgressProxy
 from tests.ingest.test_crawl import PROSE, SHELL, ShowingBrowser, crawler_through
@@ -66,9 +66,11 @@ Crawl = Callable[..., CrawledPage | UnchangedPage]
 def crawl(proxy: EgressProxy, authorities: ssl.SSLContext) -> Crawl:
     """Crawl one page with parts of the test's own."""
 
-    def run(url: str, *, meter: Meter | None = None, directed: dict[str, Any] | None = None, **parts: Any) -> Any:
-        notes: list[tuple[str, str]] | None = parts.pop("notes", None)
-        crawler = crawler_through(proxy, authorities, **parts)
+    def run(
+        url: str, *, meter: BudgetMeter | None = None, directed: dict[str, Any] | None = None, **context: Any
+    ) -> Any:
+        notes: list[tuple[str, str]] | None = context.pop("notes", None)
+        crawler = crawler_through(proxy, authorities, **context)
         asked = CrawlDirected(url=url, **{"page_allowance": 9, **(directed or {})})
         note = (lambda about, what: notes.append((about, what))) if notes is not None else lambda about, what: None
         return crawler.crawl(asked, meter, note=note)
@@ -197,7 +199,7 @@ def test_a_host_that_is_asked_too_often_gets_longer_pauses(
 
 def test_what_was_refused_on_the_way_is_told_with_the_page(site: Any, crawl: Crawl) -> None:
     site.put("/away", status=302, Location="http://10.0.0.1/admin")
-    meter = Meter(CrawlDirected(url=site.url("/away")).allowance)
+    meter = BudgetMeter(CrawlDirected(url=site.url("/away")).allowance)
     with pytest.raises(PolicyRefused):
         crawl(site.url("/away"), meter=meter)
     assert meter.egress is not None

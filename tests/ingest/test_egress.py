@@ -29,7 +29,7 @@ from ingest.http.fetch import Fetched, Fetcher, FetchLimits
 from ingest.search.port import SearchFilters, SearchQuery
 from ingest.settings import EgressSettings
 from ingest.url import normalise_url
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import Settings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "url"
@@ -402,14 +402,14 @@ class TestPurposes:
             "crawl": {"enabled": True, "render": "never"},
             "egress": {"allow": [f"search={site.address}"]},
         }
-        parts = Parts(Settings.model_validate(settings))
+        context = Context(Settings.model_validate(settings))
         try:
             query = SearchQuery("q", "en", 1, SearchFilters(), date(2024, 1, 1))
-            assert len(parts.search_providers[0].search(query).results) == 1
+            assert len(context.search_providers[0].search(query).results) == 1
             with pytest.raises(PolicyRefused):
-                parts.fetcher("crawl").fetch(site.url("/page"), limits=LIMITS)
+                context.fetcher("crawl").fetch(site.url("/page"), limits=LIMITS)
         finally:
-            parts.close()
+            context.close()
         assert [path.partition("?")[0] for path in site.paths()] == ["/search"]
 
 

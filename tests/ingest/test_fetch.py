@@ -51,7 +51,7 @@ def test_a_redirect_is_followed_address_by_address_and_each_is_judged_first(site
     site.put("/middle", status=307, Location=site.url("/new?utm_source=x"))
     site.put("/new", b"here")
     approached: list[str] = []
-    page = fetch(fetcher, site.url("/old"), approach=approached.append)
+    page = fetch(fetcher, site.url("/old"), pre_request=approached.append)
     assert (page.body, page.url, page.final_url) == (b"here", site.url("/old"), site.url("/new"))
     assert approached == [site.url("/old"), site.url("/middle"), site.url("/new")]
     assert not any("cookie" in asked.headers for asked in site.asked)
@@ -60,12 +60,12 @@ def test_a_redirect_is_followed_address_by_address_and_each_is_judged_first(site
 def test_a_redirect_that_may_not_be_approached_is_not_asked_for(site: Any, fetcher: Fetcher) -> None:
     site.put("/a", status=302, Location="/b")
 
-    def approach(url: str) -> None:
+    def pre_request(url: str) -> None:
         if url.endswith("/b"):
             raise PolicyRefused("robots", "no")
 
     with pytest.raises(PolicyRefused, match="robots"):
-        fetcher.fetch(site.url("/a"), limits=LIMITS, approach=approach)
+        fetcher.fetch(site.url("/a"), limits=LIMITS, pre_request=pre_request)
     assert site.paths() == ["/a"]
 
 
@@ -386,7 +386,7 @@ def test_addresses_are_not_logged(site: Any, fetcher: Fetcher, caplog: pytest.Lo
 def test_waiting_for_a_turn_takes_nothing_of_the_sites_time(site: Any, fetcher: Fetcher) -> None:
     site.html("/", "<p>here")
     limits = FetchLimits(timeout_seconds=0.5)
-    answer = fetcher.fetch(site.url(), limits=limits, approach=lambda url: threading.Event().wait(0.7) and None)
+    answer = fetcher.fetch(site.url(), limits=limits, pre_request=lambda url: threading.Event().wait(0.7) and None)
     assert isinstance(answer, Fetched)
     assert answer.status == 200
 

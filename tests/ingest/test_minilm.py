@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidSetting
-from ingest.embed.minilm import files as minilm_files
-from ingest.embed.minilm import package_data as packaged
+from ingest.embed.minilm import files, package_data
 from ingest.embed.minilm.model import (
     FINGERPRINT,
     FINGERPRINTS,
@@ -130,7 +129,7 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
     folder.mkdir()
     (folder / "manifest.json").write_text(manifest)
     built: list[Path] = []
-    monkeypatch.setattr(minilm_files, "_build", lambda folder, _: built.append(folder))
+    monkeypatch.setattr(files, "_build", lambda folder, _: built.append(folder))
     ensure_model(tmp_path)
     assert built == [folder]
 
@@ -153,13 +152,13 @@ def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Pat
 
 def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.setattr(minilm_files, "packaged_file", tmp_path.joinpath)
+    monkeypatch.setattr(files, "packaged_file", tmp_path.joinpath)
     with pytest.raises(Corrupted, match=r"model\.safetensors .* install it again"):
         ensure_model(tmp_path / "models")
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "PACKAGE", "a-package-nobody-has")
+    monkeypatch.setattr(package_data, "PACKAGE", "a-package-nobody-has")
     with pytest.raises(InvalidSetting, match="a-package-nobody-has"):
         ensure_model(tmp_path)
 
@@ -226,13 +225,13 @@ def gelu(values: Array) -> Array:
 def test_an_embedding_that_is_not_wanted_any_more_ends_between_two_passes(model_dir: Path) -> None:
     passes: list[int] = []
 
-    def wanted() -> None:
+    def check_cancelled() -> None:
         passes.append(1)
         if len(passes) == 2:
             raise Fenced("cancelled")
 
     with pytest.raises(Fenced):
-        MiniLM(model_dir, threads=1, batch_size=1, wanted=wanted).embed(SENTENCES)
+        MiniLM(model_dir, threads=1, batch_size=1, check_cancelled=check_cancelled).embed(SENTENCES)
     assert len(passes) == 2
 
 

@@ -27,7 +27,7 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.ingest import SearchDirected, SearchResult
-from ingest.circuit_breaker import Breaker, BreakerRule, LeftAlone
+from ingest.circuit_breaker import Breaker, BreakerRule, CircuitOpen
 from ingest.http.fetch import Fetcher
 from ingest.search.build import search_at_most
 from ingest.search.filters import MAX_SITES, SearchFilters
@@ -290,7 +290,7 @@ class TestPages:
     def test_a_run_that_is_not_wanted_any_more_ends_between_two(self) -> None:
         paged, looks = Paged(page(1), page(2)), iter([None, Fenced("cancelled")])
 
-        def wanted() -> None:
+        def check_cancelled() -> None:
             if (error := next(looks)) is not None:
                 raise error
 
@@ -301,7 +301,7 @@ class TestPages:
                 quota=InMemoryQuota(),
                 settings=SearchSettings(enabled=True),
                 clock=clock,
-                wanted=wanted,
+                check_cancelled=check_cancelled,
             )
         assert len(paged.asked) == 1
 
@@ -424,7 +424,7 @@ class TestBreaker:
     def test_a_provider_that_keeps_failing_is_left_alone(self) -> None:
         failing = Scripted("one", Unavailable("down"))
         guarded = breaking(failing, least=2)
-        for error in (Unavailable, Unavailable, LeftAlone, LeftAlone):
+        for error in (Unavailable, Unavailable, CircuitOpen, CircuitOpen):
             with pytest.raises(error):
                 guarded.search(question())
         assert failing.calls == 2
@@ -440,7 +440,7 @@ class TestBreaker:
     def test_an_answer_without_end_speaks_against_a_provider(self) -> None:
         endless = Scripted("one", PolicyRefused("bytes", "too large"))
         guarded = breaking(endless, least=1)
-        for error in (PolicyRefused, LeftAlone):
+        for error in (PolicyRefused, CircuitOpen):
             with pytest.raises(error):
                 guarded.search(question())
         assert endless.calls == 1
@@ -481,7 +481,7 @@ def test_what_a_search_takes_at_most_is_every_fail_over_together() -> None:
 def test_no_provider_is_asked_for_what_is_not_wanted_any_more() -> None:
     provider, calls = Scripted("one", Unavailable("down")), []
 
-    def wanted() -> None:
+    def check_cancelled() -> None:
         calls.append(1)
         if len(calls) > 1:
             raise Fenced("cancelled")
@@ -494,7 +494,7 @@ def test_no_provider_is_asked_for_what_is_not_wanted_any_more() -> None:
             quota=InMemoryQuota(),
             settings=SearchSettings(enabled=True),
             clock=clock,
-            wanted=wanted,
+            check_cancelled=check_cancelled,
         )
     assert (provider.calls, providers[1].calls) == (1, 0)
 

@@ -136,9 +136,9 @@ def test_between_two_pages_the_tab_is_empty_and_its_way_out_closed(world: World)
     time.sleep(0.6)  # several beats
     assert tab.page.url == "about:blank"
     assert world.browser._warm is not None
-    way_out = world.browser._warm.tabs._way_out
-    assert way_out is not None
-    assert way_out._pages[str(tab.address)] is None
+    egress_grant = world.browser._warm.tabs._egress_grant
+    assert egress_grant is not None
+    assert egress_grant._pages[str(tab.address)] is None
     world.render("/plain", run_id="one")
     assert world.seen[asked:] == ["/plain"]
 
@@ -173,7 +173,7 @@ def test_each_page_of_a_run_is_carried_with_its_own_credentials(world: World) ->
 def test_further_addresses_are_asked_about_in_a_kept_tab_too(world: World) -> None:
     asked: list[str] = []
     for _ in range(2):
-        world.render("/moving", run_id="one", approach=asked.append)
+        world.render("/moving", run_id="one", pre_request=asked.append)
     assert asked == [world.origin + "/plain"] * 2
 
 

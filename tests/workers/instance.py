@@ -13,11 +13,11 @@ from contracts.event import Body, Event, Gap, Queue
 from contracts.ids import new_run_id
 from contracts.outcome import Next
 from ledger.ledger import NewRun
-from workers.context import Parts
+from workers.context import Context
 from workers.runtime.heartbeat import Heartbeat
 from workers.service.service import Service
 from workers.settings import Settings
-from workers.task import StageWorker, use_permit
+from workers.task import StageWorker, use_wake_up
 
 if TYPE_CHECKING:
     from tests.workers.conftest import Valkey
@@ -28,17 +28,17 @@ class Instance:
 
     def __init__(self, valkey: Valkey, sections: dict[str, Any]) -> None:
         models = {"embed": {"model_dir": MODELS}, "gate": {"deadline_seconds": 600}}
-        self.parts = Parts(Settings.model_validate({"data_dir": valkey.settings.data_dir, **models, **sections}))
-        self.service = Service(self.parts)
-        self._heartbeat = Heartbeat(self.parts.ledger, 30.0)
+        self.context = Context(Settings.model_validate({"data_dir": valkey.settings.data_dir, **models, **sections}))
+        self.service = Service(self.context)
+        self._heartbeat = Heartbeat(self.context.ledger, 30.0)
 
     def works(self, *stages: Queue) -> None:
         """Each stage does all that is ready in it, one after the other."""
         for stage in stages:
-            worker = StageWorker(stage, f"{stage}-1", self.parts, self._heartbeat)
-            while backlog := self.parts.ledger.backlogs().get(stage):
-                for permit in self.parts.ledger.next_ready(stage, backlog.ready):
-                    use_permit(permit.event_id, worker)
+            worker = StageWorker(stage, f"{stage}-1", self.context, self._heartbeat)
+            while backlog := self.context.ledger.backlogs().get(stage):
+                for permit in self.context.ledger.next_ready(stage, backlog.ready):
+                    use_wake_up(permit.event_id, worker)
 
     def adds(self, *texts: str, **limits: float) -> str:
         documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(texts)]
@@ -54,15 +54,15 @@ class Instance:
         """A run of one event, without ceilings."""
         run_id = new_run_id()
         event = Event.of(body, run_id=run_id, corpus="docs")
-        self.parts.ledger.create_run(NewRun(run_id, "crawl", "docs", "0" * 64), [(event, Next(body, None, reserve))])
+        self.context.ledger.create_run(NewRun(run_id, "crawl", "docs", "0" * 64), [(event, Next(body, None, reserve))])
         return run_id
 
     def gaps(self, run_id: str) -> tuple[Gap, ...]:
-        return self.parts.ledger.run(run_id).missing
+        return self.context.ledger.run(run_id).missing
 
     def close(self) -> None:
         self._heartbeat.close()
-        self.parts.close()
+        self.context.close()
 
 
 MakeInstance = Callable[..., Instance]

@@ -16,8 +16,8 @@ from contracts.event import Event
 from contracts.outcome import Done
 from ingest.browser.browser import Browser
 from workers import handlers
-from workers.broker import celery_app as app
-from workers.context import Parts
+from workers.broker import celery_app
+from workers.context import Context
 from workers.settings import load_settings
 
 browser: list[Browser] = []
@@ -25,11 +25,11 @@ BEGAN = "began-"
 """Begins the name of the file that says that an event is being handled; the process id is in it."""
 
 
-def handle(event: Event, parts: Parts) -> Done:
+def handle(event: Event, context: Context) -> Done:
     """`/sleep/2` takes two seconds, `/hang` an hour, `/browse` too, with a Chromium open; all else is quick."""
     todo = urlsplit(event.body.url).path.split("/")[1:]  # type: ignore[attr-defined]
     if todo == ["browse"]:
-        browser.append(Browser(parts.settings.crawl))
+        browser.append(Browser(context.settings.crawl))
         browser[-1].assert_sandboxed()
     began = Path(f"{BEGAN}{event.id}")
     began.with_suffix(".partial").write_text(str(os.getpid()))
@@ -44,7 +44,7 @@ def handle(event: Event, parts: Parts) -> Done:
 
 def main() -> None:
     """Run the worker, on a pool of the kind that is asked for."""
-    app.POOLS["crawl"] = app.Pool(sys.argv[1], "the test says so")  # type: ignore[arg-type]
+    celery_app.POOLS["crawl"] = celery_app.Pool(sys.argv[1], "the test says so")  # type: ignore[arg-type]
     handlers.HANDLERS["CrawlDirected"] = handle
     signal.signal(signal.SIGUSR2, lambda *_: time.sleep(3_600))  # its main thread is deaf from then on
     from workers.processes.worker import run_worker

@@ -12,7 +12,7 @@ from contracts.ingest import CrawlDirected, SearchDirected
 from tests.ingest.conftest import Site
 from tests.workers.instance import MakeInstance
 from workers.runtime.heartbeat import Heartbeat
-from workers.task import StageWorker, use_permit
+from workers.task import StageWorker, use_wake_up
 
 SENTENCE = "A lease is renewed by a heartbeat. "
 TEXT = SENTENCE * 10
@@ -28,13 +28,13 @@ def test_documents_beyond_the_token_budget_are_named_and_the_others_embedded(mak
     assert (gap.stage, gap.subject, gap.reason) == ("embed", "doc-2", "budget_exhausted")
     assert gap.detail.startswith("run_tokens: ")
     assert "limits.max_tokens" in gap.lifted_by
-    held = instance.parts.ledger.budget_left(run_id).run.tokens
+    held = instance.context.ledger.budget_left(run_id).run.tokens
     assert held is not None
     instance.works("embed", "index")
-    run = instance.parts.ledger.run(run_id)
+    run = instance.context.ledger.run(run_id)
     assert (run.status, run.dead_letters) == ("finished", 0)
     assert 0 < run.spend.tokens <= 2 * TOKENS + 10
-    assert instance.parts.ledger.budget_left(run_id).run.tokens == 2 * TOKENS + 10 - run.spend.tokens == held
+    assert instance.context.ledger.budget_left(run_id).run.tokens == 2 * TOKENS + 10 - run.spend.tokens == held
 
 
 def test_what_the_cache_holds_costs_nothing_in_the_end(make_instance: MakeInstance) -> None:
@@ -42,8 +42,8 @@ def test_what_the_cache_holds_costs_nothing_in_the_end(make_instance: MakeInstan
     for _ in range(2):
         run_id = instance.adds(TEXT, max_tokens=TOKENS)
         instance.works("chunk", "embed", "index")
-    assert instance.parts.ledger.run(run_id).spend.tokens == 0
-    assert instance.parts.ledger.budget_left(run_id).run.tokens == TOKENS
+    assert instance.context.ledger.run(run_id).spend.tokens == 0
+    assert instance.context.ledger.budget_left(run_id).run.tokens == TOKENS
 
 
 def test_runs_that_race_for_the_days_last_tokens_embed_what_fits_and_name_the_rest(
@@ -51,14 +51,14 @@ def test_runs_that_race_for_the_days_last_tokens_embed_what_fits_and_name_the_re
 ) -> None:
     instance = make_instance(budget={"day_tokens": 3 * (TOKENS + 3)})
     runs = [instance.adds(f"{TEXT} {number}") for number in range(8)]
-    heartbeat = Heartbeat(instance.parts.ledger, 30.0)
+    heartbeat = Heartbeat(instance.context.ledger, 30.0)
     together = threading.Barrier(4)
 
     def work(name: str) -> None:
-        worker = StageWorker("chunk", name, instance.parts, heartbeat)
+        worker = StageWorker("chunk", name, instance.context, heartbeat)
         together.wait()
         for _ in range(2):
-            use_permit("evt_any", worker)
+            use_wake_up("evt_any", worker)
 
     threads = [threading.Thread(target=work, args=(f"chunk-{number}",)) for number in range(4)]
     for thread in threads:
@@ -68,7 +68,7 @@ def test_runs_that_race_for_the_days_last_tokens_embed_what_fits_and_name_the_re
     heartbeat.close()
     instance.works("chunk", "embed", "index")
     left_out = [run_id for run_id in runs if instance.gaps(run_id)]
-    spent = sum(instance.parts.ledger.run(run_id).spend.tokens for run_id in runs)
+    spent = sum(instance.context.ledger.run(run_id).spend.tokens for run_id in runs)
     assert len(left_out) == 5
     assert spent <= 3 * (TOKENS + 3)
     assert {gap.reason for run_id in left_out for gap in instance.gaps(run_id)} == {"budget_exhausted"}
@@ -81,7 +81,7 @@ def test_an_endpoints_price_is_reserved_before_it_is_asked(make_instance: MakeIn
     instance.works("chunk")
     (gap,) = instance.gaps(run_id)
     assert gap.detail.startswith("run_usd: ")
-    left = instance.parts.ledger.budget_left(run_id).run.usd
+    left = instance.context.ledger.budget_left(run_id).run.usd
     assert left == pytest.approx(0.015 - (len(TEXT + "one") // 3 + 1) * 100e-6)
 
 
@@ -98,9 +98,9 @@ def test_a_page_beyond_its_bytes_or_its_time_is_a_gap_and_what_it_took_is_booked
         (gap,) = instance.gaps(run_id)
         assert gap.reason == "budget_exhausted"
         assert words in gap.detail
-        assert instance.parts.ledger.run(run_id).dead_letters == 0
-    assert instance.parts.ledger.run(large).spend.bytes == 1_000
-    assert instance.parts.ledger.run(slow).spend.milliseconds == pytest.approx(300)
+        assert instance.context.ledger.run(run_id).dead_letters == 0
+    assert instance.context.ledger.run(large).spend.bytes == 1_000
+    assert instance.context.ledger.run(slow).spend.milliseconds == pytest.approx(300)
 
 
 def test_links_are_followed_with_what_their_page_left(make_instance: MakeInstance, site: Site) -> None:
@@ -112,7 +112,7 @@ def test_links_are_followed_with_what_their_page_left(make_instance: MakeInstanc
     instance = make_instance(crawl=settings, egress={"allow": [site.address]}, budget={"run_milliseconds": 9_000})
     run_id = instance.service.crawl("docs", [site.url()], Limits(max_pages=8, max_bytes=900_000)).run_id
     instance.works("crawl")
-    run, left = instance.parts.ledger.run(run_id), instance.parts.ledger.budget_left(run_id)
+    run, left = instance.context.ledger.run(run_id), instance.context.ledger.budget_left(run_id)
     assert run.spend.pages == 1 + 3, "the bytes are enough for four pages of text"
     assert left.run.bytes == 900_000 - run.spend.bytes
     assert left.run.milliseconds == pytest.approx(9_000 - run.spend.milliseconds)
@@ -126,7 +126,7 @@ def test_a_search_that_costs_more_than_it_may_is_a_gap_and_no_dead_letter(make_i
     (gap,) = instance.gaps(run_id)
     assert (gap.stage, gap.subject, gap.reason) == ("search", "what is a lease?", "budget_exhausted")
     assert "brave" in gap.detail
-    assert instance.parts.ledger.run(run_id).dead_letters == 0
+    assert instance.context.ledger.run(run_id).dead_letters == 0
 
 
 def test_a_search_that_nobody_may_be_asked_for_is_a_gap_at_once(make_instance: MakeInstance) -> None:
@@ -144,11 +144,11 @@ def test_a_page_of_a_host_that_keeps_failing_is_a_gap_at_once(make_instance: Mak
     instance = make_instance(crawl=settings, egress={"allow": [site.address]})
     for _ in range(10):
         with pytest.raises(Unavailable):
-            instance.parts.crawler.crawl(CrawlDirected(url=site.url("/broken")))
+            instance.context.crawler.crawl(CrawlDirected(url=site.url("/broken")))
     asked = len(site.asked)
     run_id = instance.begins(CrawlDirected(url=site.url("/well")))
     instance.works("crawl")
     (gap,) = instance.gaps(run_id)
     assert (gap.stage, gap.subject, gap.reason) == ("crawl", site.url("/well"), "host_unavailable")
     assert len(site.asked) == asked
-    assert instance.parts.ledger.run(run_id).dead_letters == 0
+    assert instance.context.ledger.run(run_id).dead_letters == 0

@@ -16,7 +16,7 @@ from ledger.ledger import Claim, Ledger, NewRun
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers.broker.cancellation import Cancellations
-from workers.runtime.heartbeat import Heartbeat, check_wanted
+from workers.runtime.heartbeat import Heartbeat, check_cancelled
 from workers.settings import Settings
 
 
@@ -66,13 +66,13 @@ def test_work_stops_at_its_next_look_and_other_work_goes_on(story_ledger: Ledger
     cancelled, other = (begun(story_ledger) for _ in range(2))
     heartbeat = Heartbeat(story_ledger, 60.0)
     with heartbeat.of(cancelled):
-        check_wanted()
+        check_cancelled()
         with heartbeat.of(other):
             heartbeat.lose_run(cancelled.event.run_id)
-            check_wanted()
+            check_cancelled()
         with pytest.raises(Fenced):
-            check_wanted()
-    check_wanted()
+            check_cancelled()
+    check_cancelled()
     heartbeat.close()
 
 

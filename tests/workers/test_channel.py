@@ -23,13 +23,13 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.dead_letters import LetterPage
+from contracts.dead_letters import DeadLetterPage
 from contracts.errors import InvalidInput
 from contracts.event import Event
 from contracts.ids import new_event_id, new_run_id
 from contracts.outcome import Next
 from ledger.ledger import Ledger, NewRun
-from ledger.outbox import Permit
+from ledger.outbox import WakeUp
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers.broker import celery_app as app_module
@@ -37,14 +37,14 @@ from workers.broker import redis_channel as channel_module
 from workers.broker.celery_app import HANDLE_TASK, make_app
 from workers.broker.keys import (
     bindings_key,
+    in_flight_key,
     malformed_key,
     presence_key,
     queue_key,
-    taken_key,
     takers_key,
 )
 from workers.broker.transport import Transport
-from workers.broker.wake_up import permit_in, reason_of
+from workers.broker.wake_up import reason_of, wake_up_in
 from workers.settings import Settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -71,10 +71,10 @@ def envelope(stage: str = "crawl", event_id: str = EVENT_ID) -> Json:
     }
 
 
-def changed(**parts: object) -> bytes:
+def changed(**context: object) -> bytes:
     """A permit with one part changed; a name with two underscores is a part of a part, Ellipsis removes it."""
     item = envelope()
-    for path, value in parts.items():
+    for path, value in context.items():
         *above, last = path.split("__")
         inner = item
         for name in above:
@@ -158,7 +158,7 @@ GARBAGE = {**MALFORMED, **UNROUTABLE}
 @pytest.mark.parametrize("what", GARBAGE)
 def test_what_is_no_permit_is_refused_with_field_and_reason(what: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        permit_in(GARBAGE[what], "crawl")
+        wake_up_in(GARBAGE[what], "crawl")
     assert refused.value.field
     assert str(refused.value).isascii()
     assert "\x00" not in str(refused.value)
@@ -169,12 +169,12 @@ def test_what_is_no_permit_is_refused_with_field_and_reason(what: str) -> None:
 def test_however_deep_a_body_is_it_is_refused() -> None:
     for depth in range(1, 1_100):
         with pytest.raises(InvalidInput):
-            permit_in(changed(body=base64.b64encode(b"[" * depth + b"]" * depth).decode()), "crawl")
+            wake_up_in(changed(body=base64.b64encode(b"[" * depth + b"]" * depth).decode()), "crawl")
 
 
 def test_what_does_not_matter_to_a_permit_may_be_anything() -> None:
     odd = changed(headers__eta="\ud800", headers__timelimit={}, headers__retries="many", headers__id=[[]], more=None)
-    assert permit_in(odd, "crawl") == EVENT_ID
+    assert wake_up_in(odd, "crawl") == EVENT_ID
 
 
 JSON_VALUES = st.recursive(
@@ -191,14 +191,14 @@ PLACES += ["properties__delivery_info__exchange", "properties__delivery_info__ro
 def test_whatever_a_part_holds_it_is_a_permit_or_refused(place: str, value: object) -> None:
     item = changed(**{place: value})
     with suppress(InvalidInput):
-        assert permit_in(item, "crawl") == EVENT_ID
+        assert wake_up_in(item, "crawl") == EVENT_ID
 
 
 @given(st.binary(max_size=200) | JSON_VALUES.map(lambda body: changed(body=body_of(body))))
 @settings(max_examples=300, deadline=None)
 def test_whatever_an_item_holds_it_is_a_permit_or_refused(item: bytes) -> None:
     with pytest.raises(InvalidInput):
-        permit_in(item, "crawl")
+        wake_up_in(item, "crawl")
 
 
 # -- one channel, in this process
@@ -253,11 +253,11 @@ def ids(count: int) -> list[str]:
 
 
 def sends(transport: Transport, *event_ids: str) -> None:
-    assert transport.publish_permits([Permit("crawl", event_id) for event_id in event_ids]) == len(event_ids)
+    assert transport.publish_permits([WakeUp("crawl", event_id) for event_id in event_ids]) == len(event_ids)
 
 
 QUEUE = queue_key("sluice", "crawl")
-TAKEN = taken_key("sluice", "crawl", "w1")
+TAKEN = in_flight_key("sluice", "crawl", "w1")
 MALFORMED_LIST = malformed_key("sluice", "crawl")
 
 
@@ -271,7 +271,7 @@ def test_what_is_taken_is_on_the_worker_s_list_until_it_is_acknowledged(
         assert (broker.llen(QUEUE), broker.llen(TAKEN)) == (0, 2)
         worker.messages[0].ack()
         [left] = broker.lrange(TAKEN, 0, -1)
-        assert permit_in(left, "crawl") == second
+        assert wake_up_in(left, "crawl") == second
         worker.messages[1].ack()
         assert broker.exists(TAKEN) == 0
 
@@ -483,12 +483,12 @@ def test_what_a_dead_worker_had_taken_is_put_back_and_what_a_living_one_holds_is
         transport.say_present("crawl", name)
         transport.put_back_orphans("crawl", name)
     broker.delete(presence_key("sluice", "crawl", "dead"))
-    broker.lpush(taken_key("sluice", "crawl", "dead"), b"older", b"newer")
-    broker.lpush(taken_key("sluice", "crawl", "alive"), b"held")
+    broker.lpush(in_flight_key("sluice", "crawl", "dead"), b"older", b"newer")
+    broker.lpush(in_flight_key("sluice", "crawl", "alive"), b"held")
     broker.lpush(QUEUE, b"waiting")
     assert transport.put_back_orphans("crawl", "w1") == 2
     assert broker.lrange(QUEUE, 0, -1) == [b"waiting", b"newer", b"older"]
-    assert broker.lrange(taken_key("sluice", "crawl", "alive"), 0, -1) == [b"held"]
+    assert broker.lrange(in_flight_key("sluice", "crawl", "alive"), 0, -1) == [b"held"]
     assert broker.smembers(takers_key("sluice", "crawl")) == {b"alive", b"w1"}
 
 
@@ -552,7 +552,7 @@ def test_what_a_killed_worker_held_is_handled_by_the_next(
     assert broker.llen(QUEUE) == len(sent)
     with celery_worker(valkey, "w2", pool=pool, concurrency=concurrency) as worker:
         until(lambda: broker.llen("handled") == len(sent))
-        until(lambda: not broker.exists(QUEUE, taken_key("sluice", "crawl", "w2")))
+        until(lambda: not broker.exists(QUEUE, in_flight_key("sluice", "crawl", "w2")))
         assert worker.poll() is None
     assert {item.decode() for item in broker.lrange("handled", 0, -1)} == set(sent)
 
@@ -613,7 +613,7 @@ handlers.HANDLERS["CrawlDirected"] = lambda event, parts: Done()
 run_worker(Settings(data_dir=Path(sys.argv[1])), "crawl")
 """
 
-LETTERS = LetterPage(stage="crawl", limit=1_000)
+LETTERS = DeadLetterPage(stage="crawl", limit=1_000)
 
 
 @contextmanager

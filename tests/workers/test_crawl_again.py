@@ -30,7 +30,7 @@ def crawled(instance: Instance, url: str, *stages: Any) -> list[str]:
     """The kinds of a crawl's events, in their order."""
     run_id = instance.begins(CrawlDirected(url=url))
     instance.works(*(stages or STAGES))
-    return [event.kind for _, event in instance.parts.ledger.events_after(run_id, 0)]
+    return [event.kind for _, event in instance.context.ledger.events_after(run_id, 0)]
 
 
 def test_an_unchanged_page_is_not_read_again(instance: Instance, site: Site) -> None:
@@ -70,7 +70,7 @@ def test_a_way_of_ever_new_characters_ends_before_its_third_page(instance: Insta
     first = site.url(f"/play?t={secrets.token_hex(16)}")
     run_id = instance.begins(CrawlDirected(url=first, max_depth=5, page_allowance=20))
     instance.works("crawl")
-    ledger = instance.parts.ledger
+    ledger = instance.context.ledger
     asked = [event.body_as(CrawlDirected) for event in ledger.events_of_kind(run_id, CrawlDirected.kind)]
     assert len(asked) == 2
     assert asked[1].came_by == (first,)
@@ -83,7 +83,7 @@ def test_a_page_knows_by_which_pages_the_run_came_to_it(instance: Instance, site
     site.html("/about", PAGE)
     run_id = instance.begins(CrawlDirected(url=site.url("/start"), max_depth=5, page_allowance=20))
     instance.works("crawl")
-    crawls = instance.parts.ledger.events_of_kind(run_id, CrawlDirected.kind)
+    crawls = instance.context.ledger.events_of_kind(run_id, CrawlDirected.kind)
     assert [(event.body.url, event.body.came_by) for event in crawls] == [
         (site.url("/start"), ()),
         (site.url("/calendar/2031/05/"), (site.url("/landing"),)),
@@ -95,7 +95,7 @@ def test_what_was_refused_on_the_way_is_an_event_of_the_run(instance: Instance, 
     site.put("/away", status=302, Location="http://10.0.0.1/admin")
     run_id = instance.begins(CrawlDirected(url=site.url("/away")))
     instance.works("crawl")
-    [refused] = [e for _, e in instance.parts.ledger.events_after(run_id, 0) if e.kind == "EgressRefused"]
+    [refused] = [e for _, e in instance.context.ledger.events_after(run_id, 0) if e.kind == "EgressRefused"]
     assert (refused.body.host, refused.body.rule, refused.body.purpose) == ("10.0.0.1", "address", "crawl")
     [gap] = instance.gaps(run_id)
     assert gap.reason == "egress"
@@ -106,7 +106,7 @@ def test_operators_see_what_was_done_to_each_host(instance: Instance, site: Site
     for path in ("/page", "/closed"):
         crawled(instance, site.url(path), "crawl")
     instance.works("crawl")
-    [row] = instance.parts.host_figures.top(10, instance.today)
+    [row] = instance.context.host_figures.top(10, instance.today)
     assert (row.host, row.requests, row.pages, row.robots_refusals) == ("127.0.0.1", 1, 1, 1)
     assert row.received_bytes == len(PAGE)
     assert row.interval_seconds >= 0.02

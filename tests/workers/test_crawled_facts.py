@@ -37,12 +37,12 @@ def crawl(instance: Instance, url: str) -> list[str]:
     """Crawl a page and index it; the kinds of the events."""
     run_id = instance.begins(CrawlDirected(url=url))
     instance.works("crawl", "chunk", "embed", "index")
-    return [event.kind for _, event in instance.parts.ledger.events_after(run_id, 0)]
+    return [event.kind for _, event in instance.context.ledger.events_after(run_id, 0)]
 
 
 def search(instance: Instance, words: str = "who opens the paddles", **conditions: Any) -> Retrieval:
     query = Query(query=words, corpus="docs", filters=Filters.model_validate(conditions))
-    return retrieve(query, instance.parts)[0]
+    return retrieve(query, instance.context)[0]
 
 
 @pytest.mark.parametrize(
@@ -127,5 +127,5 @@ def answered(instance: Instance, question: str) -> Any:
     """The answer to a question, from what is indexed."""
     run_id = instance.service.ask(GateRequest(query=question, corpus="docs", plan=Plan.RETRIEVE)).run_id
     instance.works("query", "gate", "query")
-    [ready] = instance.parts.ledger.events_of_kind(run_id, AnswerReady.kind)
+    [ready] = instance.context.ledger.events_of_kind(run_id, AnswerReady.kind)
     return ready.body_as(AnswerReady).answer

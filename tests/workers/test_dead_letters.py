@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from sqlalchemy import text
 
 from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.dead_letters import DeadLetterView, LetterFilter, LetterPage
+from contracts.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
 from contracts.errors import BudgetExhausted, Conflict, InvalidInput, MalformedEvent, NotFound, PolicyRefused
 from contracts.event import Event, Gap, GapFound, decode, encode
 from contracts.gate import GateRequested
@@ -43,7 +43,7 @@ def parked(story: Story, number: int = 7, verdict: DeadLetter | None = None) -> 
 
 
 def letter_of(story: Story, event: Event) -> str:
-    [letter] = story.ledger.dead_letters.list(LetterPage(run_id=event.run_id, status="any"))
+    [letter] = story.ledger.dead_letters.list(DeadLetterPage(run_id=event.run_id, status="any"))
     return letter.id
 
 
@@ -153,18 +153,18 @@ def test_letters_are_listed_by_what_they_have_in_common(story: Story) -> None:
     minute_later = datetime.fromtimestamp(NOON, UTC) + timedelta(minutes=1)
     assert [letter.id for letter in letters.list()] == [raw_id, letter_id]
     for wanted in (
-        LetterPage(stage="crawl"),
-        LetterPage(reason="policy"),
-        LetterPage(kind="CrawlDirected"),
-        LetterPage(fingerprint=fingerprint),
-        LetterPage(run_id=event.run_id),
-        LetterPage(corpora=("docs", "other")),
-        LetterPage(until=minute_later),
+        DeadLetterPage(stage="crawl"),
+        DeadLetterPage(reason="policy"),
+        DeadLetterPage(kind="CrawlDirected"),
+        DeadLetterPage(fingerprint=fingerprint),
+        DeadLetterPage(run_id=event.run_id),
+        DeadLetterPage(corpora=("docs", "other")),
+        DeadLetterPage(until=minute_later),
     ):
         assert [letter.id for letter in letters.list(wanted)] == [letter_id], wanted
-    assert [letter.id for letter in letters.list(LetterPage(since=minute_later))] == [raw_id]
-    assert letters.list(LetterPage(status="purged")) == []
-    assert len(letters.list(LetterPage(status="any"))) == 2
+    assert [letter.id for letter in letters.list(DeadLetterPage(since=minute_later))] == [raw_id]
+    assert letters.list(DeadLetterPage(status="purged")) == []
+    assert len(letters.list(DeadLetterPage(status="any"))) == 2
     with pytest.raises(NotFound):
         letters.show("dead_nothing")
 
@@ -174,10 +174,10 @@ def test_whoever_may_see_some_corpora_finds_their_letters_behind_any_number_of_o
     for number in range(5):
         parked(story, number)
         story.ledger.dead_letters.park_raw(b"?", "crawl", "malformed")
-    for wanted in (LetterPage(limit=1), LetterPage(limit=1, corpora=("mine", "docs"))):
+    for wanted in (DeadLetterPage(limit=1), DeadLetterPage(limit=1, corpora=("mine", "docs"))):
         found = story.ledger.dead_letters.list(wanted.within(frozenset({"mine"})))  # type: ignore[arg-type]
         assert [letter.id for letter in found] == [mine]
-    assert story.ledger.dead_letters.list(LetterPage(corpora=())) == []
+    assert story.ledger.dead_letters.list(DeadLetterPage(corpora=())) == []
 
 
 def test_a_list_goes_on_behind_a_position_though_letters_come_and_go(story: Story) -> None:
@@ -188,14 +188,14 @@ def test_a_list_goes_on_behind_a_position_though_letters_come_and_go(story: Stor
         story.clock.passes(number % 2)  # some are of the same moment
     seen: list[str] = []
     before = None
-    while found := letters.list(LetterPage(limit=2, before=before)):
+    while found := letters.list(DeadLetterPage(limit=2, before=before)):
         seen += [letter.id for letter in found]
         before = found[-1].position
         letters.purge(found[-1].id, "ann")
         parked(story, 100)
     assert sorted(seen) == sorted(ids)
     with pytest.raises(InvalidInput, match="before"):
-        letters.list(LetterPage(before="yesterday"))
+        letters.list(DeadLetterPage(before="yesterday"))
 
 
 def test_groups_are_one_line_per_fingerprint_the_latest_first(story: Story) -> None:
@@ -211,9 +211,9 @@ def test_groups_are_one_line_per_fingerprint_the_latest_first(story: Story) -> N
     assert (crawl.kinds, crawl.reasons) == (("CrawlDirected",), ("policy",))
     assert (crawl.example_id, crawl.message, crawl.last_seen) == (newest.id, newest.message, newest.last_seen)
     assert crawl.last_seen - crawl.first_seen == timedelta(seconds=20)
-    assert letters.groups(LetterPage(limit=1)) == [raw]
-    assert letters.groups(LetterPage(before=raw.position)) == [crawl]
-    assert letters.groups(LetterPage(reason="poison")) == []
+    assert letters.groups(DeadLetterPage(limit=1)) == [raw]
+    assert letters.groups(DeadLetterPage(before=raw.position)) == [crawl]
+    assert letters.groups(DeadLetterPage(reason="poison")) == []
 
 
 # -- replaying
@@ -467,7 +467,7 @@ def test_many_are_purged_only_by_whoever_knows_how_many_they_are(story: Story) -
     letters = story.ledger.dead_letters
     ids = [letters.park_raw(json.dumps(number).encode(), "crawl", "malformed") for number in range(5)]
     parked(story)
-    malformed = LetterFilter(reason="malformed")
+    malformed = DeadLetterFilter(reason="malformed")
     letters.purge(ids[0], "ann")
     assert letters.count_to_purge(malformed) == 4
     assert letters.count_to_purge(malformed.model_copy(update={"status": "any"})) == 4
@@ -483,7 +483,7 @@ def test_a_purge_of_more_than_one_transaction_holds_empties_all(story: Story, mo
     letters = story.ledger.dead_letters
     for number in range(5):
         letters.park_raw(json.dumps(number).encode(), "crawl", "malformed")
-    assert letters.purge_all(LetterFilter(), "ann", expected=5).purged == 5
+    assert letters.purge_all(DeadLetterFilter(), "ann", expected=5).purged == 5
     assert letters.list() == []
 
 

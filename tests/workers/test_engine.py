@@ -28,29 +28,29 @@ def test_a_corpus_in_qdrant_is_ingested_probed_searched_and_answered(instance) -
     texts = ("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.", "Valves open under pressure.")
     run_id = instance.adds(*texts)
     instance.works("chunk", "embed", "index")
-    assert instance.parts.ledger.run(run_id).status == "finished"
+    assert instance.context.ledger.run(run_id).status == "finished"
 
     for strategy in Strategy:
-        found, _ = retrieve(Query(query="where do badgers sleep", strategy=strategy), instance.parts)
+        found, _ = retrieve(Query(query="where do badgers sleep", strategy=strategy), instance.context)
         assert found.chunks[0].text == texts[1]
         assert found.generation is not None
         assert found.generation.startswith("q")
-    assert instance.parts.retrieval(CORPUS).stats().engine == "qdrant"
-    assert instance.parts.existing_reader(CORPUS).has_document("doc-1")
+    assert instance.context.retrieval(CORPUS).stats().engine == "qdrant"
+    assert instance.context.existing_reader(CORPUS).has_document("doc-1")
 
     asked = instance.service.ask(GateRequest(query="how is a lease renewed", plan=Plan.RETRIEVE)).run_id
     instance.works("query", "gate", "query")
-    (probed,) = instance.parts.ledger.events_of_kind(asked, CoverageProbed.kind)
+    (probed,) = instance.context.ledger.events_of_kind(asked, CoverageProbed.kind)
     assert probed.body_as(CoverageProbed).chunk_count == 3
-    answer = instance.parts.ledger.run(asked).answer
+    answer = instance.context.ledger.run(asked).answer
     assert answer is not None
     assert answer.citations[0].chunk_id == answer.chunks[0].chunk_id
     assert "heartbeat" in answer.context
-    assert check_health(instance.parts).checks["snapshot"].facts["corpora"][CORPUS]["chunks"] == 3
+    assert check_health(instance.context).checks["snapshot"].facts["corpora"][CORPUS]["chunks"] == 3
 
     instance.service.remove_document(CORPUS, "doc-1")
     instance.works("index")
-    found, _ = retrieve(Query(query="badgers", strategy=Strategy.BM25), instance.parts)
+    found, _ = retrieve(Query(query="badgers", strategy=Strategy.BM25), instance.context)
     assert found.chunks == ()
 
 
@@ -59,13 +59,13 @@ def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey) -> None:
     local.adds("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.")
     local.works("chunk", "embed", "index")
     query = Query(query="badger heartbeat", top_k=2)
-    before, _ = retrieve(query, local.parts)
+    before, _ = retrieve(query, local.context)
     local.close()
     moved = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": "embedded"}})
     try:
-        with moved.parts.writing(CORPUS) as writer:
+        with moved.context.writing(CORPUS) as writer:
             writer.publish()
-        after, _ = retrieve(query, moved.parts)
+        after, _ = retrieve(query, moved.context)
         assert [chunk.chunk_id for chunk in after.chunks] == [chunk.chunk_id for chunk in before.chunks]
         for one, other in zip(after.chunks, before.chunks, strict=True):
             assert one.dense_distance == pytest.approx(other.dense_distance, abs=1e-5)

@@ -17,7 +17,7 @@ from ingest.chunk.chunk import chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch
 from ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from ingest.settings import ChunkSettings
-from workers.context import Parts
+from workers.context import Context
 from workers.handlers import on_document_chunked
 from workers.settings import Settings
 from workers.steps.vector_codec import vectors_from_bytes
@@ -26,25 +26,25 @@ SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture
-def parts(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Parts:
+def context(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Context:
     base = tmp_path_factory.getbasetemp()
     models = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "minilm"
-    return Parts(Settings.model_validate({"data_dir": tmp_path, "embed": {"model_dir": models, "cache_entries": 0}}))
+    return Context(Settings.model_validate({"data_dir": tmp_path, "embed": {"model_dir": models, "cache_entries": 0}}))
 
 
-def embedded(batch: ChunkBatch, parts: Parts) -> tuple[ChunksEmbedded, np.ndarray]:
+def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.ndarray]:
     facts = tuple(ChunkFact(chunk_id=c.chunk_id, text_sha256=c.checksum) for d in batch.documents for c in d.chunks)
-    blob = parts.blobs.put(batch.model_dump_json().encode())
+    blob = context.blobs.put(batch.model_dump_json().encode())
     chunked = DocumentChunked(chunks_blob=blob, document_ids=("d",), chunks=facts, token_estimate=1)
-    outcome = on_document_chunked(Event.of(chunked, run_id="run_1", corpus="new"), parts)
+    outcome = on_document_chunked(Event.of(chunked, run_id="run_1", corpus="new"), context)
     assert isinstance(outcome, Done)
     [following] = outcome.emits
     body = following.body
     assert isinstance(body, ChunksEmbedded)
-    return body, vectors_from_bytes(parts.blobs.get(body.vectors_blob), body.dimension)
+    return body, vectors_from_bytes(context.blobs.get(body.vectors_blob), body.dimension)
 
 
-def test_a_batch_with_token_ids_and_an_old_one_without_get_the_same_vectors(parts: Parts) -> None:
+def test_a_batch_with_token_ids_and_an_old_one_without_get_the_same_vectors(context: Context) -> None:
     tokenizer = load_tokenizer(None)
     text = "# Heading\n\n" + "Some words about a subject, one after another. " * 60
     document = Document(id="d", media_type="text/markdown", provenance=SOURCE, text=text, title="A title")
@@ -52,7 +52,7 @@ def test_a_batch_with_token_ids_and_an_old_one_without_get_the_same_vectors(part
     old = ChunkBatch(documents=new.documents)
     assert new.tokens is not None
     assert min(new.tokens.counts) > 0
-    (with_ids, vectors), (without, same) = embedded(new, parts), embedded(old, parts)
+    (with_ids, vectors), (without, same) = embedded(new, context), embedded(old, context)
     np.testing.assert_allclose(vectors, same, atol=1e-5)
     assert with_ids.chunk_count == without.chunk_count == len(vectors) == len(new.documents[0].chunks) > 1
     assert with_ids.model_fingerprint == without.model_fingerprint

@@ -17,7 +17,7 @@ import pytest
 from workers.processes.process_group import LIFELINE, belongs_to, child_name, worker_name
 from workers.processes.procfs import ZOMBIE, all_processes, anonymous_bytes, descendants, environment, facts_of
 from workers.processes.shutdown import stacks
-from workers.processes.stall_detector import Deafness
+from workers.processes.stall_detector import StallDetector
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -168,10 +168,10 @@ class Clock:
 def looks(facts: Sequence[tuple[int, int, bool]], seconds: float = 1.0) -> list[bool]:
     """What each look says, one every `seconds`, at (permits handled, events in hand, whether permits wait)."""
     clock, found = Clock(), []
-    deafness = Deafness(3.0, clock)
+    stall_detector = StallDetector(3.0, clock)
     for handled, in_hand, waits in facts:
         clock.now += seconds
-        found.append(deafness.look(handled, in_hand, lambda answer=waits: answer))  # type: ignore[misc]
+        found.append(stall_detector.look(handled, in_hand, lambda answer=waits: answer))  # type: ignore[misc]
     return found
 
 

@@ -15,7 +15,7 @@ from contracts.errors import InvalidInput, NotFound, PolicyRefused
 from contracts.event import Event
 from contracts.gate import FeedbackGiven
 from contracts.outcome import DeadLetter, Done, Next, Retry
-from ledger import retention as pruning
+from ledger import retention
 from ledger.database import Database
 from ledger.retention import Pruned, Pruning
 from tests.workers.ledger_story import Story, page
@@ -140,7 +140,7 @@ def test_a_day_goes_once_nothing_is_reserved_on_it(story: Story, database: Datab
 def test_many_rows_go_in_bounded_transactions(
     story: Story, database: Database, prunes: Pruning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "MOST_ROWS", 7)
+    monkeypatch.setattr(retention, "MOST_ROWS", 7)
     for number in range(3):
         for event in story.begins(*[page(10 * number + n) for n in range(10)]):
             story.handles(event, Done())
@@ -154,7 +154,7 @@ def test_many_rows_go_in_bounded_transactions(
 def test_an_interrupted_pruning_is_finished_by_the_next(
     story: Story, database: Database, prunes: Pruning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "MOST_ROWS", 4)
+    monkeypatch.setattr(retention, "MOST_ROWS", 4)
     for event in story.begins(*[page(n) for n in range(10)]):
         story.handles(event, Done())
     story.clock.passes(10 * DAY_SECONDS)

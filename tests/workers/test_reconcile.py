@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import Unavailable
 from contracts.event import Queue
 from contracts.outcome import Done, Retry
-from ledger.ledger import Permit
+from ledger.ledger import WakeUp
 from ledger.outbox import permits_of
 from tests.workers.ledger_story import NOON, Story, page
 from workers.processes import reconciler as reconcile
@@ -27,7 +27,7 @@ class Broker:
     asked: list[Queue] = field(default_factory=list)
     away: bool = False
 
-    def publish(self, permits: Sequence[Permit]) -> None:
+    def publish(self, permits: Sequence[WakeUp]) -> None:
         if self.away:
             raise Unavailable("the broker is away")
         for stage, event_id in permits:

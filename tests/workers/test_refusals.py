@@ -42,7 +42,7 @@ def marked(spans: InMemorySpanExporter) -> list[tuple[ReadableSpan, dict[str, ob
 
 
 def refusals(instance: Instance, run_id: str) -> list[Event]:
-    return instance.parts.ledger.events_of_kind(run_id, EgressRefused.kind)
+    return instance.context.ledger.events_of_kind(run_id, EgressRefused.kind)
 
 
 def test_a_search_that_may_not_go_out_is_told_with_its_run(
@@ -57,7 +57,7 @@ def test_a_search_that_may_not_go_out_is_told_with_its_run(
     told = event.body_as(EgressRefused)
     assert (told.purpose, told.host, told.port, told.rule) == ("search", "10.0.0.1", 80, "address")
     assert [gap.reason for gap in instance.gaps(run_id)] == ["search_failed"], "our own rules are no reason to retry"
-    assert instance.parts.ledger.run(run_id).dead_letters == 0
+    assert instance.context.ledger.run(run_id).dead_letters == 0
     assert [line["run_id"] for line in lines if line["event"] == "egress_refused"] == [run_id]
     [(span, mark)] = marked(spans)
     assert (span.name, (span.attributes or {})[RUN_ID]) == ("SearchDirected", run_id)
@@ -89,7 +89,7 @@ def test_a_search_that_one_provider_answers_tells_what_was_refused_to_another(
     instance.works("search")
     [event] = refusals(instance, run_id)
     assert event.body_as(EgressRefused).host == "api.tavily.com"
-    assert instance.parts.ledger.events_of_kind(run_id, "SearchCompleted")
+    assert instance.context.ledger.events_of_kind(run_id, "SearchCompleted")
 
 
 def test_a_page_that_leads_inside_is_told_with_its_run(

@@ -64,7 +64,7 @@ def letting_go(instance: Instance) -> Iterator[None]:
 
     def keep_tidy() -> None:
         while not ending.wait(0.02):
-            instance.parts.let_go_of_writers()
+            instance.context.let_go_of_writers()
 
     thread = threading.Thread(target=keep_tidy)
     thread.start()
@@ -96,15 +96,15 @@ def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_a
     assert (told["is_changed"], told["model"], told["chunks"]) == (True, FINGERPRINTS["int8"], 3)
     assert told["embedded_chunks"] == told["documents"] == 3
 
-    before = instance.parts.ledger.run(late).spend.tokens
+    before = instance.context.ledger.run(late).spend.tokens
     instance.works("index")
-    run = instance.parts.ledger.run(late)
+    run = instance.context.ledger.run(late)
     assert (run.status, run.dead_letters) == ("finished", 0)
     assert run.spend.tokens == 2 * before > 0
-    reader = instance.parts.reader(CORPUS)
+    reader = instance.context.reader(CORPUS)
     assert reader.model_fingerprint == FINGERPRINTS["int8"]
     for text in (*TEXTS, "Otters swim on their backs."):
-        found, _ = retrieve(Query(query=text, strategy=Strategy.VECTOR, top_k=1), instance.parts)
+        found, _ = retrieve(Query(query=text, strategy=Strategy.VECTOR, top_k=1), instance.context)
         assert found.chunks[0].text == text
         assert found.chunks[0].dense_distance == pytest.approx(0, abs=1e-3)
 
@@ -120,7 +120,7 @@ def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_a
 def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     instance: Instance, valkey: Valkey, sluice: Sluice, tmp_path: Path
 ) -> None:
-    instance.parts._close_writer(CORPUS)
+    instance.context._close_writer(CORPUS)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE", "PROMETH"))}
     command = [sys.executable, "-m", "cli", "worker", "index"]
     variables = {**inherited, **environment(valkey), "PYTHONPATH": str(REPOSITORY)}
@@ -129,31 +129,31 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     try:
         _await_finished(instance, "first")
         with pytest.raises(Unavailable):  # the worker holds the corpus
-            IndexWriter(instance.parts.index_root, CORPUS, instance.parts.settings.index)
+            IndexWriter(instance.context.index_root, CORPUS, instance.context.settings.index)
         assert value(sluice("--model", "int8", "--json"))["chunks"] == 4
         _await_finished(instance, "second")
-        assert instance.parts.reader(CORPUS).model_fingerprint == FINGERPRINTS["int8"]
+        assert instance.context.reader(CORPUS).model_fingerprint == FINGERPRINTS["int8"]
     finally:
         worker.terminate()
         worker.wait(timeout=30)
 
 
 def test_a_corpus_that_is_being_handed_over_is_to_be_tried_again(instance: Instance) -> None:
-    parts = instance.parts
-    layout = CorpusLayout(parts.index_root, CORPUS)
-    with parts.writing(CORPUS) as writer:
+    context = instance.context
+    layout = CorpusLayout(context.index_root, CORPUS)
+    with context.writing(CORPUS) as writer:
         taken = threading.Thread(target=lambda: _take_over(layout))
         taken.start()
         while not layout.handover.exists():
             time.sleep(0.001)
-        parts.let_go_of_writers()
+        context.let_go_of_writers()
         offset = writer.journal_offset
         assert writer.remove(["unknown"]) == offset  # in use: nobody closed it
-    with pytest.raises(Overloaded) as refused, parts.writing(CORPUS):
+    with pytest.raises(Overloaded) as refused, context.writing(CORPUS):
         pass
     assert refused.value.retry_after_seconds > 0
     taken.join()
-    with parts.writing(CORPUS) as writer:
+    with context.writing(CORPUS) as writer:
         assert writer.journal_offset == offset
 
 
@@ -183,6 +183,6 @@ def _await_finished(instance: Instance, document_id: str) -> None:
     run_id = instance.service.add_documents(_request(document_id, f"The {document_id} of all.")).run_id
     instance.works("chunk", "embed")
     deadline = time.monotonic() + 60
-    while instance.parts.ledger.run(run_id).status != "finished":
-        assert time.monotonic() < deadline, instance.parts.ledger.run(run_id)
+    while instance.context.ledger.run(run_id).status != "finished":
+        assert time.monotonic() < deadline, instance.context.ledger.run(run_id)
         time.sleep(0.05)

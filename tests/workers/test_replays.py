@@ -16,11 +16,11 @@ import pytest
 from sqlalchemy import update
 
 from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.dead_letters import LetterFilter, LetterPage, ReplayRequest, ReplayView
+from contracts.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
 from contracts.errors import Conflict, InvalidInput, NotFound
 from contracts.event import Event
 from contracts.outcome import DeadLetter, Done, Next, Outcome
-from ledger.dead_letters import bulk_replay as replays
+from ledger.dead_letters import bulk_replay
 from ledger.ledger import Claim, Ledger
 from ledger.tables import dead_letters, runs
 from tests.workers.ledger_story import Story, page
@@ -47,7 +47,7 @@ def works_off(story: Story, outcomes: list[Outcome]) -> int:
 
 
 def begins(story: Story, per_second: float = 10.0, *, force: bool = False, **wanted: object) -> str:
-    request = ReplayRequest(filter=LetterFilter(**wanted), per_second=per_second, force=force, note="mended")  # type: ignore[arg-type]
+    request = ReplayRequest(filter=DeadLetterFilter(**wanted), per_second=per_second, force=force, note="mended")  # type: ignore[arg-type]
     return story.ledger.replays.begin(request, "ann").id
 
 
@@ -96,7 +96,7 @@ def test_every_letter_says_who_brought_it_back_and_by_which_replay(story: Story)
     [event] = parked(story, 1)
     replay_id = begins(story)
     advances(story)
-    [letter] = story.ledger.dead_letters.list(LetterPage(status="replayed"))
+    [letter] = story.ledger.dead_letters.list(DeadLetterPage(status="replayed"))
     assert (letter.event_id, letter.replay_id, letter.replay_count, letter.operator) == (event.id, replay_id, 1, "ann")
     [action] = story.ledger.dead_letters.show(letter.id).actions
     assert (action.action, action.operator, action.note) == ("replay", "ann", f"{replay_id} mended")
@@ -122,7 +122,7 @@ def test_what_cannot_come_back_is_left_out_with_its_reason(story: Story) -> None
     letters = story.ledger.dead_letters
     weary, pruned, fine = parked(story, 1)[0], parked(story, 1)[0], parked(story, 1)[0]
     for _ in range(3):
-        [letter] = letters.list(LetterPage(run_id=weary.run_id))
+        [letter] = letters.list(DeadLetterPage(run_id=weary.run_id))
         letters.replay(letter.id, "ann")
         story.handles(weary, FAILED)
     story.begins(page())
@@ -130,14 +130,14 @@ def test_what_cannot_come_back_is_left_out_with_its_reason(story: Story) -> None
     with story.ledger._database.writing() as connection:
         connection.execute(update(dead_letters).values(run_id="run_gone").where(dead_letters.c.event_id == pruned.id))
     told = {"not_an_event": 1, "replayed_too_often": 1, "run_gone": 1}
-    plan = story.ledger.replays.plan(LetterFilter())
+    plan = story.ledger.replays.plan(DeadLetterFilter())
     assert (plan.total, plan.replayable, plan.skips) == (4, 1, told)
     assert sum(group.replayable for group in plan.groups) == 1
     replay_id = begins(story)
     assert advances(story) == [fine.id]
     advances(story)
     assert (shown(story, replay_id).status, shown(story, replay_id).skips) == ("done", told)
-    assert story.ledger.replays.plan(LetterFilter(), force=True).skips == {"not_an_event": 1, "run_gone": 1}
+    assert story.ledger.replays.plan(DeadLetterFilter(), force=True).skips == {"not_an_event": 1, "run_gone": 1}
     begins(story, force=True)
     assert advances(story) == [weary.id]
 
@@ -220,8 +220,8 @@ def test_an_edited_letter_that_fails_as_its_new_event_counts_as_failed(story: St
 
 
 def test_a_replay_waits_while_as_many_are_under_way_as_may_be(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replays, "MOST_OPEN_UNJUDGED", 22)
-    monkeypatch.setattr(replays, "MOST_OPEN", 30)
+    monkeypatch.setattr(bulk_replay, "MOST_OPEN_UNJUDGED", 22)
+    monkeypatch.setattr(bulk_replay, "MOST_OPEN", 30)
     parked(story, 80)
     begins(story, 50.0)
     assert len(advances(story)) == 22
@@ -284,7 +284,7 @@ def test_a_replay_goes_on_where_a_killed_process_left_it_and_brings_no_letter_ba
     while any(shown(story, replay_id).status == "running" for replay_id in both):
         advances(story, 10.0)
         works_off(story, [Done()] * 300)
-    letters = story.ledger.dead_letters.list(LetterPage(status="replayed", limit=1_000))
+    letters = story.ledger.dead_letters.list(DeadLetterPage(status="replayed", limit=1_000))
     assert Counter(letter.replay_count for letter in letters) == {1: 300}, seed
     assert brought_back() == 300, seed
     view = story.ledger.run(events[0].run_id)
@@ -310,7 +310,7 @@ def test_replays_workers_and_operators_at_once_leave_counts_that_agree(story: St
             ledger.settle(claim, chance.choice((Done(), FAILED)))
 
     def operates(ledger: Ledger, chance: random.Random) -> None:
-        letter = chance.choice(ledger.dead_letters.list(LetterPage(status="any")))
+        letter = chance.choice(ledger.dead_letters.list(DeadLetterPage(status="any")))
         with suppress(Conflict):
             chance.choice((ledger.dead_letters.replay, ledger.dead_letters.purge))(letter.id, "bob")
 
@@ -337,6 +337,6 @@ def test_replays_workers_and_operators_at_once_leave_counts_that_agree(story: St
         assert (view.dead_letters, view.settled_events) == (standing["dead"], standing["settled"]), seed
         left = story.ledger.budget_left(view.run_id).run.pages
         assert left == 10 - standing["ready"] - standing["claimed"], seed
-    for letter in story.ledger.dead_letters.list(LetterPage(status="any")):
+    for letter in story.ledger.dead_letters.list(DeadLetterPage(status="any")):
         told = [action.action for action in story.ledger.dead_letters.show(letter.id).actions]
         assert told.count("replay") == letter.replay_count, seed

@@ -24,10 +24,10 @@ from ingest.embed.port import Embedded
 from ledger.ledger import NewRun
 from otel import metrics
 from tests.index.test_rerank_http import KEY, Endpoint
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import Settings
 from workers.steps.answer import answer_question, retrieve
-from workers.wiring.reranker import DayPurse
+from workers.wiring.reranker import DailyBudget
 
 QUERY = Query(query="ferrets", corpus="c", strategy=Strategy.BM25)
 
@@ -57,11 +57,11 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Parts]]:
+def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Context]]:
     """An instance without processes that holds three documents and reranks at the endpoint."""
     with ExitStack() as opened:
 
-        def make(*, allowed: bool = True, budget: dict[str, Any] | None = None, **rerank: Any) -> Parts:
+        def make(*, allowed: bool = True, budget: dict[str, Any] | None = None, **rerank: Any) -> Context:
             chosen = {"provider": "http", "url": endpoint.url, "model": "m", "key": KEY, "timeout_seconds": 5.0}
             address = endpoint.url.removeprefix("http://").removesuffix("/v1")
             settings = {
@@ -70,14 +70,14 @@ def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Par
                 "egress": {"allow": [f"rerank={address}"] if allowed else []},
                 "budget": budget or {},
             }
-            parts = Parts(Settings.model_validate(settings))
-            opened.callback(parts.close)
-            with parts.writing("c") as writer:
+            context = Context(Settings.model_validate(settings))
+            opened.callback(context.close)
+            with context.writing("c") as writer:
                 writer.append(
                     ChunkBatch(documents=tuple(map(_document, range(3)))), np.eye(3, dtype=np.float32), "model"
                 )
                 writer.publish()
-            return parts
+            return context
 
         yield make
 
@@ -105,24 +105,24 @@ def test_an_address_that_egress_does_not_allow_is_never_reached(make_parts, endp
 
 
 def test_a_slow_endpoint_costs_a_query_its_time_limit_and_no_more(make_parts, endpoint) -> None:
-    parts = make_parts(timeout_seconds=0.3)
-    plain, _ = retrieve(QUERY.model_copy(update={"rerank": False}), parts)
+    context = make_parts(timeout_seconds=0.3)
+    plain, _ = retrieve(QUERY.model_copy(update={"rerank": False}), context)
     endpoint.says({"results": []}, delay_seconds=2.0)
     started = time.perf_counter()
-    found, _ = retrieve(QUERY, parts)
+    found, _ = retrieve(QUERY, context)
     assert time.perf_counter() - started < 1.5
     assert [chunk.chunk_id for chunk in found.chunks] == [chunk.chunk_id for chunk in plain.chunks]
     assert "did not answer within 0.3 s" in found.metadata.rerank_failure
 
 
 def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(make_parts, endpoint) -> None:
-    parts = make_parts(pause_seconds=0.5, usd_per_search=0.002)
+    context = make_parts(pause_seconds=0.5, usd_per_search=0.002)
     good = endpoint.body
     endpoint.says({"error": KEY}, status=500)
     before = _counted("left_alone")
     reasons = []
     for _ in range(7):
-        found, spend = retrieve(QUERY, parts)
+        found, spend = retrieve(QUERY, context)
         reasons.append((found.metadata.rerank_failure, spend.usd))
     assert reasons[:5] == [("the reranker answers with status 500", 0.002)] * 5
     assert all("left alone" in why and usd == 0 for why, usd in reasons[5:])
@@ -130,22 +130,22 @@ def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(make_parts, en
     assert _counted("left_alone") == before + 2
     endpoint.says(good)
     time.sleep(0.6)
-    assert retrieve(QUERY, parts)[0].metadata.reranked
-    assert retrieve(QUERY, parts)[0].metadata.reranked
+    assert retrieve(QUERY, context)[0].metadata.reranked
+    assert retrieve(QUERY, context)[0].metadata.reranked
 
 
 def test_once_the_day_s_money_is_spent_the_fused_order_stands(make_parts, endpoint) -> None:
-    parts = make_parts(usd_per_search=0.002, budget={"day_usd": 0.005})
-    found = [retrieve(QUERY, parts) for _ in range(3)]
+    context = make_parts(usd_per_search=0.002, budget={"day_usd": 0.005})
+    found = [retrieve(QUERY, context) for _ in range(3)]
     assert [one.metadata.reranked for one, _ in found] == [True, True, False]
     assert "budget" in found[2][0].metadata.rerank_failure
     assert len(endpoint.requests) == 2
 
 
-def _run(parts: Parts, ceilings: Ceilings, **options: Any) -> str:
+def _run(context: Context, ceilings: Ceilings, **options: Any) -> str:
     run_id, request = new_run_id(), GateRequested.model_validate({"query": "ferrets", **options})
     event = Event.of(request, run_id=run_id, corpus="c")
-    parts.ledger.create_run(NewRun(run_id, "gate", "c", "0" * 64, ceilings=ceilings), [(event, Next(request))])
+    context.ledger.create_run(NewRun(run_id, "gate", "c", "0" * 64, ceilings=ceilings), [(event, Next(request))])
     return run_id
 
 
@@ -159,42 +159,42 @@ class _Embedder:
 
 
 def test_a_run_pays_for_reranking_out_of_its_own_budget_and_names_what_it_went_without(make_parts, endpoint) -> None:
-    parts = make_parts(usd_per_search=0.002)
-    parts.__dict__["embedder"] = _Embedder()
-    poor, rich = (_run(parts, Ceilings(run=Ceiling(usd=usd))) for usd in (0.001, 0.1))
-    answered = answer_question(poor, "c", AnswerDirected(), parts)
+    context = make_parts(usd_per_search=0.002)
+    context.__dict__["embedder"] = _Embedder()
+    poor, rich = (_run(context, Ceilings(run=Ceiling(usd=usd))) for usd in (0.001, 0.1))
+    answered = answer_question(poor, "c", AnswerDirected(), context)
     assert [(gap.subject, gap.reason) for gap in answered.gaps] == [("rerank", "budget_exhausted")]
     assert (answered.spend.usd, endpoint.requests) == (0.0, [])
-    answered = answer_question(rich, "c", AnswerDirected(), parts)
+    answered = answer_question(rich, "c", AnswerDirected(), context)
     assert (answered.gaps, answered.spend.usd) == ((), 0.002)
     assert [chunk.rerank_score for chunk in answered.answer.chunks] == [0.2, 0.1, 0.0]
     endpoint.says(b"garbage")
-    answered = answer_question(rich, "c", AnswerDirected(), parts)
+    answered = answer_question(rich, "c", AnswerDirected(), context)
     assert [gap.reason for gap in answered.gaps] == ["not_reranked"]
     assert answered.spend.usd == 0.002
 
 
 def test_what_a_request_says_of_its_results_reaches_the_query(make_parts, endpoint) -> None:
-    parts = make_parts()
-    parts.__dict__["embedder"] = _Embedder()
-    run_id = _run(parts, Ceilings(), duplicate_threshold=0.3, rerank=False, neighbours=1, max_per_domain=1)
-    answered = answer_question(run_id, "c", AnswerDirected(), parts)
+    context = make_parts()
+    context.__dict__["embedder"] = _Embedder()
+    run_id = _run(context, Ceilings(), duplicate_threshold=0.3, rerank=False, neighbours=1, max_per_domain=1)
+    answered = answer_question(run_id, "c", AnswerDirected(), context)
     assert [len(chunk.duplicates) for chunk in answered.answer.chunks] == [2]
     assert endpoint.requests == []
 
 
 def test_without_a_provider_nothing_is_built(tmp_path: Path) -> None:
-    parts = Parts(Settings(data_dir=tmp_path))
-    assert parts.reranker is None
-    parts.close()
+    context = Context(Settings(data_dir=tmp_path))
+    assert context.reranker is None
+    context.close()
 
 
 def test_a_purse_is_full_again_the_next_day() -> None:
     now = [datetime(2026, 1, 1, 23, tzinfo=UTC)]
-    purse = DayPurse(0.1, 0.3, lambda: now[0])
-    assert [purse.take() for _ in range(4)] == [True, True, True, False]
+    daily_budget = DailyBudget(0.1, 0.3, lambda: now[0])
+    assert [daily_budget.take() for _ in range(4)] == [True, True, True, False]
     now[0] += timedelta(hours=2)
-    assert purse.take()
-    assert all(DayPurse(0.0, 0.0, lambda: now[0]).take() for _ in range(3))
-    assert all(DayPurse(9.0, None, lambda: now[0]).take() for _ in range(3))
-    assert not DayPurse(0.1, 0.0, lambda: now[0]).take()
+    assert daily_budget.take()
+    assert all(DailyBudget(0.0, 0.0, lambda: now[0]).take() for _ in range(3))
+    assert all(DailyBudget(9.0, None, lambda: now[0]).take() for _ in range(3))
+    assert not DailyBudget(0.1, 0.0, lambda: now[0]).take()

@@ -12,13 +12,13 @@ from contracts.errors import Unavailable
 from contracts.event import QUEUES, Event, Gap, GapFound
 from contracts.ids import new_event_id, new_run_id
 from contracts.retrieval import Query
-from ledger.outbox import Permit
+from ledger.outbox import WakeUp
 from tests.workers.conftest import Valkey
 from tests.workers.ledger_story import page
 from workers.broker import transport as transport_module
 from workers.broker.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
 from workers.broker.transport import Transport
-from workers.broker.wake_up import permit_in
+from workers.broker.wake_up import wake_up_in
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_published_events_wait_in_their_stage_s_queue_as_permits(transport: Tran
     events = [event(), event()]
     assert transport.publish(events) == 2
     assert [transport.queued("crawl"), transport.queued("chunk")] == [2, 0]
-    assert [permit_in(item, "crawl") for item in raw_items(transport, "crawl")] == [found.id for found in events]
+    assert [wake_up_in(item, "crawl") for item in raw_items(transport, "crawl")] == [found.id for found in events]
 
 
 def test_an_event_without_a_queue_is_not_published(transport: Transport) -> None:
@@ -52,10 +52,10 @@ def test_permits_of_many_stages_and_more_than_a_batch_reach_their_queues_in_orde
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport_module, "BATCH_PERMITS", 10)
-    permits = [Permit(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
+    permits = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
     assert transport.publish_permits(permits) == 35
     for stage in QUEUES:
-        found = [permit_in(item, stage) for item in raw_items(transport, stage)]
+        found = [wake_up_in(item, stage) for item in raw_items(transport, stage)]
         assert found == [event_id for queue, event_id in permits if queue == stage]
 
 
@@ -77,7 +77,7 @@ def test_a_connection_that_broke_since_it_was_last_used_costs_no_permit(transpor
 
 def test_a_queue_that_is_none_keeps_no_permit_of_another_stage_back(transport: Transport) -> None:
     transport._redis.set(queue_key("sluice", "crawl"), "mine")
-    transport.publish_permits([Permit("crawl", new_event_id()), Permit("chunk", new_event_id())])
+    transport.publish_permits([WakeUp("crawl", new_event_id()), WakeUp("chunk", new_event_id())])
     assert transport.queued("chunk") >= 1
     assert transport.queued("crawl") == 0
     assert transport.publish([event()]) == 1
@@ -201,4 +201,4 @@ def test_an_item_that_this_release_knows_goes_back_to_its_queue(transport: Trans
     transport.publish([published])
     transport._redis.lmove(queue_key("sluice", "crawl"), malformed_key("sluice", "crawl"))
     assert parked_by(transport) == []
-    assert [permit_in(item, "crawl") for item in raw_items(transport, "crawl")] == [published.id]
+    assert [wake_up_in(item, "crawl") for item in raw_items(transport, "crawl")] == [published.id]

@@ -33,23 +33,23 @@ def begin(instance: Instance, url: str) -> str:
 
 
 def look(instance: Instance) -> int:
-    return instance.parts.unarchived.remove_read(instance.parts.ledger)
+    return instance.context.transient_pages.remove_read(instance.context.ledger)
 
 
 def kept(instance: Instance) -> list[Path]:
     """Raw pages on disk, among those for a while and among those for good."""
-    root = instance.parts.settings.data_dir
+    root = instance.context.settings.data_dir
     return [path for folder in ("unarchived", "blobs") for path in (root / folder).rglob("*.zst")]
 
 
 def kinds(instance: Instance, run_id: str) -> list[str]:
-    return [event.kind for _, event in instance.parts.ledger.events_after(run_id, 0)]
+    return [event.kind for _, event in instance.context.ledger.events_after(run_id, 0)]
 
 
 def test_the_raw_page_is_kept_until_it_was_read_and_then_no_longer(instance: Instance, site: Site) -> None:
     run_id = begin(instance, site.url("/page"))
     [body] = kept(instance)
-    assert "unarchived" in body.parts
+    assert "unarchived" in body.context
     assert (look(instance), kept(instance)) == (0, [body])
     instance.works("chunk")
     assert body.exists(), "it is there however often the event is delivered, until it is settled"
@@ -63,14 +63,14 @@ def test_the_raw_page_is_kept_until_it_was_read_and_then_no_longer(instance: Ins
 def test_a_second_delivery_of_the_crawl_and_of_the_page_finds_what_it_needs(instance: Instance, site: Site) -> None:
     """A claim that is lost in the middle of either hop is taken by another, which does all of it again."""
     run_id = instance.begins(CrawlDirected(url=site.url("/page")))
-    ledger = instance.parts.ledger
+    ledger = instance.context.ledger
 
     [directed] = ledger.events_of_kind(run_id, CrawlDirected.kind)
-    HANDLERS["CrawlDirected"](directed, instance.parts)
+    HANDLERS["CrawlDirected"](directed, instance.context)
     assert look(instance) == 0
     instance.works("crawl")
     [page] = ledger.events_of_kind(run_id, PageCrawled.kind)
-    HANDLERS["PageCrawled"](page, instance.parts)
+    HANDLERS["PageCrawled"](page, instance.context)
     assert look(instance) == 0
     instance.works("chunk", "embed", "index")
     assert "SnapshotPublished" in kinds(instance, run_id)
@@ -80,7 +80,7 @@ def test_a_second_delivery_of_the_crawl_and_of_the_page_finds_what_it_needs(inst
 def test_equal_pages_do_not_take_each_other_s_body_away(instance: Instance, site: Site) -> None:
     first, second = begin(instance, site.url("/page")), begin(instance, site.url("/twin"))
     assert len(kept(instance)) == 2
-    instance.parts.ledger.cancel(first)
+    instance.context.ledger.cancel(first)
     assert look(instance) == 1
     instance.works("chunk", "embed", "index")
     assert "SnapshotPublished" in kinds(instance, second)
@@ -96,9 +96,9 @@ def test_a_parked_page_keeps_its_body_until_the_letter_is_done_with(
     body.write_bytes(b"damaged")
     instance.works("chunk")
     body.write_bytes(content)
-    [letter] = instance.parts.ledger.dead_letters.list()
+    [letter] = instance.context.ledger.dead_letters.list()
     assert look(instance) == 0
-    letters = instance.parts.ledger.dead_letters
+    letters = instance.context.ledger.dead_letters
     if edited:
         payload = letters.show(letter.id).payload.raw
         letters.edit(letter.id, payload.replace(b"text/html", b"application/xhtml+xml"), "ada")
@@ -110,6 +110,6 @@ def test_a_parked_page_keeps_its_body_until_the_letter_is_done_with(
 
 
 def test_what_belongs_to_no_run_goes(instance: Instance) -> None:
-    instance.parts.unarchived.of_crawl("run_gone", "evt_gone").put(b"left behind")
+    instance.context.transient_pages.of_crawl("run_gone", "evt_gone").put(b"left behind")
     assert look(instance) == 1
     assert kept(instance) == []

@@ -67,7 +67,7 @@ def supervisor(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for child in supervisor.children:
         child.kill()
         child.bury()
-    supervisor._clerk.finish(10)
+    supervisor._task_queue.finish(10)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_the_claims_of_a_killed_worker_and_of_its_children_are_handed_back_and_i
     child.process.kill()
     child.process.wait()
     supervisor._bury(child)
-    assert supervisor._clerk.finish(10)
+    assert supervisor._task_queue.finish(10)
     assert queued(supervisor) == 2
     assert [ledger.standing(event.id) for event in (of_its_own, of_a_child, elsewhere)] == ["ready", "ready", "claimed"]
     assert child.start_after > time.monotonic()
@@ -139,7 +139,7 @@ def test_what_was_asked_to_end_and_did_counts_no_death(supervisor: Supervisor, l
     assert child.process is not None
     child.process.wait()
     supervisor._bury(child)
-    assert supervisor._clerk.finish(10)
+    assert supervisor._task_queue.finish(10)
     assert deaths(ledger, event) == 0
 
 
@@ -150,7 +150,7 @@ def test_a_worker_that_cannot_finish_in_time_is_killed_with_its_children_and_its
     event = holds_an_event(ledger, named(child))
     until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
     supervisor._stop_everything()
-    supervisor._clerk.finish(10)
+    supervisor._task_queue.finish(10)
     assert queued(supervisor) == 1
     assert deaths(ledger, event) == 0
     for file in tmp_path.glob("deaf-*"):
@@ -165,7 +165,7 @@ def test_a_second_signal_does_not_wait_for_anybody(supervisor: Supervisor, ledge
     supervisor._heard(signal.SIGINT)
     supervisor._heard(signal.SIGINT)
     supervisor._stop_everything()
-    supervisor._clerk.finish(10)
+    supervisor._task_queue.finish(10)
     assert deaths(ledger, event) == 0
 
 
@@ -182,7 +182,7 @@ def test_a_process_that_falls_silent_is_killed_and_started_again_though_it_keeps
         supervisor._look_after(child, 0.1)
         time.sleep(0.001)
     until(lambda: (supervisor._look_after(child, 0.1), child.pid is not None)[1])
-    assert supervisor._clerk.finish(30)
+    assert supervisor._task_queue.finish(30)
     assert deaths(ledger, event) == 1
 
 

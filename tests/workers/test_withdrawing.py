@@ -43,13 +43,13 @@ def crawl(instance: Instance, url: str) -> str:
 
 
 def kinds(instance: Instance, run_id: str) -> list[str]:
-    return [event.kind for _, event in instance.parts.ledger.events_after(run_id, 0)]
+    return [event.kind for _, event in instance.context.ledger.events_after(run_id, 0)]
 
 
 def found(instance: Instance, words: str = "paddles keeper") -> list[str]:
     """The ids of the documents that a search for `words` finds."""
     query = Query(query=words, corpus="docs", strategy=Strategy.BM25)
-    return [chunk.document_id for chunk in retrieve(query, instance.parts)[0].chunks]
+    return [chunk.document_id for chunk in retrieve(query, instance.context)[0].chunks]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_page_that_may_be_in_the_index_no_longer_is_not_found_any_more(
     assert told == [
         *("CrawlDirected", "GapFound", "PageWithdrawn", "DocumentIndexed", "SnapshotPublished", "RunFinished")
     ]
-    known = instance.parts.page_memory.withdrawn("docs", url)
+    known = instance.context.page_memory.withdrawn("docs", url)
     assert known is not None
     assert known.by == by
     again = crawl(instance, url)
@@ -100,7 +100,7 @@ def test_a_page_that_comes_back_is_read_anew(instance: Instance, site: Site) -> 
     site.html("/page", PAGE)
     assert "ChunksEmbedded" in kinds(instance, crawl(instance, url))
     assert found(instance) == [document_id_for(url)]
-    assert instance.parts.page_memory.withdrawn("docs", url) is None
+    assert instance.context.page_memory.withdrawn("docs", url) is None
 
 
 @pytest.mark.parametrize("status", [503, 500, 403, 429])
@@ -121,7 +121,7 @@ def test_a_site_that_forbids_to_look_withdraws_nothing(
         broker.delete(*broker.keys("*robots*"))
     site.put("/robots.txt", "User-agent: *\nDisallow: /")
     site.put("/page", NOINDEX, 410, Content_Type="text/html")
-    later = make_instance(crawl=instance.parts.settings.crawl, egress=instance.parts.settings.egress)
+    later = make_instance(crawl=instance.context.settings.crawl, egress=instance.context.settings.egress)
     run_id = later.begins(CrawlDirected(url=url))
     later.works("crawl")
     assert [gap.reason for gap in later.gaps(run_id)] == ["robots"]
@@ -130,7 +130,7 @@ def test_a_site_that_forbids_to_look_withdraws_nothing(
 
 def test_a_page_that_was_never_indexed_is_no_event_and_makes_no_corpus(instance: Instance, site: Site) -> None:
     assert "PageWithdrawn" not in kinds(instance, crawl(instance, site.url("/nowhere")))
-    assert instance.parts.corpora() == ()
+    assert instance.context.corpora() == ()
     crawl(instance, site.url("/page"))
     assert "PageWithdrawn" not in kinds(instance, crawl(instance, site.url("/nowhere")))
 
@@ -177,11 +177,11 @@ def test_a_withdrawal_may_be_carried_out_twice_and_never_takes_what_was_read_sin
     crawl(instance, url)
     ids = (document_id_for(url),)
     early = withdrawn(PageWithdrawn(url=url, document_ids=ids, by="gone", seen_at=utc_now() - timedelta(hours=1)))
-    assert removed(on_page_withdrawn(early, instance.parts)) == ()
+    assert removed(on_page_withdrawn(early, instance.context)) == ()
     assert found(instance) == list(ids)
-    assert instance.parts.page_memory.recall("docs", url) is not None
+    assert instance.context.page_memory.recall("docs", url) is not None
     now = withdrawn(PageWithdrawn(url=url, document_ids=ids, by="gone", seen_at=utc_now()))
-    assert [removed(on_page_withdrawn(now, instance.parts)) for _ in range(2)] == [ids, ()]
+    assert [removed(on_page_withdrawn(now, instance.context)) for _ in range(2)] == [ids, ()]
     assert found(instance) == []
 
 

@@ -55,7 +55,7 @@ def queue_key(instance: str, stage: str) -> str:
     return f"{key_prefix(instance)}{stage}"
 
 
-def taken_key(instance: str, stage: str, worker: str) -> str:
+def in_flight_key(instance: str, stage: str, worker: str) -> str:
     """The list of what a worker has taken from its queue and not acknowledged."""
     return f"{key_prefix(instance)}taken:{stage}:{worker}"
 

@@ -34,8 +34,8 @@ from kombu.transport import virtual
 from contracts.errors import InvalidInput
 from contracts.event import QUEUES
 from workers.broker.celery_app import HANDLE_TASK
-from workers.broker.keys import EXCHANGE, kinds_of_keys, malformed_key, misplaced_key, queue_key, taken_key
-from workers.broker.wake_up import permit_in
+from workers.broker.keys import EXCHANGE, in_flight_key, kinds_of_keys, malformed_key, misplaced_key, queue_key
+from workers.broker.wake_up import wake_up_in
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +88,7 @@ def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
     return len(cast(list[bytes], misplaced))
 
 
-class TakenItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
+class InFlightItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
     """What a channel has taken and not acknowledged. The broker's record of the same is the list of taken items."""
 
     def ack(self, delivery_tag: str) -> None:
@@ -106,7 +106,7 @@ class TakenItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
             self.ack(delivery_tag)
 
 
-class PermitMessage(virtual.Message):  # type: ignore[misc]
+class WakeUpMessage(virtual.Message):  # type: ignore[misc]
     """A message whose body need not be decoded: that was done to see whether it is a permit."""
 
     def __init__(self, payload: dict[str, Any], **facts: Any) -> None:
@@ -117,8 +117,8 @@ class PermitMessage(virtual.Message):  # type: ignore[misc]
 class Channel(stock.Channel):  # type: ignore[misc]
     """A channel that takes items as this module says. It consumes from one queue at most."""
 
-    QoS = TakenItems
-    Message = PermitMessage
+    QoS = InFlightItems
+    Message = WakeUpMessage
     from_transport_options = (*stock.Channel.from_transport_options, "instance", "worker")
 
     instance = ""
@@ -202,7 +202,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
         if item is None:
             raise Empty
         try:
-            event_id = permit_in(item, self._stage)
+            event_id = wake_up_in(item, self._stage)
         except InvalidInput as refusal:
             log.warning("item_refused", stage=self._stage, item_bytes=len(item), error=str(refusal))
             self._tidy = self._mending(lambda: self._move(item, self._malformed, "LPUSH"), False)
@@ -280,7 +280,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
 
     @property
     def _taken(self) -> str:
-        return taken_key(self.instance, self._stage, self.worker)
+        return in_flight_key(self.instance, self._stage, self.worker)
 
     @property
     def _malformed(self) -> str:

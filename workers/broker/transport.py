@@ -27,7 +27,7 @@ from contracts.errors import InvalidInput, Unavailable
 from contracts.event import QUEUES, Event, Queue
 from contracts.outcome import DeadLetterReason
 from contracts.retrieval import Query
-from ledger.outbox import Permit, permits_of
+from ledger.outbox import WakeUp, permits_of
 from workers.broker.celery_app import HANDLE_TASK, make_app
 from workers.broker.keys import (
     EXCHANGE,
@@ -36,17 +36,17 @@ from workers.broker.keys import (
     REPLY_TTL_SECONDS,
     announced_channel,
     bindings_key,
+    in_flight_key,
     malformed_key,
     parking_key,
     presence_key,
     queue_key,
     reads_key,
     reply_key,
-    taken_key,
     takers_key,
 )
 from workers.broker.redis_channel import set_misplaced_aside
-from workers.broker.wake_up import permit_in, reason_of
+from workers.broker.wake_up import reason_of, wake_up_in
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -126,7 +126,7 @@ class Transport:
         """Put a permit for each event that has a queue on it; how many the broker took."""
         return self.publish_permits(permits_of(list(events)))
 
-    def publish_permits(self, permits: Sequence[Permit]) -> int:
+    def publish_permits(self, permits: Sequence[WakeUp]) -> int:
         """Put permits on their queues; how many the broker surely took. The reconciler sends the rest later.
 
         Where a batch failed half-way it is sent again as a whole: a permit too many finds nothing to do.
@@ -141,7 +141,7 @@ class Transport:
         finally:
             self._publishers.release()
 
-    def _send(self, permits: Sequence[Permit]) -> int:
+    def _send(self, permits: Sequence[WakeUp]) -> int:
         sent = 0
         for failures in range(self._tries):
             try:
@@ -157,7 +157,7 @@ class Transport:
                     log.warning("publish_failed", sent=sent, unsent=len(permits) - sent, error=repr(error))
         return sent
 
-    def _send_batch(self, permits: Sequence[Permit], producer: Producer) -> None:
+    def _send_batch(self, permits: Sequence[WakeUp], producer: Producer) -> None:
         with producer.batch(BATCH_PERMITS):
             for stage, event_id in permits:
                 producer.publish(
@@ -231,7 +231,7 @@ class Transport:
 
     def _park_item(self, item: bytes, stage: Queue, park: Park) -> None:
         try:
-            permit_in(item, stage)
+            wake_up_in(item, stage)
         except InvalidInput as refusal:
             park(item, reason_of(refusal), refusal)
         else:  # to a worker of an older release it was none
@@ -255,7 +255,7 @@ class Transport:
 
     def _put_back(self, stage: Queue, taker: bytes) -> int:
         name = taker.decode(errors="replace")
-        keys = [presence_key(self._instance, stage, name), taken_key(self._instance, stage, name)]
+        keys = [presence_key(self._instance, stage, name), in_flight_key(self._instance, stage, name)]
         keys += [queue_key(self._instance, stage), takers_key(self._instance, stage)]
         return self._ask(lambda: int(cast(int, self._redis.eval(_PUT_BACK, len(keys), *keys, cast(str, taker)))), 0)
 

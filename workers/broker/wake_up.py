@@ -20,7 +20,7 @@ SHOWN_CHARACTERS = 80
 _EVENT_ID = re.compile(r"evt_[0-9a-f]{28}")
 
 
-def permit_in(item: bytes, stage: str) -> str:
+def wake_up_in(item: bytes, stage: str) -> str:
     """The id of the event for which a raw item of this stage's queue was published.
 
     Raises:
@@ -38,7 +38,7 @@ def permit_in(item: bytes, stage: str) -> str:
 
 
 def reason_of(refusal: InvalidInput) -> DeadLetterReason:
-    """The dead letter's reason for an item that `permit_in` refused."""
+    """The dead letter's reason for an item that `wake_up_in` refused."""
     return "malformed" if isinstance(refusal, MalformedEvent) else "unroutable"
 
 

@@ -28,7 +28,7 @@ from datetime import datetime
 
 from contracts.event import Queue
 from ledger.backlog import Backlog
-from ledger.ledger import Ledger, Permit
+from ledger.ledger import Ledger, WakeUp
 from workers.settings import DeliverySettings
 
 LEASE = "reconciler"
@@ -61,7 +61,7 @@ class Reconciler:
     def __init__(
         self,
         ledger: Ledger,
-        publish: Callable[[Sequence[Permit]], object],
+        publish: Callable[[Sequence[WakeUp]], object],
         queued: Callable[[Queue], int],
         settings: DeliverySettings,
         clock: Callable[[], float] = time.time,
@@ -94,13 +94,13 @@ class Reconciler:
         """Let another reconciler take over at once."""
         self._ledger.give_up_lease(LEASE, self._holder)
 
-    def _send(self, permits: Sequence[Permit]) -> int:
+    def _send(self, permits: Sequence[WakeUp]) -> int:
         if permits:
             self._publish(permits)
         return len(permits)
 
-    def _lost(self) -> list[Permit]:
-        permits: list[Permit] = []
+    def _lost(self) -> list[WakeUp]:
+        permits: list[WakeUp] = []
         paused = {pause.stage: pause.until for pause in self._ledger.paused()}
         for stage, backlog in self._ledger.backlogs().items():
             if self._clock() - backlog.oldest < self._settings.republish_after_seconds:

@@ -13,7 +13,7 @@ from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.transport import BROKER_ERRORS
-from workers.context import Parts
+from workers.context import Context
 from workers.processes.process_group import die_with_parent, give_signs_of_life
 from workers.processes.reconciler import Reconciled, Reconciler
 from workers.settings import Settings
@@ -32,40 +32,42 @@ def run_reconciler(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     start_telemetry("sluice-reconciler", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
-    parts = Parts(settings)
-    reconciler = Reconciler(parts.ledger, parts.transport.publish_permits, parts.transport.queued, settings.delivery)
+    context = Context(settings)
+    reconciler = Reconciler(
+        context.ledger, context.transport.publish_permits, context.transport.queued, settings.delivery
+    )
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     next_look = 0.0
     while not stopping.wait(settings.delivery.reconcile_seconds):
-        _tick(reconciler, parts)
+        _tick(reconciler, context)
         if time.monotonic() >= next_look:
-            _remove_read(parts)
+            _remove_read(context)
             next_look = time.monotonic() + LOOK_SECONDS
     try:
         reconciler.stop()
     except Unavailable as error:
         log.warning("lease_kept", error=repr(error))
-    parts.close()
+    context.close()
     stop_telemetry()
 
 
-def _tick(reconciler: Reconciler, parts: Parts) -> None:
+def _tick(reconciler: Reconciler, context: Context) -> None:
     try:
-        parts.transport.declare()
+        context.transport.declare()
         done = reconciler.tick()
         if done.active:
-            _measure(done, parts)
+            _measure(done, context)
     except (Unavailable, *BROKER_ERRORS) as error:
         log.warning("tick_failed", error=repr(error))
     except Exception as error:  # one thing that cannot be done must not keep the next tick from all the others
         log.error("tick_failed", error=repr(error), exc_info=error)
 
 
-def _remove_read(parts: Parts) -> None:
+def _remove_read(context: Context) -> None:
     """Whoever holds the lease: what one finds removed, the other does not miss."""
     try:
-        removed = parts.unarchived.remove_read(parts.ledger)
+        removed = context.transient_pages.remove_read(context.ledger)
     except (Unavailable, OSError) as error:
         log.warning("unarchived_kept", error=repr(error))
     else:
@@ -73,7 +75,7 @@ def _remove_read(parts: Parts) -> None:
             log.info("unarchived_removed", pages=removed)
 
 
-def _measure(done: Reconciled, parts: Parts) -> None:
+def _measure(done: Reconciled, context: Context) -> None:
     causes = {
         "lease_expired": done.leases_expired,
         "retry_due": done.retries_due,
@@ -85,7 +87,7 @@ def _measure(done: Reconciled, parts: Parts) -> None:
         if count:
             metrics.RECONCILER_REPUBLISHED.labels(cause).inc(count)
             log.info("republished", cause=cause, events=count)
-    for stage, depth in parts.ledger.queue_stats().items():
+    for stage, depth in context.ledger.queue_stats().items():
         metrics.STAGE_READY.labels(stage).set(depth.ready)
         metrics.STAGE_IN_FLIGHT.labels(stage).set(depth.claimed)
         metrics.STAGE_OLDEST_READY_SECONDS.labels(stage).set(depth.oldest_ready_seconds)

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from ledger.database import Database
 from ledger.ledger import Ledger
-from ledger.outbox import Permit
+from ledger.outbox import WakeUp
 from ledger.tables import events
 from workers.broker.transport import Transport
 from workers.settings import Settings
@@ -35,7 +35,7 @@ def hand_back(settings: Settings, is_gone: Callable[[str], bool], *, died: bool)
         return 0
     most = settings.delivery.max_deliveries
     with Ledger(settings.ledger_location) as ledger:
-        freed: list[Permit] = [*ledger.expire_leases(most)]
+        freed: list[WakeUp] = [*ledger.expire_leases(most)]
         for name in gone:
             freed += ledger.release(name, max_deliveries=most, died=died)
     with closing(Transport(settings)) as transport:

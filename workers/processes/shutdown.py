@@ -35,7 +35,7 @@ _LOOK_SECONDS = 0.1
 _MOST_STACK_CHARACTERS = 16_384
 
 
-class Ending:
+class Shutdown:
     """The end of this process. It begins once; whoever asks for it again hurries it."""
 
     def __init__(

@@ -16,7 +16,7 @@ _MOST_PER_LOOK = 2.0
 """What one look can add at most."""
 
 
-class Deafness:
+class StallDetector:
     """How long a worker has not heard what is in its queue."""
 
     def __init__(self, after_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

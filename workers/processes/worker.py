@@ -43,7 +43,7 @@ from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
 from workers.broker.direct_query import bad_reply
 from workers.broker.keys import PRESENCE_TTL_SECONDS
 from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
-from workers.context import Parts
+from workers.context import Context
 from workers.processes.process_group import (
     belongs_to,
     child_name,
@@ -54,12 +54,12 @@ from workers.processes.process_group import (
 )
 from workers.processes.procfs import ZOMBIE, all_processes
 from workers.processes.release_claims import hand_back
-from workers.processes.shutdown import DEAF, Ending, stacks
-from workers.processes.stall_detector import LOOK_SECONDS, Deafness
+from workers.processes.shutdown import DEAF, Shutdown, stacks
+from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
 from workers.runtime.heartbeat import Heartbeat
 from workers.settings import Settings
 from workers.steps.answer import read
-from workers.task import SETTLE_PATIENCE_SECONDS, StageWorker, use_permit
+from workers.task import SETTLE_PATIENCE_SECONDS, StageWorker, use_wake_up
 
 log = structlog.get_logger(__name__)
 
@@ -96,14 +96,14 @@ class WorkerProcess:
 
     def __post_init__(self) -> None:
         self.claimant = self.claimant or self.name
-        self.ending = self._own_ending()
+        self.ending = self._own_shutdown()
 
     def become_child(self) -> None:
         """Go on as a child of the pool. What its parent's threads may have held when it was forked is made anew."""
         self.claimant = child_name(self.name, os.getpid())
         self._lock, self._stopping, self._servants = threading.Lock(), threading.Event(), []
         if not self.ending.has_begun:  # else it was forked too late to take anything
-            self.ending = self._own_ending()
+            self.ending = self._own_shutdown()
 
     def begin(self) -> None:
         """Start telemetry and parts for this process, unless that was done."""
@@ -116,14 +116,14 @@ class WorkerProcess:
                 data_dir=self.settings.data_dir,
                 instance=self.settings.instance,
             )
-            parts, delivery = Parts(self.settings), self.settings.delivery
+            context, delivery = Context(self.settings), self.settings.delivery
             heartbeat = Heartbeat(
-                parts.ledger,
+                context.ledger,
                 delivery.lease_seconds,
                 delivery.event_timeout_seconds,
                 on_overdue=lambda claim: self.ending.hang(claim.event.id),
             )
-            self._worker = StageWorker(self.stage, self.claimant, parts, heartbeat)
+            self._worker = StageWorker(self.stage, self.claimant, context, heartbeat)
             self._owner = os.getpid()
 
     @property
@@ -134,9 +134,9 @@ class WorkerProcess:
         return self._worker
 
     @property
-    def parts(self) -> Parts:
+    def context(self) -> Context:
         """The parts of this process."""
-        return self.worker.parts
+        return self.worker.context
 
     def handle(self, announced: str) -> None:
         """Use one permit, published for the event `announced`.
@@ -149,7 +149,7 @@ class WorkerProcess:
         thread = threading.get_ident()
         self.in_use[thread] = time.monotonic()
         try:
-            use_permit(announced, self.worker)
+            use_wake_up(announced, self.worker)
         finally:
             del self.in_use[thread]
             self.handled += 1
@@ -166,18 +166,18 @@ class WorkerProcess:
         hand_back(self.settings, lambda name: belongs_to(name, self.claimant), died=died)
         flush()
 
-    def _own_ending(self) -> Ending:
-        return Ending(self.settings.delivery.lease_seconds, _take_no_more, lambda: self.in_hand, self.hand_back)
+    def _own_shutdown(self) -> Shutdown:
+        return Shutdown(self.settings.delivery.lease_seconds, _take_no_more, lambda: self.in_hand, self.hand_back)
 
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
         with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": self.stage}):
             try:
-                reply = read(request.query, self.parts)
+                reply = read(request.query, self.context)
             except Exception as error:
                 log.error("read_failed", error=repr(error), exc_info=error)
                 reply = bad_reply(SluiceError("the query worker failed; its log has the trace"))
-        self.parts.transport.reply(request.reply_key, reply)
+        self.context.transport.reply(request.reply_key, reply)
 
     def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
         """Run `serving` in a thread until the process ends, again whenever something came between."""
@@ -207,7 +207,7 @@ class WorkerProcess:
                 return
             if self._worker:
                 self._worker.heartbeat.close()
-                self._worker.parts.close()
+                self._worker.context.close()
             stop_telemetry()
             self._owner = 0
 
@@ -298,7 +298,7 @@ def _begin_child(process: WorkerProcess) -> None:
 def _keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
     """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it."""
     while not stopping.is_set():
-        for corpus in process.parts.corpora():
+        for corpus in process.context.corpora():
             _heal(process, corpus)
         stopping.wait(HEAL_SECONDS)
 
@@ -306,7 +306,7 @@ def _keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 def _heal(process: WorkerProcess, corpus: str) -> None:
     from index.local.writer import IndexWriter
 
-    reader = process.parts.reader(corpus)
+    reader = process.context.reader(corpus)
     try:
         reader.reload()
         problem = reader.fallback_reason
@@ -316,7 +316,7 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
         return
     log.warning("corpus_healing", corpus=corpus, problem=problem)
     try:
-        with process.parts.writing(corpus) as writer:
+        with process.context.writing(corpus) as writer:
             if isinstance(writer, IndexWriter):
                 writer.heal()
     except SluiceError as error:  # another worker has it, or the journal is damaged too
@@ -329,14 +329,14 @@ def _warm(process: WorkerProcess) -> None:
     process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")
     if process.stage in ("embed", "query"):
         # A text that no cache has seen, so that the model itself is loaded.
-        process.parts.embedder.embed([f"warm {time.time_ns()}"])
+        process.context.embedder.embed([f"warm {time.time_ns()}"])
     if process.stage == "index":
         process.serve(lambda stopping: _keep_whole(process, stopping), "heal")
     if process.stage == "query":
-        for profile in process.parts.profiles:
-            process.parts.prototypes(profile, process.parts.embedder.fingerprint)
-        for corpus in process.parts.corpora():
-            process.parts.reader(corpus).reload()
+        for profile in process.context.profiles:
+            process.context.prototypes(profile, process.context.embedder.fingerprint)
+        for corpus in process.context.corpora():
+            process.context.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
         for number in range(pool_size(process.settings, "query")):
             process.serve(lambda stopping: _serve_reads(process, stopping), f"reads-{number}")
@@ -365,11 +365,11 @@ def _mind_itself(process: WorkerProcess, transport: Transport, stopping: threadi
     Whoever restarts it gets one that hears.
     """
     delivery = process.settings.delivery
-    deafness = Deafness(delivery.deaf_after_seconds)
+    stall_detector = StallDetector(delivery.deaf_after_seconds)
     longest_seconds = 2 * delivery.event_timeout_seconds + SETTLE_PATIENCE_SECONDS + delivery.deaf_after_seconds
     while not stopping.wait(LOOK_SECONDS):
         handled = process.handled + state.all_total_count[0]
-        if deafness.look(handled, process.in_hand, lambda: transport.queued(process.stage) > 0):
+        if stall_detector.look(handled, process.in_hand, lambda: transport.queued(process.stage) > 0):
             log.error("deaf", stage=process.stage, worker=process.name, stacks=stacks())
             process.ending.stop(DEAF)
         now = time.monotonic()
@@ -417,7 +417,7 @@ def _keep_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
     """Park what lay in the queue and is no permit; put back what dead workers of the stage had taken; let go of corpora
     that another process wants to write.
     """
-    stage, transport, dead_letters = process.stage, process.parts.transport, process.parts.ledger.dead_letters
+    stage, transport, dead_letters = process.stage, process.context.transport, process.context.ledger.dead_letters
 
     def park(item: bytes, reason: DeadLetterReason, refusal: InvalidInput) -> None:
         letter_id = dead_letters.park_raw(item, stage, reason, refusal, worker=process.name)
@@ -428,24 +428,24 @@ def _keep_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
         transport.put_back_orphans(stage, process.name)
         while transport.park_malformed(stage, park) and not stopping.is_set():
             pass
-        process.parts.let_go_of_writers()
+        process.context.let_go_of_writers()
         stopping.wait(TIDY_SECONDS)
 
 
 def _heed_cancellations(process: WorkerProcess, stopping: threading.Event) -> None:
     """Let work stop whose run was cancelled."""
-    for run_id in process.parts.cancellations.heard(stopping):
+    for run_id in process.context.cancellations.heard(stopping):
         process.worker.heartbeat.lose_run(run_id)
 
 
 def _follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:
-    for notice in process.parts.transport.announcements(stopping):
+    for notice in process.context.transport.announcements(stopping):
         if notice["kind"] == "SnapshotPublished":
-            process.parts.reader(notice["corpus"]).reload()
+            process.context.reader(notice["corpus"]).reload()
 
 
 def _serve_reads(process: WorkerProcess, stopping: threading.Event) -> None:
     while not stopping.is_set():
-        request = process.parts.transport.next_read()
+        request = process.context.transport.next_read()
         if request is not None:
             process.read(request)

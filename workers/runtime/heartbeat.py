@@ -1,7 +1,7 @@
 """Keeps the leases of running work alive: one thread per process, however many events it handles.
 
 A claim that was taken over is no longer extended; its `settle` will be fenced by the ledger, and work that asks
-`check_wanted` on its way stops there. Nor is one extended that has been held for longer than an event may take: a
+`check_cancelled` on its way stops there. Nor is one extended that has been held for longer than an event may take: a
 handler that hangs then loses it, and its run can go on without it.
 """
 
@@ -36,7 +36,7 @@ class Hold:
 _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
 
-def check_wanted() -> None:
+def check_cancelled() -> None:
     """Return while the work of this thread still counts.
 
     Raises:

@@ -25,7 +25,7 @@ _BETWEEN = "."
 """Between the ids of run and event: neither has one."""
 
 
-class UnarchivedPages:
+class TransientPages:
     """The folders under `root`, one for each crawl of such a page."""
 
     def __init__(self, root: Path) -> None:

@@ -9,17 +9,17 @@ from importlib.metadata import version
 from contracts.api import Health, HealthCheck
 from contracts.errors import SluiceError
 from workers.broker.transport import BROKER_ERRORS
-from workers.context import Parts
+from workers.context import Context
 
 
-def check_health(parts: Parts) -> Health:
+def check_health(context: Context) -> Health:
     """The state of every part. Asks each once, within its own time limit; raises nothing."""
     checks = {
-        "broker": _asked(lambda: _broker(parts)),
-        "ledger": _asked(lambda: _ledger(parts)),
-        "workers": _asked(lambda: _workers(parts)),
-        "embedder": _asked(lambda: _embedder(parts)),
-        "snapshot": _asked(lambda: _snapshots(parts)),
+        "broker": _asked(lambda: _broker(context)),
+        "ledger": _asked(lambda: _ledger(context)),
+        "workers": _asked(lambda: _workers(context)),
+        "embedder": _asked(lambda: _embedder(context)),
+        "snapshot": _asked(lambda: _snapshots(context)),
     }
     return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
 
@@ -31,13 +31,13 @@ def _asked(ask: Callable[[], HealthCheck]) -> HealthCheck:
         return HealthCheck(ok=False, detail=str(error) or repr(error))
 
 
-def _broker(parts: Parts) -> HealthCheck:
-    return HealthCheck(ok=True, facts={"round_trip_ms": round(parts.transport.ping(), 3)})
+def _broker(context: Context) -> HealthCheck:
+    return HealthCheck(ok=True, facts={"round_trip_ms": round(context.transport.ping(), 3)})
 
 
-def _ledger(parts: Parts) -> HealthCheck:
+def _ledger(context: Context) -> HealthCheck:
     started = time.perf_counter()
-    depths = parts.ledger.queue_stats()
+    depths = context.ledger.queue_stats()
     facts = {
         "answer_ms": round((time.perf_counter() - started) * 1e3, 3),
         "ready": {stage: depth.ready for stage, depth in depths.items() if depth.ready},
@@ -46,23 +46,23 @@ def _ledger(parts: Parts) -> HealthCheck:
     return HealthCheck(ok=True, facts=facts)
 
 
-def _workers(parts: Parts) -> HealthCheck:
-    present = parts.transport.present_workers()
+def _workers(context: Context) -> HealthCheck:
+    present = context.transport.present_workers()
     missing = [stage for stage, count in present.items() if count == 0]
     return HealthCheck(
         ok=not missing, detail=f"no worker for {', '.join(missing)}" if missing else "", facts=dict(present)
     )
 
 
-def _embedder(parts: Parts) -> HealthCheck:
-    embedder = parts.embedder
+def _embedder(context: Context) -> HealthCheck:
+    embedder = context.embedder
     return HealthCheck(ok=True, facts={"model": embedder.fingerprint, "dimension": embedder.dimension})
 
 
-def _snapshots(parts: Parts) -> HealthCheck:
+def _snapshots(context: Context) -> HealthCheck:
     corpora, damaged = {}, []
-    for corpus in parts.corpora():
-        reader = parts.reader(corpus)
+    for corpus in context.corpora():
+        reader = context.reader(corpus)
         reader.reload()
         corpora[corpus] = {"generation": reader.generation, "chunks": reader.chunk_count}
         if reader.fallback_reason:

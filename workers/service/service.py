@@ -28,7 +28,7 @@ from ledger.ledger import NewRun
 from ledger.outbox import run_baggage
 from ledger.runs import RunKind
 from otel.context import current_traceparent
-from workers.context import Parts
+from workers.context import Context
 from workers.service.submissions import batches_of, document_of, encoded, has_content, usable_url
 
 _NO_LIMITS = Limits()
@@ -37,8 +37,8 @@ _NO_LIMITS = Limits()
 class Service:
     """Accepts work and answers reads, for one instance."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     def ask(self, request: GateRequest, *, owner: str = NO_KEY, idempotency_key: str | None = None) -> RunAccepted:
         """Record a gate request and set it going.
@@ -49,8 +49,8 @@ class Service:
             Overloaded: its queues are full; says when to come back.
             BudgetExhausted: embedding the session costs more than is left; a question alone is never refused.
         """
-        self._parts.profile(request.profile)
-        seconds = request.deadline_seconds or self._parts.settings.gate.deadline_seconds
+        self._context.profile(request.profile)
+        seconds = request.deadline_seconds or self._context.settings.gate.deadline_seconds
         body = GateRequested(
             query=request.query,
             profile=request.profile,
@@ -81,9 +81,9 @@ class Service:
             deadline_at=body.deadline_at,
             limits=request.limits,
         )
-        self._parts.admission.admit(run, {"query": 1})
+        self._context.admission.admit(run, {"query": 1})
         session = [message.content for message in request.session]
-        reading = self._parts.embedding_reserve(session, request.corpus, run.ceilings)
+        reading = self._context.embedding_reserve(session, request.corpus, run.ceilings)
         return self._accept(run, [Next(body, reserve=reading)])
 
     def add_documents(
@@ -118,7 +118,7 @@ class Service:
             named_pages=len(urls),
         )
         crawls = self._crawls(urls, run.ceilings, request.limits, request.render, screenshot=request.screenshot)
-        self._parts.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
+        self._context.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
         return self._accept(run, [*map(self._submission, batches), *crawls])
 
     def ingest(self, corpus: str, documents: Iterable[Document]) -> RunAccepted:
@@ -128,11 +128,11 @@ class Service:
             Overloaded: its queues are full; says when to come back.
         """
         run = self._new_run("documents", corpus)
-        self._parts.admission.require_room(run, {"chunk": 1})  # reading may take long
+        self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
         events = list(self.submissions(documents))
         if not events:
             raise InvalidInput("path", "nothing to ingest", "name files with text in them")
-        self._parts.admission.admit(run, {"chunk": len(events)})
+        self._context.admission.admit(run, {"chunk": len(events)})
         return self._accept(run, events)
 
     def submissions(self, documents: Iterable[Document]) -> Iterable[Next]:
@@ -157,7 +157,7 @@ class Service:
         usable, limits = [usable_url("url", url) for url in urls], limits or Limits()
         run = self._new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
         crawls = self._crawls(usable, run.ceilings, limits, render, screenshot=screenshot)
-        self._parts.admission.admit(run, _entering(crawls))
+        self._context.admission.admit(run, _entering(crawls))
         return self._accept(run, crawls)
 
     def remove_document(self, corpus: str, document_id: str, *, owner: str = NO_KEY) -> RunAccepted:
@@ -167,10 +167,10 @@ class Service:
             NotFound: the corpus holds no such document.
             Overloaded: the index's queue is full; says when to come back.
         """
-        if not self._parts.existing_reader(corpus).has_document(document_id):
+        if not self._context.existing_reader(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
         run = self._new_run("deletion", corpus, owner=owner)
-        self._parts.admission.admit(run, {"index": 1})
+        self._context.admission.admit(run, {"index": 1})
         return self._accept(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
 
     def cancel(self, run_id: str) -> bool:
@@ -181,12 +181,12 @@ class Service:
         Raises:
             NotFound: no such run.
         """
-        emitted = self._parts.ledger.cancel(run_id)
+        emitted = self._context.ledger.cancel(run_id)
         if emitted is None:
             return False
-        self._parts.cancellations.tell(run_id)
+        self._context.cancellations.tell(run_id)
         with suppress(InvalidSetting):  # no broker is known: nobody listens
-            self._parts.transport.announce(emitted)
+            self._context.transport.announce(emitted)
         return True
 
     def give_feedback(self, request: FeedbackRequest, *, idempotency_key: str | None = None) -> None:
@@ -195,14 +195,14 @@ class Service:
         Raises:
             NotFound: no such run.
         """
-        ledger = self._parts.ledger
+        ledger = self._context.ledger
         run = ledger.run(request.run_id)
         body = FeedbackGiven.model_validate(request.model_dump(exclude={"run_id"}))
         event = Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent)
         dedupe_key = f"feedback:{idempotency_key}" if idempotency_key else None
         if ledger.add_event(event, dedupe_key=dedupe_key):
-            self._parts.transport.publish([event])
-            self._parts.transport.announce([event])
+            self._context.transport.publish([event])
+            self._context.transport.announce([event])
 
     def _new_run(
         self,
@@ -217,7 +217,7 @@ class Service:
         limits: Limits = _NO_LIMITS,
         named_pages: int = 0,
     ) -> NewRun:
-        reach = self._parts.reach
+        crawl_limits = self._context.crawl_limits
         return NewRun(
             run_id=new_run_id(),
             kind=kind,
@@ -229,20 +229,20 @@ class Service:
             deadline_at=deadline_at,
             traceparent=current_traceparent(),
             ceilings=ceilings_of_run(
-                self._parts.settings.budget,
+                self._context.settings.budget,
                 limits,
-                max_pages=reach.max_pages,
-                max_bytes=reach.max_bytes,
+                max_pages=crawl_limits.max_pages,
+                max_bytes=crawl_limits.max_bytes,
                 named_pages=named_pages,
             ),
         )
 
     def _accept(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
         events = [(self._event_of(one, run), one) for one in first]
-        created = self._parts.ledger.create_run(run, events)
+        created = self._context.ledger.create_run(run, events)
         if created.created:
-            self._parts.transport.publish(created.events)
-            self._parts.transport.announce(created.events)
+            self._context.transport.publish(created.events)
+            self._context.transport.announce(created.events)
         return RunAccepted(
             run_id=created.run_id,
             status=created.status,
@@ -267,12 +267,12 @@ class Service:
         """A directive for each URL that there is room for, and a gap for each other one."""
         if not urls:
             return []
-        if not self._parts.settings.crawl.enabled:
+        if not self._context.settings.crawl.enabled:
             raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
         pages, size = ceilings.run.pages or 0, ceilings.run.bytes or 0
-        reach = shown_as(lowered(self._parts.reach, limits), render, screenshot=screenshot)
-        reach = reach.model_copy(update={"max_pages": pages, "max_bytes": size})
-        directed = crawl_directives(urls, allowance_of(pages, reach, ceilings), reach)
+        crawl_limits = shown_as(lowered(self._context.crawl_limits, limits), render, screenshot=screenshot)
+        crawl_limits = crawl_limits.model_copy(update={"max_pages": pages, "max_bytes": size})
+        directed = crawl_directives(urls, allowance_of(pages, crawl_limits, ceilings), crawl_limits)
         left_out = [Next(GapFound(gap=_no_room_for(url, len(urls), ceilings))) for url in urls[len(directed) :]]
         if not directed:
             raise BudgetExhausted(f"there is no room for a page: {_lifts(len(urls), ceilings)}")
@@ -280,7 +280,7 @@ class Service:
 
     def _submission(self, batch: Sequence[Document]) -> Next:
         raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
-        return Next(DocumentsSubmitted(documents=self._parts.blobs.put(raw.encode()), document_count=len(batch)))
+        return Next(DocumentsSubmitted(documents=self._context.blobs.put(raw.encode()), document_count=len(batch)))
 
 
 def _entering(first: Sequence[Next]) -> Counter[Queue]:

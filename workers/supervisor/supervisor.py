@@ -42,7 +42,7 @@ from otel.metrics import forget_process
 from workers.broker.celery_app import POOLS, pool_size
 from workers.broker.embedded import broker_command, prepare_broker
 from workers.broker.transport import BROKER_ERRORS, Transport
-from workers.processes import shutdown as ending
+from workers.processes import shutdown
 from workers.processes.process_group import adopt_orphans, belongs_to, hear_signals, worker_name
 from workers.processes.procfs import all_processes
 from workers.processes.release_claims import hand_back
@@ -51,7 +51,7 @@ from workers.settings import Settings, environment_of
 from workers.supervisor.child import FIRST_PAUSE_SECONDS, Child
 from workers.supervisor.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
 from workers.supervisor.process_checks import browser_bytes, largest_bytes, reconciler_is_late
-from workers.supervisor.task_queue import Clerk
+from workers.supervisor.task_queue import TaskQueue
 
 __all__ = ["Child", "Supervisor", "require_free_port"]
 
@@ -81,7 +81,7 @@ class Supervisor:
     children: list[Child] = field(default_factory=list)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _at_once: threading.Event = field(default_factory=threading.Event)
-    _clerk: Clerk = field(default_factory=Clerk)
+    _task_queue: TaskQueue = field(default_factory=TaskQueue)
     _late_seconds: float = 0.0
     _strangers: frozenset[int] = frozenset()
     """Children of this process that somebody else made."""
@@ -109,7 +109,7 @@ class Supervisor:
             adopt_orphans()
             self._start_broker()
             names = [worker_name(name.rsplit("-", 1)[0], process_id) for name, process_id in left_behind.items()]
-            self._clerk.do(lambda: self._free(names, died=False))
+            self._task_queue.do(lambda: self._free(names, died=False))
             self._start_everything()
             self._watch()
         finally:
@@ -249,7 +249,7 @@ class Supervisor:
         end_orphans(self._known)
         if child.is_worker:
             died = process.returncode != 0  # else it was asked to end, and what it left is no fault of its events
-            self._clerk.do(lambda: self._hand_back(child, process.pid, died=died))
+            self._task_queue.do(lambda: self._hand_back(child, process.pid, died=died))
 
     def _hand_back(self, child: Child, process_id: int, *, died: bool = True) -> None:
         self._free([worker_name(child.stage, process_id)], died=died)
@@ -262,8 +262,8 @@ class Supervisor:
 
     def _examine(self) -> None:
         self._weigh_workers()
-        if self._clerk.is_idle:
-            self._clerk.do(self._examine_reconciler)
+        if self._task_queue.is_idle:
+            self._task_queue.do(self._examine_reconciler)
 
     def _weigh_workers(self) -> None:
         most, processes = self.settings.pools.max_memory_mb * 1_000_000, all_processes()
@@ -289,14 +289,14 @@ class Supervisor:
     @property
     def _end_seconds(self) -> float:
         """How long a process that was asked to end is waited for."""
-        return self.settings.delivery.lease_seconds + ending.STOP_SECONDS + END_MARGIN_SECONDS
+        return self.settings.delivery.lease_seconds + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
 
     def _stop_everything(self) -> None:
         brokers = [child for child in self.children if child.name == "broker"]
         killed = self._stop([child for child in self.children if child not in brokers], self._end_seconds)
         if killed:
-            self._clerk.do(lambda: self._free(killed, died=False))
-        self._clerk.finish(ending.STOP_SECONDS)
+            self._task_queue.do(lambda: self._free(killed, died=False))
+        self._task_queue.finish(shutdown.STOP_SECONDS)
         self._at_once.clear()  # the broker needs no patience, only the time to write what it has
         self._stop(brokers, BROKER_STOP_SECONDS)
         self._table.unlink(missing_ok=True)

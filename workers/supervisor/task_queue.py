@@ -11,7 +11,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 
-class Clerk:
+class TaskQueue:
     """Tasks one after another, in a thread that does not keep the process from ending."""
 
     def __init__(self) -> None:

@@ -10,18 +10,18 @@ from pathlib import Path
 from contracts.known_pages import PageMemory
 from ingest.browser.browser import Browser
 from ingest.circuit_breaker import HostBreakers, host_rule
-from ingest.crawl.crawler import Crawler, CrawlParts, robots_fetch
+from ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.egress.proxy import EgressProxy
 from ingest.http.fetch import Fetcher
 from ingest.politeness.host_rendering import HostMemory
 from ingest.politeness.host_stats import HostFigures
-from ingest.politeness.rate_limit import HostTurns
+from ingest.politeness.rate_limit import HostRateLimit
 from ingest.politeness.robots import RobotsCache
 from ingest.politeness.robots_cache import BrokerRobotsStore
-from workers.runtime.heartbeat import check_wanted
+from workers.runtime.heartbeat import check_cancelled
 from workers.settings import Settings
-from workers.wiring.observers import count_left_alone, utc_now
+from workers.wiring.observers import count_circuit_opened, utc_now
 
 
 def build_crawler(
@@ -40,12 +40,12 @@ def build_crawler(
     """
     crawl = settings.crawl
     broker_url, instance = settings.broker_location, settings.instance
-    turns = HostTurns(
+    turns = HostRateLimit(
         crawl.requests_per_second_per_host,
         max_wait_seconds=crawl.max_rate_wait_seconds,
         broker_url=broker_url,
         key_prefix=instance,
-        wanted=check_wanted,
+        check_cancelled=check_cancelled,
     )
     at_close(turns.close)
     store = BrokerRobotsStore(broker_url, key_prefix=instance)
@@ -59,14 +59,14 @@ def build_crawler(
     )
     browser = None
     if crawl.render != "never":
-        browser = Browser(crawl, wanted=check_wanted, hidden=private_folders(settings))
+        browser = Browser(crawl, check_cancelled=check_cancelled, hidden=private_folders(settings))
         at_close(browser.close)
     breakers = HostBreakers(
         host_rule(crawl.breaker_reset_seconds),
         clock=time.monotonic,
-        on_open=lambda: count_left_alone("host"),
+        on_open=lambda: count_circuit_opened("host"),
     )
-    crawl_parts = CrawlParts(
+    crawl_context = CrawlContext(
         settings=crawl,
         egress=egress,
         fetcher=fetcher,
@@ -76,12 +76,12 @@ def build_crawler(
         browser=browser,
         site_maps=SiteMaps(fetcher, robots, most_urls=crawl.max_sitemap_urls),
         clock=utc_now,
-        wanted=check_wanted,
+        check_cancelled=check_cancelled,
         memory=memory,
         hosts=hosts,
         figures=figures,
     )
-    return Crawler(crawl_parts)
+    return Crawler(crawl_context)
 
 
 def private_folders(settings: Settings) -> tuple[Path, ...]:

@@ -26,7 +26,7 @@ def count_fallback(reason: str) -> None:
     log.error("snapshot_fallback", reason=reason)
 
 
-def count_left_alone(what: str) -> None:
+def count_circuit_opened(what: str) -> None:
     """Note that a provider or host, whichever `what` says, kept failing and is asked no more for a while."""
     metrics.BREAKERS_OPENED.labels(what).inc()
     log.warning("left_alone", what=what)

@@ -42,13 +42,13 @@ def build_reranker(
         _scorer(settings, fetcher),
         depth=settings.depth,
         timeout_seconds=settings.timeout_seconds,
-        breaker=Breaker(rule, clock=time.monotonic, on_open=_count_left_alone),
+        breaker=Breaker(rule, clock=time.monotonic, on_open=_count_circuit_opened),
         may_spend=may_spend,
         on_outcome=lambda outcome: metrics.RERANKS.labels(outcome).inc(),
     )
 
 
-class DayPurse:
+class DailyBudget:
     """What this process may spend on reranking in a UTC day. Safe for threads.
 
     The ledger keeps the budget of runs and their day; this one holds for direct queries too, which have no row in it.
@@ -101,6 +101,6 @@ def posting(fetcher: Callable[[], Fetcher]) -> Post:
     return post
 
 
-def _count_left_alone() -> None:
+def _count_circuit_opened() -> None:
     metrics.BREAKERS_OPENED.labels("reranker").inc()
     log.warning("left_alone", what="reranker")

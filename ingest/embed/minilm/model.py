@@ -27,7 +27,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from contracts.errors import InvalidSetting
-from ingest.cancel_check import Wanted, always
+from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.embed import tokens
 from ingest.embed.minilm.files import (
     DIMENSION,
@@ -73,7 +73,7 @@ class MiniLM:
         batch_tokens: int = 768,
         *,
         precision: Precision = "fp32",
-        wanted: Wanted = always,
+        check_cancelled: CancelCheck = never_cancelled,
     ) -> None:
         """`threads` of one forward pass (0: every core), `batch_size` in texts, `batch_tokens` of all of them.
 
@@ -82,7 +82,7 @@ class MiniLM:
         self.fingerprint = FINGERPRINTS[precision]
         self._precision = precision
         self._model_dir = model_dir
-        self._wanted = wanted
+        self._check_cancelled = check_cancelled
         self._threads = threads
         self._batch_size = batch_size if precision == "fp32" else 1
         self._batch_tokens = batch_tokens
@@ -100,7 +100,7 @@ class MiniLM:
         rows = loaded.token_ids(texts)
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         for batch in batches_of_length([len(row) for row in rows], self._batch_size, self._batch_tokens):
-            self._wanted()
+            self._check_cancelled()
             vectors[batch] = loaded.forward(np.array([rows[position] for position in batch], dtype=np.int32))
         return Embedded(vectors, self.fingerprint, tokens=sum(map(len, rows)))
 

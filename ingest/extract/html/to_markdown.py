@@ -280,8 +280,8 @@ class _Lines:
     """The text so far. `gap` asks for line breaks before the next words; marks wait until there are words for them."""
 
     def __init__(self, *, is_cell: bool = False) -> None:
-        self._parts: list[str] = []
-        self._add = self._parts.append
+        self._context: list[str] = []
+        self._add = self._context.append
         self._length = self._counted = 0
         self._gap = 0
         self._space = False
@@ -297,7 +297,7 @@ class _Lines:
 
     def text(self) -> str:
         """All of it, without white space at its end."""
-        return "".join(self._parts)
+        return "".join(self._context)
 
     def gap(self, lines: int) -> None:
         """Ask for a line break (1) or a blank line (2); in a heading or a cell it is a space."""
@@ -399,8 +399,8 @@ class _Lines:
 
     def _begin(self, line: str) -> None:
         """What stands before the next words: line breaks, the marks of the line, a space, emphasis."""
-        if self._gap or not self._parts:
-            if self._parts:
+        if self._gap or not self._context:
+            if self._context:
                 blank = (self._prefix if self._mark is None else self._around).rstrip()
                 self._add(f"\n{blank}\n" if self._gap > 1 else "\n" * self._gap)
             before = self._prefix if self._mark is None else self._mark
@@ -420,8 +420,8 @@ class _Lines:
 
     def _written(self) -> int:
         """The characters so far."""
-        self._length += sum(map(len, self._parts[self._counted :]))
-        self._counted = len(self._parts)
+        self._length += sum(map(len, self._context[self._counted :]))
+        self._counted = len(self._context)
         return self._length
 
     def _resume(self) -> None:

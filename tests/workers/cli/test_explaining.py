@@ -28,7 +28,7 @@ def explained(instance: Instance, url: str, capsys: pytest.CaptureFixture[str]) 
     """What is printed as JSON, and the exit code."""
     code = 0
     try:
-        explain(instance.parts, "docs", url, None, screenshot=False, as_json=True)
+        explain(instance.context, "docs", url, None, screenshot=False, as_json=True)
     except typer.Exit as left:
         code = left.exit_code
     out = capsys.readouterr().out
@@ -49,8 +49,8 @@ def test_each_decision_is_told_and_nothing_is_recorded(
     assert "Locks" in decisions["page"]
     assert "2 requests to 127.0.0.1" in decisions["egress"]
     assert site.paths() == ["/robots.txt", "/page"], "its links are listed and not followed"
-    assert not instance.parts.ledger.runs()
-    assert instance.parts.page_memory.recall("docs", site.url("/page")) is None
+    assert not instance.context.ledger.runs()
+    assert instance.context.page_memory.recall("docs", site.url("/page")) is None
 
 
 def test_a_page_that_cannot_be_had_says_why(instance: Instance, site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_a_page_that_was_withdrawn_says_when_and_why(
 def test_people_read_a_line_for_each(instance: Instance, site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     links = "".join(f"<a href='/topic/{word}'>{word} of a lock</a> " for word in "abcdefghijklmnopqrstuvwxyz")
     site.html("/page", PAGE + links)
-    explain(instance.parts, "docs", site.url("/page"), None, screenshot=False, as_json=False)
+    explain(instance.context, "docs", site.url("/page"), None, screenshot=False, as_json=False)
     out = capsys.readouterr().out
     assert "waited" in out
     assert "more: link" in out

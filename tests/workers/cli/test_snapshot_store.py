@@ -15,7 +15,7 @@ from contracts.retrieval import Query, Strategy
 from index.local.writer import IndexWriter
 from index.settings import IndexSettings
 from tests.workers.valves import valve
-from workers.context import Parts
+from workers.context import Context
 from workers.settings import Settings
 
 Sluice = Callable[..., Result]
@@ -56,13 +56,13 @@ def test_what_is_pushed_here_is_pulled_and_served_there(sluice, published, tmp_p
     assert "0 files, 0 bytes travelled" in again.stdout
     listed = json.loads(sluice("away", "list", "--json").stdout)
     assert [(one["name"], one["is_current"]) for one in listed] == [(published[1], True)]
-    parts = Parts(Settings(data_dir=tmp_path / "away"))
+    context = Context(Settings(data_dir=tmp_path / "away"))
     try:
-        parts.existing_reader("default")
-        found = parts.retrieval("default").retrieve(Query(query="valves", strategy=Strategy.BM25))
+        context.existing_reader("default")
+        found = context.retrieval("default").retrieve(Query(query="valves", strategy=Strategy.BM25))
         assert {chunk.document_id for chunk in found.chunks} == {"d1", "d2"}
     finally:
-        parts.close()
+        context.close()
 
 
 def test_an_earlier_generation_is_pushed_and_pulled_by_name(sluice, published, tmp_path, monkeypatch) -> None:

@@ -9,7 +9,7 @@ from ingest.circuit_breaker import HostBreakers
 from ingest.url import origin_of
 
 
-class Visit:
+class HostAttempt:
     """The hosts that one request leads to, one after the other.
 
     What speaks against a host: no connection, no answer in time, a status of 500 or more. What does not: a page that
@@ -19,7 +19,7 @@ class Visit:
     def __init__(
         self,
         breakers: HostBreakers,
-        approach: Callable[[str], None],
+        pre_request: Callable[[str], None],
         clock: Callable[[], datetime],
         *,
         on_failure: Callable[[str], None] = lambda origin: None,
@@ -30,12 +30,12 @@ class Visit:
         """
         self.waited_seconds = 0.0
         self._breakers = breakers
-        self._approach = approach
+        self._pre_request = pre_request
         self._clock = clock
         self._on_failure = on_failure
         self._origin: str | None = None
 
-    def approach(self, url: str) -> None:
+    def pre_request(self, url: str) -> None:
         """To be called before `url` is asked for. The host that sent us here has answered.
 
         Raises:
@@ -45,7 +45,7 @@ class Visit:
         started = self._clock()
         try:
             self._breakers.admit(origin_of(url))
-            self._approach(url)
+            self._pre_request(url)
         finally:
             self.waited_seconds += (self._clock() - started).total_seconds()
         self._origin = origin_of(url)
