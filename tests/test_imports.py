@@ -47,3 +47,10 @@ def test_importing_everything_touches_nothing() -> None:
     count, rest = done.stdout.strip().split(" ", 1)
     assert int(count) > 150
     assert rest == "[] [] False"
+
+
+def test_chunking_imports_no_extraction() -> None:
+    """A document is extracted once, in its handler; what splits it knows only the type of the extracted text."""
+    script = "import sys, ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdf') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -40,6 +40,7 @@ from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import CrawledPage, UnchangedPage, directions_from
 from ingest.crawl.egress_context import egress_context
 from ingest.embed.tokens import tokenizer_sha256
+from ingest.extract.extract import extract_document
 from ingest.search.search import SearchFailed, search
 from otel import metrics
 from workers.context import Context
@@ -298,13 +299,14 @@ def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
 
 
 def _chunk(documents: Sequence[Document], event: Event, context: Context) -> Outcome:
-    """Split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
+    """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
     chunked: list[Tokenized] = []
     gaps: list[Gap] = []
     for document in documents:
         check_cancelled()
         try:
-            result = chunk_and_tokenize(document, context.settings.chunk, context.tokenizer)
+            extracted = extract_document(document)
+            result = chunk_and_tokenize(document, extracted, context.settings.chunk, context.tokenizer)
         except (InvalidInput, PolicyRefused) as refusal:
             gaps.append(gap_of(refusal, "chunk", document.source))
             continue

@@ -29,9 +29,7 @@ from ingest.chunk.prose import Prose
 from ingest.chunk.sections import sections_of
 from ingest.chunk.splitters import Splitters
 from ingest.embed.tokens import TokenSpans
-from ingest.extract.extract import extract, extract_text
 from ingest.extract.extracted import Extracted
-from ingest.extract.media_types import charset_of
 from ingest.settings import ChunkSettings
 
 _CHARS_PER_TOKEN = 16
@@ -51,22 +49,17 @@ class Tokenized:
     ids: tuple[Ids, ...]
 
 
-def chunk_document(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> ChunkedDocument:
-    """Extract `document` where its medium needs it, and split it. No text: no chunks.
+def chunk_document(
+    document: Document, extracted: Extracted, settings: ChunkSettings, tokenizer: Tokenizer
+) -> ChunkedDocument:
+    """Split the text `extracted` from `document`. No text: no chunks."""
+    return chunk_and_tokenize(document, extracted, settings, tokenizer).document
 
-    Raises InvalidInput for a medium that is not supported or a damaged body.
-    """
-    return chunk_and_tokenize(document, settings, tokenizer).document
 
-
-def chunk_and_tokenize(document: Document, settings: ChunkSettings, tokenizer: Tokenizer) -> Tokenized:
+def chunk_and_tokenize(
+    document: Document, extracted: Extracted, settings: ChunkSettings, tokenizer: Tokenizer
+) -> Tokenized:
     """As `chunk_document`, with ids that are exactly those of `tokenizer` for `document.embedding_texts()`."""
-    if document.data is not None:
-        charset, place = charset_of(document.media_type), document.url or document.file_path
-        extracted = extract(document.data, document.media_type, charset=charset, url=place)
-    else:
-        text, path = document.text or "", document.file_path
-        extracted = extract_text(text, document.media_type, url=document.url, path=path)
     title = document.title or extracted.title
     breadcrumbs = Breadcrumbs(title, settings, tokenizer)
     language = extracted.code_language or extracted.language or natural_language(extracted.text)

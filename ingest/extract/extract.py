@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 
+from contracts.document import Document
 from contracts.errors import InvalidInput
 from ingest.extract import media_types
 from ingest.extract.charset import decode
@@ -28,7 +29,7 @@ from ingest.extract.invisible_text import visible, without_smuggled
 from ingest.extract.markdown_input import without_hidden_html
 from ingest.extract.pdf import extract_pdf
 
-__all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_text"]
+__all__ = ["MAX_BODY_BYTES", "Extracted", "extract", "extract_document", "extract_text"]
 
 MAX_BODY_BYTES = 20_000_000
 """What the egress guard lets in at most; a file of that size is read in seconds."""
@@ -37,6 +38,17 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)",
 _FRONT_LINE = re.compile(r"^(title|author|date|lang|language):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FIRST_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _READABLE_LINE_CHARS = 400
+
+
+def extract_document(document: Document) -> Extracted:
+    """The readable text of `document`, from its `data` where it has some, else from its `text`.
+
+    Raises InvalidInput as `extract` does.
+    """
+    if document.data is not None:
+        charset, place = media_types.charset_of(document.media_type), document.url or document.file_path
+        return extract(document.data, document.media_type, charset=charset, url=place)
+    return extract_text(document.text or "", document.media_type, url=document.url, path=document.file_path)
 
 
 def extract(body: bytes, media_type: str, *, charset: str | None = None, url: str | None = None) -> Extracted:

@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from contracts.document import ChunkedDocument, Document, Provenance, embedding_text, sha256_text
 from ingest.chunk.chunk import chunk_document
 from ingest.embed.tokens import count_tokens, load_tokenizer
+from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -48,7 +49,7 @@ def tokenizer() -> Tokenizer:
 def chunked(text: str, media_type: str = "text/markdown", **fields: Any) -> ChunkedDocument:
     limits = fields.pop("settings", DEFAULTS)
     document = Document(id="d", media_type=media_type, provenance=SOURCE, text=text, **fields)
-    return chunk_document(document, limits, tokenizer())
+    return chunk_document(document, extract_document(document), limits, tokenizer())
 
 
 def paragraphs(count: int) -> str:
@@ -200,9 +201,9 @@ def abstracts(count: int) -> Iterator[Document]:
 
 def test_real_abstracts_are_chunked_within_the_limits_and_in_time() -> None:
     documents = list(abstracts(150))
-    chunk_document(documents[0], DEFAULTS, tokenizer())
+    chunk_document(documents[0], extract_document(documents[0]), DEFAULTS, tokenizer())
     started = process_time()
-    found = [chunk_document(document, DEFAULTS, tokenizer()) for document in documents]
+    found = [chunk_document(document, extract_document(document), DEFAULTS, tokenizer()) for document in documents]
     milliseconds = (process_time() - started) * 1_000 / len(documents)
     for document in found:
         assert all(count_tokens(text, tokenizer()) <= DEFAULTS.window_tokens for text in document.embedding_texts())
@@ -215,7 +216,10 @@ def test_the_charset_that_the_server_declared_is_used() -> None:
     document = Document.model_validate(
         {"id": "d", "media_type": "text/html; charset=windows-1251", "data": data, "provenance": SOURCE}
     )
-    assert chunk_document(document, DEFAULTS, tokenizer()).chunks[0].text == "Добрый день, это русский текст."
+    assert (
+        chunk_document(document, extract_document(document), DEFAULTS, tokenizer()).chunks[0].text
+        == "Добрый день, это русский текст."
+    )
 
 
 def test_control_characters_in_a_page_are_dropped_and_not_its_end() -> None:

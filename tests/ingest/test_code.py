@@ -16,6 +16,7 @@ from contracts.document import Chunk, Document, Provenance
 from ingest.chunk.chunk import chunk_document
 from ingest.chunk.symbols import symbols_of
 from ingest.embed.tokens import count_tokens, load_tokenizer
+from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
@@ -29,7 +30,7 @@ def tokenizer() -> Tokenizer:
 
 def chunks_of(source: str, path: str = "src/a.py", limits: ChunkSettings = ONE_EACH) -> tuple[Chunk, ...]:
     document = Document(id="f", media_type="text/plain", provenance=SOURCE, text=source, file_path=path)
-    return chunk_document(document, limits, tokenizer()).chunks
+    return chunk_document(document, extract_document(document), limits, tokenizer()).chunks
 
 
 def function(name: str, lines: int, indent: str = "") -> str:

@@ -22,7 +22,7 @@ from contracts.errors import InvalidInput, Unavailable
 from ingest.chunk.chunk import chunk_document
 from ingest.embed.tokens import load_tokenizer
 from ingest.extract import pdf
-from ingest.extract.extract import extract
+from ingest.extract.extract import extract, extract_document
 from ingest.settings import ChunkSettings
 
 
@@ -57,7 +57,7 @@ def test_pages_are_sections() -> None:
     data = base64.b64encode(pdf_of("The first page of it", "The second page of it"))
     source = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
     document = Document(id="p", media_type="application/pdf", provenance=source, data=data)
-    found = chunk_document(document, ChunkSettings(), load_tokenizer(None))
+    found = chunk_document(document, extract_document(document), ChunkSettings(), load_tokenizer(None))
     assert [chunk.section_path for chunk in found.chunks] == [("Page 1",), ("Page 2",)]
     assert [chunk.start_line for chunk in found.chunks] == [1, 3]
 

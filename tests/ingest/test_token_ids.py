@@ -22,6 +22,7 @@ from ingest.chunk.token_ids import chunk_batch, embedding_texts
 from ingest.embed.minilm import model as minilm
 from ingest.embed.minilm.model import MiniLM
 from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
+from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -44,7 +45,7 @@ def tokenizer() -> Tokenizer:
 
 def tokenized(text: str, media_type: str = "text/markdown", title: str | None = None) -> Tokenized:
     document = Document(id="d", media_type=media_type, provenance=SOURCE, text=text, title=title)
-    return chunk_and_tokenize(document, DEFAULTS, tokenizer())
+    return chunk_and_tokenize(document, extract_document(document), DEFAULTS, tokenizer())
 
 
 def batch_of(*documents: Tokenized) -> ChunkBatch:

@@ -16,6 +16,7 @@ from contracts.outcome import Done
 from ingest.chunk.chunk import chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch
 from ingest.embed.tokens import load_tokenizer, tokenizer_sha256
+from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 from workers.context import Context
 from workers.handlers import on_document_chunked
@@ -48,7 +49,10 @@ def test_a_batch_with_token_ids_and_an_old_one_without_get_the_same_vectors(cont
     tokenizer = load_tokenizer(None)
     text = "# Heading\n\n" + "Some words about a subject, one after another. " * 60
     document = Document(id="d", media_type="text/markdown", provenance=SOURCE, text=text, title="A title")
-    new = chunk_batch([chunk_and_tokenize(document, ChunkSettings(), tokenizer)], tokenizer_sha256(tokenizer))
+    new = chunk_batch(
+        [chunk_and_tokenize(document, extract_document(document), ChunkSettings(), tokenizer)],
+        tokenizer_sha256(tokenizer),
+    )
     old = ChunkBatch(documents=new.documents)
     assert new.tokens is not None
     assert min(new.tokens.counts) > 0
