@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
+from api.same_origin import SameOriginOnly
 from api.waiting import Announcements
 from ledger.ledger import Ledger
 from otel import metrics
@@ -62,6 +63,7 @@ def make_api(settings: Settings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     problems.install(app)
+    app.add_middleware(SameOriginOnly)
     app.add_middleware(Measured)
     for module in (runs, retrieval, documents, dead_letters, stages, hosts, operations):
         app.include_router(module.router)
