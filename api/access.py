@@ -1,8 +1,11 @@
 """Who may do what: API keys with a role and a list of corpora.
 
-On loopback and without keys the door is open, as it is the user's own machine. As soon as one key
-exists, or `require_api_key` is set, every request needs one. A `Host` header that is not this
+On loopback and without keys no key is needed, as it is the user's own machine. Once a key was made every request
+needs one, also after all were revoked, unless `require_api_key` says otherwise. A `Host` header that is not this
 machine's is refused on loopback, so that a web page cannot reach the interface by a name of its own.
+
+An operator whose key lists corpora operates on what belongs to them (dead letters, replays). What the whole instance
+shares (stages, hosts, metrics) needs an operator of all corpora.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever makes a request."""
+    """The sender of a request."""
 
     owner: str
     role: str
@@ -43,13 +46,23 @@ class Caller:
             raise Forbidden(f"this key may not touch corpus {corpus!r}")
 
     def may_operate(self) -> None:
-        """Refuse whoever is not an operator.
+        """Refuse a caller that is no operator.
 
         Raises:
             Forbidden: the key's role is another.
         """
         if self.role != "operator":
             raise Forbidden("this needs a key with the role operator")
+
+    def may_operate_instance(self) -> None:
+        """Refuse a caller that is no operator of the whole instance.
+
+        Raises:
+            Forbidden: the key's role is another, or the key is limited to some corpora.
+        """
+        self.may_operate()
+        if self.corpora is not None:
+            raise Forbidden("this concerns every corpus, and the key is limited to some: use an operator's key of all")
 
 
 OWN_MACHINE = Caller("local", "operator", None)
@@ -71,13 +84,13 @@ def caller_of(request: Request, credentials: Credentials = None) -> Caller:
         if key is None:
             raise _unauthorized("this API key is not known or was revoked")
         return _caller(key)
-    if settings.require_api_key or not is_loopback(settings.http_host) or keys.any_active():
+    if not is_loopback(settings.http_host) or keys.needed(settings.require_api_key):
         raise _unauthorized("send an API key: Authorization: Bearer …")
     return OWN_MACHINE
 
 
 def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
-    """The caller, where it is one that may see every corpus; None for everybody else, who is not refused."""
+    """The caller, if it may see every corpus; None for any other, which is not refused."""
     try:
         caller = caller_of(request, credentials)
     except (HTTPException, Forbidden):
@@ -91,8 +104,15 @@ async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
     return caller
 
 
+async def instance_operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
+    """The caller, who has to be an operator of all corpora."""
+    caller.may_operate_instance()
+    return caller
+
+
 AnyCaller = Annotated[Caller, Depends(caller_of)]
 Operator = Annotated[Caller, Depends(operator_of)]
+InstanceOperator = Annotated[Caller, Depends(instance_operator_of)]
 WholeCaller = Annotated[Caller | None, Depends(whole_caller_of)]
 
 

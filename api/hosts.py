@@ -1,4 +1,4 @@
-"""Hosts, for operators: whom the crawl visits, how often, and how that goes."""
+"""Hosts, for operators of all corpora: which hosts the crawl visits, how often, and with what success."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import Operator
+from api.access import InstanceOperator
 from api.problems import problem_responses
 from contracts.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/hosts", tags=["operations"])
 @router.get("", responses=problem_responses(503), summary="What the crawl did to each host")
 def hosts(
     request: Request,
-    _operator: Operator,
+    _operator: InstanceOperator,
     days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[HostView]:

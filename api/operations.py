@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import Operator, WholeCaller
+from api.access import InstanceOperator, WholeCaller
 from api.problems import MEANINGS, problem_responses_of_stream
 from contracts.api import Health, Problem
 from otel.metrics import CONTENT_TYPE, render_metrics
@@ -22,7 +22,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @router.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
-    """Broker, ledger, workers, embedder and snapshots; what was measured is for whoever may see every corpus."""
+    """Broker, ledger, workers, embedder and snapshots. Details only for a caller that may see every corpus."""
     health = check_health(request.app.state.context)
     response.status_code = 200 if health.ok else 503
     return health if caller else health.without_facts()
@@ -34,6 +34,6 @@ def healthz(request: Request, response: Response, caller: WholeCaller) -> Health
     response_class=Response,
     summary="Prometheus metrics of all processes",
 )
-def metrics(_caller: Operator) -> Response:
+def metrics(_caller: InstanceOperator) -> Response:
     """Prometheus text format 0.0.4."""
     return Response(render_metrics(), media_type=CONTENT_TYPE)

@@ -1,4 +1,4 @@
-"""Stages, for operators: what waits in each, which rest and why, and pausing and resuming by hand."""
+"""Stages, for operators of all corpora: what waits in each, which are paused and why; pausing and resuming by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import Operator
+from api.access import InstanceOperator
 from api.problems import problem_responses
 from contracts.api import StageView
 from contracts.event import Queue
@@ -15,15 +15,18 @@ from ledger.ledger import Ledger
 router = APIRouter(prefix="/v1/stages", tags=["stages"])
 
 
-@router.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it rests")
-def every(request: Request, _operator: Operator) -> list[StageView]:
+@router.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
+def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
     """In the order of the pipeline."""
     return _ledger(request).stages()
 
 
-@router.post("/{stage}/pause", responses=problem_responses(503), summary="Let nobody take work of a stage")
+@router.post("/{stage}/pause", responses=problem_responses(503), summary="Stop handing out work of a stage")
 def pause(
-    request: Request, stage: Queue, operator: Operator, why: Annotated[str, Query(min_length=1, max_length=1_000)]
+    request: Request,
+    stage: Queue,
+    operator: InstanceOperator,
+    why: Annotated[str, Query(min_length=1, max_length=1_000)],
 ) -> list[StageView]:
     """Its events stay ready until it is resumed; what is being handled is finished. Recorded with who and when."""
     ledger = _ledger(request)
@@ -32,7 +35,7 @@ def pause(
 
 
 @router.post("/{stage}/resume", responses=problem_responses(503), summary="Go on with a stage")
-def resume(request: Request, stage: Queue, operator: Operator) -> list[StageView]:
+def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
     """End a pause, the circuit breaker's too. Recorded with who and when."""
     ledger = _ledger(request)
     ledger.resume(stage, operator=operator.owner)

@@ -345,4 +345,6 @@ def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> Non
         assert key["key"] not in filled.sluice("keys", "list", "--json").stdout
     finally:
         assert filled.sluice("keys", "revoke", key["id"]).returncode == 0
-    filled.wait_until(lambda: query(filled, "lease").status_code == 200)
+    revoked = {"Authorization": f"Bearer {key['key']}"}
+    filled.wait_until(lambda: filled.http.get("/v1/runs", headers=revoked).status_code == 401)
+    assert query(filled, "lease").status_code == 401

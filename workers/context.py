@@ -445,7 +445,7 @@ class Context:
             NotFound: it never was.
         """
         if not self._has_journal(corpus):
-            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(self.corpora()) or 'none yet'}")
+            raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
         return self.reader(corpus)
 
     @contextmanager

@@ -103,8 +103,9 @@ class Settings(BaseSettings):
     """Port of the HTTP interface."""
     max_request_bytes: Annotated[int, Field(ge=1_024)] = 32_000_000
     """Largest request body: a batch of 1,000 documents of 30 kB."""
-    require_api_key: bool = False
-    """Ask for a key even on this machine, and even before one was made."""
+    require_api_key: bool | None = None
+    """Whether requests from this machine need an API key. true: always. false: only while a key is in force. Not set:
+    once a key was made, also after it was revoked. From other machines a key is always needed."""
     query_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
     """How long a direct query may wait for its reply; a healthy one takes milliseconds."""
 

@@ -34,6 +34,7 @@ class ApiKeys:
         self._ledger = ledger
         self._lock = threading.Lock()
         self._active: dict[str, KeyRecord] = {}
+        self._was_one_made = False
         self._read_at = float("-inf")
 
     def create(self, name: str, role: Role, corpora: Sequence[str]) -> tuple[str, str]:
@@ -71,10 +72,22 @@ class ApiKeys:
         """Whether any key is in force."""
         return bool(self._in_force())
 
+    def needed(self, required: bool | None) -> bool:
+        """Whether a request from this machine needs a key, by the setting `require_api_key`.
+
+        Not set (None), revoking the last key does not open the interface again: the ledger keeps what was revoked.
+        """
+        active = self._in_force()
+        if required is None:
+            return self._was_one_made
+        return required or bool(active)
+
     def _in_force(self) -> dict[str, KeyRecord]:
         with self._lock:
             if time.monotonic() - self._read_at > REMEMBERED_SECONDS:
-                self._active = {key.hash: key for key in self._ledger.keys.list() if key.revoked_at is None}
+                known = self._ledger.keys.list()
+                self._was_one_made = bool(known)
+                self._active = {key.hash: key for key in known if key.revoked_at is None}
                 self._read_at = time.monotonic()
             return self._active
 
