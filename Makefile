@@ -28,11 +28,9 @@ check: setup ## style, types, import layers, declared dependencies, compose sche
 
 chaos: setup ## kill, cut, flush, fill and deceive everything, and see that nothing is lost or let out
 	$(BIN)/python -m tests.chaos
-	$(BIN)/python -m tests.index_faults
-	$(BIN)/python -m tests.hostile
 
 fuzz: setup ## ten minutes of made-up addresses, robots files, pages and PDFs each
-	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.chaos.fuzz
 
 bench: setup ## the figures in the README
 	$(BIN)/python -m bench

@@ -14,13 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.instance import MODELS, Instance
 from contracts.document import ChunkBatch
 from index.disk.layout import CorpusLayout
 from index.local.reader import IndexReader
 from index.settings import QuerySettings
 from ingest.embed.minilm.model import MiniLM
 from ledger.ledger import Ledger
+from tests.support.instance import Instance
+from tests.support.repository import MODELS
 from workers.runtime.blob_store import BlobStore
 
 CORPUS = "bench"

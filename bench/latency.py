@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.demo.library import page_html
-from bench.instance import MODELS, Instance
 from contracts.retrieval import Query
 from index.local.reader import IndexReader
 from index.settings import QuerySettings
 from ingest.embed.embed import make_embedder
 from ingest.settings import EmbedSettings
+from tests.support.instance import Instance
+from tests.support.repository import MODELS
 
 ROUNDS = 24
 WARM_UP = 3

@@ -7,7 +7,7 @@ issues (`CrawlDirected`). Both are one frozen `Event`: the envelope says which r
 `version` and the `queue` that consumes it (None: recorded and streamed, handled by nobody).
 
 `encode` and `decode` are the only doors between an `Event` and bytes. A version once released stays
-readable: its class stays registered and its golden file in `tests/golden/` stays decodable.
+readable: its class stays registered and its golden file in `tests/golden/events/` stays decodable.
 """
 
 from __future__ import annotations

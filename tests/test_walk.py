@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bench.demo.web import DemoWeb
-from bench.instance import Instance
-from tests.conftest import outside
+from tests.support.instance import Instance
+from tests.support.online import outside
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bench.instance import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 PACKAGE = "git-doc"
 PLACE = REPOSITORY / ".cache" / PACKAGE

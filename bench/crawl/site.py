@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from bench.instance import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 import tomlkit
 
 from bench.demo.web import DemoWeb
-from bench.instance import CHROMIUM, MODELS, Instance
+from tests.support.instance import CHROMIUM, Instance
+from tests.support.repository import MODELS
 
 
 class DemoInstance(Instance):

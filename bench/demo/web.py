@@ -23,6 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from bench.demo.finder import Finder, Hit
 from bench.demo.library import entries, index_html, page_html, topic_html
+from tests.support.repository import REPOSITORY
 
 ROBOTS = "User-agent: *\nAllow: /\nDisallow: /topic\nDisallow: /search\n"
 RESULTS_PER_PAGE = 10
@@ -56,8 +57,9 @@ class DemoWeb:
             RuntimeError: it ended before it did.
         """
         command = [sys.executable, "-m", "bench.demo.web", "--port", "0"]
-        root = Path(__file__).resolve().parents[2]
-        self._process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=REPOSITORY, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         if not self.url:

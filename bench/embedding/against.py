@@ -12,8 +12,8 @@ import numpy as np
 
 from bench.embedding.contestants import Contestant, Ours, sentence_transformers
 from bench.embedding.quality import Collection, ndcg, read_collection
-from bench.instance import MODELS, REPOSITORY
 from ingest.embed.minilm.model import ensure_model, load_tokenizer
+from tests.support.repository import MODELS, REPOSITORY
 
 DATA = REPOSITORY.parent / "shared" / "data"
 SPEED_SETS = ("scifact_train", "cosqa_dev", "squad20_dev")

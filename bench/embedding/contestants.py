@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.instance import MODELS, REPOSITORY
 from ingest.embed.minilm.model import MiniLM, Precision
 from ingest.embed.minilm.package_data import packaged_file
+from tests.support.repository import MODELS, REPOSITORY
 
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-embed"
 PACKAGES = ("torch==2.13.0", "sentence-transformers==6.2.0")

@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.environments import python_with
 from bench.extraction.pages import Page, own_pages, pages_in
 from bench.extraction.score import Score, Structure, score, structure
-from bench.instance import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 CONTESTANTS = ("sluice", "trafilatura", "trafilatura_fast", "trafilatura_markdown", "resiliparse")
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-extraction"

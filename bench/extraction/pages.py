@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.extraction.score import Structure
 from bench.extraction.templates import template_pages
-from bench.instance import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 MANUALS = REPOSITORY / ".cache" / "manuals"
 PACKAGES = ("git-doc", "python3.11-doc")

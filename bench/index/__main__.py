@@ -23,7 +23,7 @@ from bench.index.real import has_sets, real_corpus
 from bench.index.reloads import measure_reloads
 from bench.index.sweep import measure_sweep
 from bench.index.targets import table
-from bench.instance import MODELS, REPOSITORY
+from tests.support.repository import MODELS, REPOSITORY
 
 CACHE = REPOSITORY / ".cache" / "bench"
 DATA = REPOSITORY.parent / "shared" / "data"

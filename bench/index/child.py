@@ -8,8 +8,8 @@ import subprocess
 import sys
 from typing import Any
 
-from bench.instance import REPOSITORY
 from bench.peers.environment import ONE_THREAD
+from tests.support.repository import REPOSITORY
 
 
 def measured(module: str, *arguments: object, timeout_seconds: float) -> Any:

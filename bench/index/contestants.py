@@ -16,8 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from bench.index.real import Vectors
-from bench.instance import REPOSITORY
 from bench.peers.environment import ONE_THREAD, peers_python
+from tests.support.repository import REPOSITORY
 
 SLUICE = "sluice"
 PEERS = ("txtai", "lancedb", "chroma", "sqlite")

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.index.beacons import version_at
-from bench.instance import REPOSITORY
 from bench.peers.environment import ONE_THREAD
+from tests.support.repository import REPOSITORY
 
 Figures = dict[str, float]
 PAUSE_SECONDS = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.environments import python_with
-from bench.instance import REPOSITORY
+from tests.support.repository import REPOSITORY
 
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-index"
 PACKAGES = (

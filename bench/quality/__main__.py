@@ -12,10 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench.instance import REPOSITORY
 from bench.quality.document import document, verdicts
 from bench.quality.measure import measure_quality
 from evaluation.beir import is_collection
+from tests.support.repository import REPOSITORY
 
 DATA = REPOSITORY.parent / "shared" / "data"
 CACHE = REPOSITORY / ".cache" / "quality"

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.instance import MODELS, Instance
 from bench.quality.baseline import baseline_rankings
 from cli.eval import LiveServer
 from contracts.api import SubmittedDocument
@@ -29,6 +28,8 @@ from evaluation.significance import randomisation_p
 from gate.client import SluiceClient
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
+from tests.support.instance import Instance
+from tests.support.repository import MODELS
 
 HEADLINE = "nDCG@10"
 AT_ONCE = 4

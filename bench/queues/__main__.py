@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.instance import MODELS, REPOSITORY
 from bench.queues.peers import PEERS
 from contracts.errors import Unavailable
+from tests.support.repository import MODELS, REPOSITORY
 from workers.broker.embedded import broker_command, prepare_broker
 from workers.broker.transport import BROKER_ERRORS, Transport
 from workers.settings import Settings

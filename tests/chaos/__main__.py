@@ -1,87 +1,66 @@
-"""The whole suite: `python -m tests.chaos [--only NAME] [--seed N] [--json FILE] [--document FILE]`.
+"""Every family of faults, one after the other: `python -m tests.chaos [--only FAMILY] [--seed N] [--document FILE]`.
 
-Every check runs on an instance of its own, in a folder that is kept when the check fails. Prints a table of what was
-done, what was found and the limit, and ends with 1 when a check failed.
+A family is a package with a command of its own (`python -m tests.chaos.delivery --help`), whose checks can be chosen
+there. Each runs in a process of its own and prints its table; the command ends with 1 when one of them failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.broker_faults import broker_faults
-from tests.chaos.kills import kills_without_healing, random_kills
-from tests.chaos.machine import any_order
-from tests.chaos.malformed import malformed_items
-from tests.chaos.matrix import failpoint_matrix, undisturbed
-from tests.chaos.poison import poison
-from tests.chaos.replays import replays
-from tests.chaos.report import Result, document, print_table
-from tests.chaos.traces import traces_of_short_lived_children, traces_under_kills
+from tests.chaos.report import Result, document
+from tests.support.repository import REPOSITORY
 
-Check = Callable[[Path, int], list[Result]]
-
-CHECKS: dict[str, Check] = {
-    "undisturbed": undisturbed,
-    "matrix": failpoint_matrix,
-    "kills": random_kills,
-    "unhealed": kills_without_healing,
-    "broker": broker_faults,
-    "malformed": malformed_items,
-    "poison": poison,
-    "replays": replays,
-    "traces": traces_under_kills,
-    "children": traces_of_short_lived_children,
-    "machine": any_order,
+FAMILIES = {
+    "delivery": "workers, broker and supervisor killed, cut off, hung and fed garbage: nothing is lost or doubled",
+    "index": "journal and generations killed, damaged and written to a full disk: no corrupted byte is served",
+    "hostile": "sites, names and addresses that want to reach what is inside: nothing is let out",
+    "browser": "a browser whose processes die: every page ends, and no process is left",
+    "fuzz": "made-up addresses, robots files, pages and PDFs: no crash and no hang",
 }
-"""Every check by its name, in the order in which they run."""
+"""What each family harms, and what has to hold."""
+ARGUMENTS = {"hostile": (), "fuzz": ("--seed", "{seed}", "--minutes", "1")}
+"""Where they are others than a seed: `make fuzz` has the ten minutes of each target."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the checks asked for; the exit code."""
+    """Run the families asked for; the exit code."""
     asked = _parser().parse_args(arguments)
     results: list[Result] = []
-    for name in asked.only or CHECKS:
-        results += run(name, asked.seed)
-        print_table(results)
-        if asked.json:
-            asked.json.write_text(json.dumps([one.as_json() for one in results], indent=1))
+    failed: list[str] = []
+    for family in asked.only or FAMILIES:
+        print(f"{family}: {FAMILIES[family]}", flush=True)
+        found, passed = run(family, asked.seed)
+        results += found
+        failed += [family] * (not passed)
     if asked.document:
-        asked.document.write_text(document(results, " ".join(["python -m tests.chaos", *_named(asked)])))
-    return 0 if all(one.passed for one in results) else 1
+        only = "".join(f" --only {family}" for family in asked.only or ())
+        asked.document.write_text(document(results, f"python -m tests.chaos{only} --seed {asked.seed}"))
+    print(f"failed: {', '.join(failed)}" if failed else "every check passed")
+    return 1 if failed else 0
 
 
-def run(name: str, seed: int) -> list[Result]:
-    """One check; its folder is removed when it passed."""
-    folder, started = Path(tempfile.mkdtemp(prefix=f"chaos-{name}-")), time.monotonic()
-    print(f"{name}: seed {seed}, folder {folder}", flush=True)
-    try:
-        results = CHECKS[name](folder, seed)
-    except AssertionError as error:
-        results = [Result(name, "broken off", "", False, {}, (str(error),))]
-    seconds = time.monotonic() - started
-    if all(one.passed for one in results):
-        shutil.rmtree(folder)
-    return [replace(results[0], seconds=seconds), *results[1:]]
-
-
-def _named(asked: argparse.Namespace) -> list[str]:
-    """The arguments that decide what is done."""
-    return [*(f"--only {name}" for name in asked.only or ()), f"--seed {asked.seed}"]
+def run(family: str, seed: int) -> tuple[list[Result], bool]:
+    """What the family's own command found, and whether it ended well."""
+    arguments = [one.format(seed=seed) for one in ARGUMENTS.get(family, ("--seed", "{seed}"))]
+    with tempfile.TemporaryDirectory(prefix="chaos-report-") as folder:
+        report = Path(folder) / "results.json"
+        command = [sys.executable, "-m", f"tests.chaos.{family}", *arguments, "--json", str(report)]
+        passed = subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
+        found = json.loads(report.read_text()) if report.exists() else []
+    return [Result(**{**one, "problems": tuple(one["problems"])}) for one in found], passed
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--only", action="append", choices=CHECKS, help="one check; may be given again")
-    parser.add_argument("--seed", type=int, default=1, help="of kill plans, broker faults and garbage")
-    parser.add_argument("--json", type=Path, help="write the results there, after every check")
+    parser.add_argument("--only", action="append", choices=FAMILIES, help="one family; may be given again")
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn")
     parser.add_argument("--document", type=Path, help="write docs/reliability.md there, at the end")
     return parser
 

@@ -28,17 +28,18 @@ A handler may start twice, and even end twice. What is recorded is what counts.
   answers or two ends, a chunk that stands twice in the index, a document version that stands twice in the journal, a
   reservation that is never given back.
 
-`tests/chaos/verdict.py` has the definitions as code. It reads the ledger's rows, the journals and the generations past
+`tests/chaos/delivery/verdict.py` has the definitions as code. It reads the ledger's rows, the journals and the generations past
 the product's own queries, and a witness: a file to which the processes under test append what they do, one line for
 each claim, start, effect and settling, written by one `write(2)`.
 
 ## How it is shown
 
-`make chaos` runs all of it, `make test` a short form. `python -m tests.chaos --only NAME --seed N` runs one check; kill
-plans, broker faults and garbage are drawn from the seed, so a plan that failed can be run again.
+`make chaos` runs every family of `tests/chaos/`, `make test-all` their short forms, `make test` a smoke of each.
+`python -m tests.chaos.FAMILY --only NAME --seed N` runs one check; kill plans, broker faults and garbage are drawn
+from the seed, so a plan that failed can be run again.
 
 The product has no hooks for this. A launcher of the suite imports the product, wraps named functions (`SEAMS` in
-`tests/chaos/failpoints.py`) and then runs the ordinary command under the product's own supervisor, so that what
+`tests/chaos/delivery/failpoints.py`) and then runs the ordinary command under the product's own supervisor, so that what
 restarts, hands back, reconciles and watches is what runs elsewhere too.
 
 - **Failpoints.** Before and after: accepting, claiming, the handler, settling, publishing, acknowledging, the

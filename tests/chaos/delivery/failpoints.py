@@ -1,0 +1,159 @@
+"""Named places in the life of an event at which the suite can break a process, and the faults it knows.
+
+The product has no hooks. A process of the suite (`tests.chaos.delivery.worker`) imports the product, wraps the functions named
+here, and runs the ordinary command. Each wrapper passes a failpoint before and one after the call.
+
+A fault is armed by a file, `arms/{role}/{point}/{name}.json`. The process that removes the file is the one that it
+happens to, so one arm is one fault, however many processes pass; it is witnessed before it happens.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from contracts.errors import InvalidInput
+from contracts.event import QUEUES
+from tests.chaos.delivery.witness import Witness
+
+Fault = Literal["kill", "exception", "hang", "enospc", "refusal"]
+FAULTS: tuple[Fault, ...] = ("kill", "exception", "hang", "enospc")
+"""Those of the matrix. A `refusal` is an error that no second try mends: it makes dead letters."""
+HANG_SECONDS = 3_600.0
+_ARMS = "arms"
+
+SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "accept": ("Ledger.create_run", ("api",)),
+    "claim": ("Ledger.claim_next", QUEUES),
+    "handler": ("workers.handlers.HANDLERS[kind]", QUEUES),
+    "settle": ("Ledger.settle", QUEUES),
+    "publish": ("Transport.publish_permits", ("api", *QUEUES)),
+    "ack": ("the channel's basic_ack", QUEUES),
+    "tick": ("Reconciler.tick", ("reconcile",)),
+    "journal_append": ("Journal.append", ("index",)),
+    "journal_fsync": ("os.fsync of a journal segment", ("index",)),
+    "snapshot_rename": ("os.rename of a generation to its name", ("index",)),
+    "pointer_swap": ("os.replace of CURRENT", ("index",)),
+}
+"""Each seam: what is wrapped, and the roles (stages, `api`, `reconcile`) whose processes pass it."""
+
+FAILPOINTS: dict[str, tuple[str, ...]] = {
+    f"{seam}.{side}": roles for seam, (_, roles) in SEAMS.items() for side in ("before", "after")
+}
+"""Every failpoint with its roles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One fault at one failpoint of one role."""
+
+    point: str
+    role: str
+    fault: Fault
+
+    def __str__(self) -> str:
+        return f"{self.role}:{self.point}:{self.fault}"
+
+
+def cells() -> Iterator[Cell]:
+    """The whole matrix."""
+    for point, roles in FAILPOINTS.items():
+        for role in roles:
+            for fault in FAULTS:
+                yield Cell(point, role, fault)
+
+
+def arm(folder: Path, cell: Cell, *, name: str = "once", corpus: str | None = None, keep: bool = False) -> None:
+    """Let `cell` happen at the next passing (of an event of `corpus`); with `keep` at every one."""
+    path = folder / _ARMS / cell.role / cell.point / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps({"fault": cell.fault, "corpus": corpus, "keep": keep, "cell": str(cell)}))
+    partial.rename(path)
+
+
+def disarm(folder: Path) -> None:
+    """Take every arm away that has not happened."""
+    for path in (folder / _ARMS).glob("*/*/*.json"):
+        path.unlink(missing_ok=True)
+
+
+@dataclass
+class Failpoints:
+    """The failpoints of one process."""
+
+    folder: Path
+    role: str
+    witness: Witness
+    _reached: set[tuple[int, str]] = field(default_factory=set)
+    _thread: threading.local = field(default_factory=threading.local)
+
+    def around(self, seam: str, call: Callable[..., Any], concerns: Callable[..., bool] | None = None) -> Any:
+        """`call` between its two failpoints, for the calls that concern the seam."""
+
+        @functools.wraps(call)
+        def wrapped(*arguments: Any, **named: Any) -> Any:
+            if concerns is not None and not concerns(*arguments, **named):
+                return call(*arguments, **named)
+            self.passes(f"{seam}.before")
+            result = call(*arguments, **named)
+            self.passes(f"{seam}.after")
+            return result
+
+        return wrapped
+
+    def handles(self, corpus: str) -> None:
+        """Remember whose event this thread handles, for arms that mean one corpus."""
+        self._thread.corpus = corpus
+
+    def passes(self, point: str) -> None:
+        """Pass a failpoint: where it is armed, the fault happens here."""
+        if (os.getpid(), point) not in self._reached:
+            self._reached.add((os.getpid(), point))
+            self.witness.say("reached", point=point)
+        armed = self._take(point)
+        if armed is not None:
+            self.witness.say("fired", point=point, **armed)
+            _happen(armed["fault"], point)
+
+    def _take(self, point: str) -> dict[str, Any] | None:
+        folder = self.folder / _ARMS / self.role / point
+        try:
+            paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".json")]
+        except FileNotFoundError:
+            return None
+        return next((armed for path in sorted(paths) if (armed := self._consume(Path(path), point))), None)
+
+    def _consume(self, path: Path, point: str) -> dict[str, Any] | None:
+        try:
+            armed: dict[str, Any] = json.loads(path.read_text())
+            if armed["corpus"] not in (None, getattr(self._thread, "corpus", None)):
+                return None
+            if not armed["keep"]:
+                path.unlink()
+        except FileNotFoundError:  # another thread or process was first
+            return None
+        return armed
+
+
+def _happen(fault: Fault, point: str) -> None:
+    match fault:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exception":
+            raise RuntimeError(f"the suite broke {point}")
+        case "hang":
+            time.sleep(HANG_SECONDS)
+        case "refusal":
+            raise InvalidInput("suite", f"refused at {point}")
+        case "enospc":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), point)

@@ -1,0 +1,139 @@
+"""The short form: one instance, a taste of every harm, and nothing lost, nothing doubled.
+
+The whole is `make chaos`; its last table stands in docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otel.spans import SpanStore
+from tests.chaos.delivery.broker_faults import Fault, suffer
+from tests.chaos.delivery.failpoints import FAILPOINTS, Cell
+from tests.chaos.delivery.instance import ChaosInstance
+from tests.chaos.delivery.kills import RECOVERY_LIMIT_SECONDS, feed_under_kills
+from tests.chaos.delivery.malformed import GARBAGE, garbage, processes, push, unlike
+from tests.chaos.delivery.matrix import Wave, carry_out
+from tests.chaos.delivery.plan import kill_plan, wait_until
+from tests.chaos.delivery.poison import not_in_quarantine, poisonous, send_bad
+from tests.chaos.delivery.recovery import recovery
+from tests.chaos.delivery.site import Site
+from tests.chaos.delivery.traces import in_pieces
+from tests.chaos.delivery.verdict import await_quiet, judge
+from tests.chaos.delivery.witness import facts
+from tests.chaos.delivery.work import Work
+
+pytestmark = pytest.mark.timeout(900)
+
+QUIET_SECONDS = 240.0
+"""Generous: other tests run beside this one."""
+
+KILLED: Wave = (
+    Cell("accept.after", "api", "kill"),
+    Cell("claim.after", "chunk", "kill"),
+    Cell("handler.after", "embed", "kill"),
+    Cell("journal_fsync.after", "index", "kill"),
+    Cell("settle.after", "query", "kill"),
+)
+BROKEN: Wave = (
+    Cell("publish.before", "api", "exception"),
+    Cell("claim.after", "gate", "exception"),
+    Cell("settle.before", "crawl", "exception"),
+    Cell("settle.after", "chunk", "exception"),
+    Cell("publish.after", "embed", "exception"),
+    Cell("journal_append.after", "index", "exception"),
+    Cell("handler.after", "query", "exception"),
+)
+FULL: Wave = (
+    Cell("handler.before", "search", "enospc"),
+    Cell("settle.before", "embed", "enospc"),
+    Cell("pointer_swap.before", "index", "enospc"),
+)
+HUNG: Wave = (Cell("handler.before", "gate", "hang"), Cell("tick.before", "reconcile", "hang"))
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    running = Site()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory, site: Site) -> Iterator[ChaosInstance]:
+    with ChaosInstance(tmp_path_factory.mktemp("chaos"), site.settings(), proxied=True) as running:
+        yield running
+
+
+def ends_well(work: Work) -> None:
+    """Nothing of this work was lost or doubled."""
+    assert await_quiet(work.instance.ledger_url, QUIET_SECONDS)
+    verdict = judge(work)
+    assert verdict.is_good, str(verdict)
+
+
+def test_undisturbed_work_passes_every_failpoint_and_loses_nothing(instance: ChaosInstance, site: Site) -> None:
+    work = Work(instance, "calm", site.address)
+    work.mixed(range(20))
+    ends_well(work)
+    passed = {(fact.role, fact.more["point"]) for fact in facts(instance.witness_path, "reached")}
+    assert {(role, point) for point, roles in FAILPOINTS.items() for role in roles} <= passed
+
+
+@pytest.mark.parametrize("wave", [BROKEN, FULL, KILLED, HUNG], ids=["exception", "no space", "kill", "hang"])
+def test_faults_at_failpoints_lose_nothing_and_double_nothing(instance: ChaosInstance, site: Site, wave: Wave) -> None:
+    found = carry_out(instance, site, wave, f"wave-{wave[0].fault}")
+    assert found.problems == ()
+    assert found.fired == {str(cell) for cell in wave}
+
+
+def test_random_kills_lose_nothing_and_their_work_goes_on_soon(instance: ChaosInstance, site: Site) -> None:
+    work = Work(instance, "kills", site.address)
+    killer = feed_under_kills(work, kill_plan(3, 6, 1.0), 0)
+    assert killer.problem is None
+    ends_well(work)
+    assert max(recovery(instance.witness_path).seconds, default=0.0) <= RECOVERY_LIMIT_SECONDS
+    store = SpanStore.in_dir(instance.data_dir)
+    assert wait_until(lambda: not in_pieces(store, work), 20), in_pieces(store, work)
+    store.close()
+
+
+def test_a_broker_that_dies_forgets_or_cannot_be_reached_loses_nothing(instance: ChaosInstance, site: Site) -> None:
+    work = Work(instance, "broker", site.address)
+    harms = (Fault("kill", 0, 0.5), Fault("flush", 0, 0.5), Fault("refuse", 2, 0.5), Fault("blackhole", 2, 0.5))
+    assert suffer(work, harms) == []
+    ends_well(work)
+
+
+def test_every_kind_of_garbage_becomes_a_dead_letter_and_ends_no_process(instance: ChaosInstance, site: Site) -> None:
+    work, before = Work(instance, "garbage", site.address), processes(instance)
+    pushed = garbage(1, len(GARBAGE))
+    push(instance, pushed)
+    work.mixed(range(10))
+    assert unlike(instance, pushed) == []
+    ends_well(work)
+    assert processes(instance) == before
+
+
+def test_a_task_that_kills_its_worker_is_in_quarantine_after_three_deliveries(instance: ChaosInstance) -> None:
+    bad, good = poisonous(instance, "chunk", "bad"), Work(instance, "beside-the-bad")
+    send_bad(bad, "chunk")
+    good.documents(range(10))
+    ends_well(good)
+    instance.disarm()
+    assert not_in_quarantine(bad, "chunk") == []
+
+
+def test_without_healing_the_same_kills_lose_work(tmp_path: Path) -> None:
+    with ChaosInstance(tmp_path / "unhealed", heals=False) as unhealed:
+        for stage in ("embed", "index"):
+            unhealed.arm(Cell("handler.after", stage, "kill"))
+        work = Work(unhealed, "unhealed")
+        work.documents(range(10))
+        assert not await_quiet(unhealed.ledger_url, QUIET_SECONDS, patience_seconds=12)
+        verdict = judge(work)
+    assert verdict.lost
+    assert not verdict.doubled

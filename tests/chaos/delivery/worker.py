@@ -1,0 +1,146 @@
+"""A process of the product with the suite's failpoints in it: `python -m tests.chaos.delivery.worker worker embed`.
+
+Takes the place of `sluice` for the processes that `tests.chaos.delivery.up` starts: it wraps the seams, then runs the ordinary
+command. What is wrapped stands in `install`; nothing in the product knows of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from kombu.transport.virtual import base as virtual
+
+from contracts.event import Event
+from contracts.outcome import DeadLetter, Retry
+from index.journal.journal import Journal
+from ledger.ledger import Claim, Ledger, NotClaimed
+from tests.chaos.delivery.failpoints import Failpoints
+from tests.chaos.delivery.witness import Witness
+from workers import handlers
+from workers.broker.transport import Transport
+from workers.processes.reconciler import Reconciler
+
+FOLDER = "CHAOS_FOLDER"
+WITNESS_FILE = "witness.jsonl"
+
+
+def main() -> None:
+    """Wrap, then be `sluice` with the arguments given."""
+    folder = Path(os.environ[FOLDER])
+    role = sys.argv[2] if sys.argv[1] == "worker" else sys.argv[1]
+    install(Failpoints(folder, role, Witness(folder / WITNESS_FILE, role)))
+    from cli import main as sluice
+
+    sys.argv[0] = "sluice"
+    sluice()
+
+
+def install(failpoints: Failpoints) -> None:
+    """Wrap every seam that processes of this role pass."""
+    holding = threading.local()
+    _wrap_ledger(failpoints, holding)
+    _wrap_handlers(failpoints, holding)
+    _set(Transport, "publish_permits", failpoints.around("publish", Transport.publish_permits, _is_some))
+    _set(virtual.Channel, "basic_ack", failpoints.around("ack", virtual.Channel.basic_ack))
+    _set(Reconciler, "tick", _witnessed_tick(failpoints))
+    if failpoints.role == "index":
+        _wrap_index(failpoints)
+
+
+def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
+    witness = failpoints.witness
+    claim_next, settle = Ledger.claim_next, Ledger.settle
+
+    def witnessed_claim(*arguments: Any, **named: Any) -> Claim | NotClaimed:
+        claim = claim_next(*arguments, **named)
+        if isinstance(claim, Claim):
+            holding.claim = claim
+            failpoints.handles(claim.event.corpus)
+            witness.say("claimed", event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
+        return claim
+
+    def witnessed_settle(ledger: Ledger, claim: Claim, outcome: Any, **named: Any) -> Any:
+        settled = settle(ledger, claim, outcome, **named)
+        match outcome:
+            case Retry():
+                what = "retried"
+            case DeadLetter():
+                what = "parked"
+            case _:
+                what = "settled"
+        witness.say(what, event=claim.event.id, epoch=claim.epoch, kind=claim.event.kind)
+        return settled
+
+    _set(Ledger, "claim_next", failpoints.around("claim", witnessed_claim))
+    _set(Ledger, "settle", failpoints.around("settle", witnessed_settle))
+    _set(Ledger, "create_run", failpoints.around("accept", Ledger.create_run))
+
+
+def _witnessed_tick(failpoints: Failpoints) -> Any:
+    tick = failpoints.around("tick", Reconciler.tick)
+
+    def witnessed(reconciler: Reconciler) -> Any:
+        done = tick(reconciler)
+        failpoints.witness.say("ticked")
+        return done
+
+    return witnessed
+
+
+def _wrap_handlers(failpoints: Failpoints, holding: threading.local) -> None:
+    witness = failpoints.witness
+
+    def witnessed(handler: handlers.Handler) -> handlers.Handler:
+        def handle(event: Event, context: Any) -> Any:
+            witness.say("started", event=event.id, epoch=holding.claim.epoch, kind=event.kind)
+            outcome = broken(event, context)
+            witness.say("effected", event=event.id, epoch=holding.claim.epoch, kind=event.kind)
+            return outcome
+
+        broken = failpoints.around("handler", handler)
+        return handle
+
+    for kind, handler in handlers.HANDLERS.items():
+        handlers.HANDLERS[kind] = witnessed(handler)
+
+
+def _wrap_index(failpoints: Failpoints) -> None:
+    _set(Journal, "append", failpoints.around("journal_append", Journal.append, _is_some))
+    _set(os, "fsync", failpoints.around("journal_fsync", os.fsync, _is_journal))
+    _set(os, "rename", failpoints.around("snapshot_rename", os.rename, _is_generation))
+    _set(os, "replace", failpoints.around("pointer_swap", os.replace, _is_pointer))
+
+
+def _is_some(_: Any, entries: Any) -> bool:
+    return bool(entries)
+
+
+def _is_journal(descriptor: Any) -> bool:
+    if not isinstance(descriptor, int):
+        descriptor = descriptor.fileno()
+    path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return path.suffix == ".log" and path.parent.name == "journal"
+
+
+def _is_generation(source: Any, _target: Any, **_: Any) -> bool:
+    path = Path(source)
+    return path.name.startswith(".tmp-") and path.parent.name == "generations"
+
+
+def _is_pointer(_source: Any, target: Any, **_: Any) -> bool:
+    return Path(target).name == "CURRENT"
+
+
+def _set(owner: Any, name: str, wrapped: Any) -> None:
+    """Put a wrapper where a function was, which must be there: a seam that moved is to be noticed."""
+    if not hasattr(owner, name):
+        raise AttributeError(f"{owner!r} has no {name}: a seam of the suite has moved")
+    setattr(owner, name, wrapped)
+
+
+if __name__ == "__main__":
+    main()

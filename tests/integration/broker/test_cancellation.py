@@ -1,0 +1,92 @@
+"""Word of a cancelled run reaches whoever listens, and whoever works on it stops at its next look."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from contracts.errors import Fenced
+from contracts.event import Event
+from contracts.ids import new_run_id
+from contracts.outcome import Next
+from ledger.ledger import Claim, Ledger, NewRun
+from tests.support.ledger_story import page
+from tests.support.valkey import Valkey
+from workers.broker.cancellation import Cancellations
+from workers.runtime.heartbeat import Heartbeat, check_cancelled
+from workers.settings import Settings
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[tuple[list[str], threading.Semaphore]]:
+    """What is heard, and a semaphore that counts it."""
+    heard: list[str] = []
+    counted, stopping, ear = threading.Semaphore(0), threading.Event(), Cancellations(settings)
+
+    def listen() -> None:
+        for run_id in ear.heard(stopping):
+            heard.append(run_id)
+            counted.release()
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    yield heard, counted
+    stopping.set()
+    thread.join()
+    ear.close()
+
+
+def test_whoever_listens_hears_of_each_cancelled_run(valkey: Valkey) -> None:
+    mouth = Cancellations(valkey.settings)
+    with listening(valkey.settings) as (first, counted), listening(valkey.settings) as (second, also_counted):
+        while not (counted.acquire(timeout=0.05) and also_counted.acquire(timeout=0.05)):
+            mouth.tell("run_0")  # until both have begun to listen
+        for number in (1, 2):
+            mouth.tell(f"run_{number}")
+        for heard, semaphore in ((first, counted), (second, also_counted)):
+            while heard[-1] != "run_2":
+                assert semaphore.acquire(timeout=10)
+            assert [one for one in heard if one != "run_0"] == ["run_1", "run_2"]
+    mouth.close()
+
+
+def test_a_word_that_nobody_can_carry_is_no_failure(valkey: Valkey) -> None:
+    mouth = Cancellations(valkey.settings)
+    valkey.kill()
+    mouth.tell("run_1")
+    mouth.close()
+    (valkey.settings.data_dir / "broker.url").unlink()
+    Cancellations(valkey.settings).tell("run_1")
+
+
+def test_work_stops_at_its_next_look_and_other_work_goes_on(story_ledger: Ledger) -> None:
+    cancelled, other = (begun(story_ledger) for _ in range(2))
+    heartbeat = Heartbeat(story_ledger, 60.0)
+    with heartbeat.of(cancelled):
+        check_cancelled()
+        with heartbeat.of(other):
+            heartbeat.lose_run(cancelled.event.run_id)
+            check_cancelled()
+        with pytest.raises(Fenced):
+            check_cancelled()
+    check_cancelled()
+    heartbeat.close()
+
+
+@pytest.fixture
+def story_ledger(ledger_url: str) -> Iterator[Ledger]:
+    with Ledger(ledger_url) as ledger:
+        yield ledger
+
+
+def begun(ledger: Ledger) -> Claim:
+    """The claim on the one event of a new run."""
+    run_id = new_run_id()
+    event = Event.of(page(), run_id=run_id, corpus="docs")
+    ledger.create_run(NewRun(run_id, "crawl", "docs", "0" * 64), [(event, Next(page()))])
+    claim = ledger.claim_next("crawl", "w1", 60.0)
+    assert isinstance(claim, Claim)
+    return claim

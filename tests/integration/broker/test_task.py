@@ -1,0 +1,285 @@
+"""The life of one delivery, with a real ledger and a real broker; only what the handler does is the test's."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from contracts.budget import Ceiling, Ceilings, Spend
+from contracts.errors import BudgetExhausted, Fenced, InvalidInput, Overloaded, TimedOut, Unavailable
+from contracts.event import Event
+from contracts.ids import new_run_id
+from contracts.ingest import CrawlDirected, SearchDirected
+from contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
+from ledger import database
+from ledger.ledger import Claim, NewRun
+from tests.support.ledger_story import page
+from tests.support.valkey import Valkey
+from workers import task
+from workers.context import Context
+from workers.handlers import HANDLERS
+from workers.processes.reconciler import Reconciler
+from workers.runtime.heartbeat import Heartbeat
+from workers.runtime.stage_breaker import LEAST_OUTCOMES, StageBreaker
+from workers.settings import DeliverySettings
+
+Behaviour = Callable[[Event, Context], Outcome]
+
+
+@pytest.fixture
+def context(valkey: Valkey) -> Iterator[Context]:
+    context = Context(valkey.settings)
+    yield context
+    context.close()
+
+
+class Worker:
+    """One worker of the crawl stage, whose handler does what the test says."""
+
+    def __init__(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.context = context
+        self.handled = 0
+        self._breaker = StageBreaker()
+        self._monkeypatch = monkeypatch
+
+    def leases_last(self, seconds: float) -> None:
+        delivery = DeliverySettings(lease_seconds=seconds)
+        self.context.settings = self.context.settings.model_copy(update={"delivery": delivery})
+
+    def begins(self, ceilings: Ceilings | None = None) -> Event:
+        run_id = new_run_id()
+        event = Event.of(page(), run_id=run_id, corpus="docs")
+        run = NewRun(run_id, "crawl", "docs", "0" * 64, ceilings=ceilings or Ceilings())
+        return self.context.ledger.create_run(run, [(event, Next(page()))]).events[0]
+
+    def handles(self, event: Event, behaviour: Behaviour, heartbeat: Heartbeat | None = None) -> None:
+        def counted(event: Event, context: Context) -> Outcome:
+            self.handled += 1
+            return behaviour(event, context)
+
+        self._monkeypatch.setitem(HANDLERS, "CrawlDirected", counted)
+        beating = heartbeat or Heartbeat(self.context.ledger, self.context.settings.delivery.lease_seconds)
+        try:
+            task.use_wake_up(event.id, task.StageWorker("crawl", "w1", self.context, beating, breaker=self._breaker))
+        finally:
+            beating.close()
+
+    def kinds(self, event: Event) -> list[str]:
+        return [found.kind for _, found in self.context.ledger.events_after(event.run_id)]
+
+    def standing(self, event: Event) -> str | None:
+        return self.context.ledger.standing(event.id)
+
+
+@pytest.fixture
+def worker(context: Context, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    return Worker(context, monkeypatch)
+
+
+def finds_a_question(_event: Event, _context: Context) -> Outcome:
+    return Done((Next(SearchDirected(query="why?", top_k=1)),))
+
+
+def finds_another_page(_event: Event, _context: Context) -> Outcome:
+    return Done((Next(page(2)),))
+
+
+def test_what_a_handler_emits_is_recorded_and_queued_once_however_often_it_is_delivered(worker: Worker) -> None:
+    event = worker.begins()
+    for _ in range(2):
+        worker.handles(event, finds_a_question)
+    assert worker.handled == 1
+    assert worker.kinds(event) == ["CrawlDirected", "SearchDirected"]
+    assert worker.context.transport.queued("search") == 1
+
+
+def test_a_permit_for_an_event_that_was_never_recorded_is_kept_as_a_dead_letter(worker: Worker) -> None:
+    stranger = Event.of(page(), run_id=new_run_id(), corpus="docs")
+    worker.handles(stranger, finds_another_page)
+    assert worker.handled == 0
+    [letter] = worker.context.ledger.dead_letters.list()
+    assert (letter.reason, letter.stage) == ("unroutable", "crawl")
+    assert worker.context.ledger.dead_letters.show(letter.id).payload.raw == stranger.id.encode()
+
+
+def test_an_attempt_that_failed_after_it_had_cost_something_is_paid_for_and_tried_again(worker: Worker) -> None:
+    event = worker.begins()
+
+    def breaks_off(_event: Event, _context: Context) -> Outcome:
+        raise CostlyFailure(Spend(bytes=4_096)) from Unavailable("the site went away")
+
+    worker.handles(event, breaks_off)
+    assert worker.standing(event) == "waiting"
+    assert worker.context.ledger.run(event.run_id).spend == Spend(bytes=4_096)
+
+
+def test_a_stage_whose_work_keeps_failing_rests_and_goes_on_after_a_probe(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_a_bug(_event: Event, _context: Context) -> Outcome:
+        raise TypeError("deployed on a Friday")
+
+    monkeypatch.setattr(task, "PROBE_SECONDS", 0.05)
+    for _ in range(LEAST_OUTCOMES):
+        assert worker.context.ledger.paused() == []
+        event = worker.begins()
+        worker.handles(event, has_a_bug)
+    [pause] = worker.context.ledger.paused()
+    assert (pause.stage, pause.why) == ("crawl", "20 of the last 20 events failed")
+    assert worker.context.ledger.dead_letters.list() == []
+    time.sleep(0.1)
+    worker.handles(worker.begins(), finds_a_question)
+    assert worker.context.ledger.paused() == []
+
+
+def test_a_dead_site_does_not_make_the_stage_rest(worker: Worker) -> None:
+    def finds_the_site_dead(_event: Event, _context: Context) -> Outcome:
+        raise Unavailable("connection refused")
+
+    for _ in range(LEAST_OUTCOMES):
+        worker.handles(worker.begins(), finds_the_site_dead)
+    assert worker.context.ledger.paused() == []
+
+
+def test_a_worker_that_dies_in_its_handler_leaves_a_claim_and_nothing_else(worker: Worker) -> None:
+    def dies(_event: Event, _context: Context) -> Outcome:
+        raise SystemExit(1)
+
+    event = worker.begins()
+    with pytest.raises(SystemExit):
+        worker.handles(event, dies)
+    assert worker.kinds(event) == ["CrawlDirected"]
+    assert worker.standing(event) == "claimed"
+    assert worker.context.ledger.release("w1") == (("crawl", event.id),)
+    worker.handles(event, finds_another_page)
+    assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
+
+
+def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(worker: Worker, valkey: Valkey) -> None:
+    event = worker.begins()
+    valkey.kill()
+    worker.handles(event, finds_another_page)
+    valkey.start()
+    transport = worker.context.transport
+    assert transport.queued("crawl") == 0
+    prompt = DeliverySettings(republish_after_seconds=0.01)
+    reconciler = Reconciler(worker.context.ledger, transport.publish_permits, transport.queued, prompt)
+    assert [reconciler.tick().lost, reconciler.tick().lost] == [1, 0]
+    assert transport.queued("crawl") == 1
+
+
+def test_finished_work_waits_for_a_ledger_that_is_away(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_BUSY_TIMEOUT_SECONDS", 0.05)
+    event = worker.begins()
+    file = worker.context.settings.data_dir / "ledger.sqlite"
+
+    def is_locked_out(_event: Event, _context: Context) -> Outcome:
+        other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.5, other.close).start()
+        return finds_another_page(_event, _context)
+
+    worker.handles(event, is_locked_out)
+    assert worker.handled == 1
+    assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
+
+
+def test_an_outcome_that_cannot_be_recorded_parks_the_event_with_its_error_in_the_end(worker: Worker) -> None:
+    event = worker.begins()
+    for _ in range(task.ATTEMPTS["crawl"]):
+        worker.handles(event, lambda _event, _context: Done(spend=Spend(usd=1e15)))
+        _wake(worker.context)
+    [letter] = worker.context.ledger.dead_letters.list()
+    assert (letter.reason, letter.exception_type, letter.event_id) == ("exhausted", "OverflowError", event.id)
+    assert worker.context.ledger.run(event.run_id).status == "failed"
+
+
+def test_a_handler_that_was_fenced_is_tried_again(worker: Worker) -> None:
+    def is_fenced(_event: Event, _context: Context) -> Outcome:
+        raise Fenced("another writer has the corpus")
+
+    event = worker.begins()
+    worker.handles(event, is_fenced)
+    assert worker.standing(event) == "waiting"
+
+
+def test_what_no_budget_is_left_for_is_a_gap_and_the_work_before_it_is_not_done_twice(worker: Worker) -> None:
+    event = worker.begins(Ceilings(run=Ceiling(pages=1)))
+    costly = [Next(page(number), reserve=Spend(pages=1)) for number in (2, 3)]
+    worker.handles(event, lambda _event, _context: Done((*costly, Next(page(4)))))
+    assert worker.handled == 1
+    assert worker.context.ledger.dead_letters.list() == []
+    found = [found for _, found in worker.context.ledger.events_after(event.run_id)]
+    assert [one.body.url for one in found if isinstance(one.body, CrawlDirected)][1:] == [page(2).url, page(4).url]
+    [gap] = worker.context.ledger.run(event.run_id).missing
+    assert (gap.subject, gap.reason) == (page(3).url, "budget_exhausted")
+
+
+def test_a_heartbeat_keeps_the_claim_of_a_slow_handler(worker: Worker) -> None:
+    worker.leases_last(0.3)
+    expired: list[object] = []
+
+    def is_slow(event: Event, context: Context) -> Outcome:
+        threading.Event().wait(0.8)
+        expired.extend(context.ledger.expire_leases(3))
+        return finds_another_page(event, context)
+
+    event = worker.begins()
+    worker.handles(event, is_slow)
+    assert expired == []
+    assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
+
+
+def test_a_handler_that_hangs_loses_its_claim_and_what_it_does_later_does_not_count(worker: Worker) -> None:
+    worker.leases_last(0.3)
+    taken: list[object] = []
+
+    def hangs(event: Event, context: Context) -> Outcome:
+        threading.Event().wait(1.0)
+        context.ledger.expire_leases(3)
+        taken.append(context.ledger.claim_next("crawl", "w2", 10.0))
+        return finds_another_page(event, context)
+
+    event = worker.begins()
+    worker.handles(event, hangs, Heartbeat(worker.context.ledger, 0.3, longest_seconds=0.2))
+    assert isinstance(taken[0], Claim)
+    assert worker.kinds(event) == ["CrawlDirected"]
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "expected"),
+    [
+        (InvalidInput("url", "no host", "give one"), 0, "malformed"),
+        (BudgetExhausted("no pages left"), 0, "policy"),
+        (TimedOut("10 s"), 2, "timeout"),
+        (ValueError("a bug"), 2, "exhausted"),
+    ],
+)
+def test_permanent_errors_and_the_last_try_park_an_event(error: Exception, attempts: int, expected: str) -> None:
+    assert task.outcome_of(error, attempts, 3, DeliverySettings()) == DeadLetter(expected)
+
+
+def test_transient_errors_and_bugs_are_tried_again_after_a_pause() -> None:
+    delivery = DeliverySettings(retry_base_seconds=1.0, retry_max_seconds=2.0)
+    for error in (Unavailable("away"), ValueError("a bug")):
+        outcome = task.outcome_of(error, 1, 3, delivery)
+        assert isinstance(outcome, Retry)
+        assert 0.1 <= outcome.after_seconds <= 2.0
+
+
+def test_waiting_for_a_turn_is_no_failure_and_no_wait_is_longer_than_the_longest_pause() -> None:
+    delivery = DeliverySettings(retry_max_seconds=60.0)
+    assert task.outcome_of(Overloaded("full", 7.0), 5, 3, delivery) == Retry(7.0, "full")
+    assert task.outcome_of(Overloaded("tomorrow", 86_400.0), 0, 3, delivery) == Retry(60.0, "tomorrow")
+    last = task.outcome_of(Overloaded("full", 7.0), task.PATIENT_ATTEMPTS - 1, 3, delivery)
+    assert isinstance(last, DeadLetter)
+
+
+def _wake(context: Context) -> None:
+    """Make the event's next try due now."""
+    with sqlite3.connect(context.settings.data_dir / "ledger.sqlite") as connection:
+        connection.execute("UPDATE events SET status = 'ready' WHERE status = 'waiting'")

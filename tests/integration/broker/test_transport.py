@@ -1,0 +1,204 @@
+"""The transport, on a real broker: it may lose everything, and must neither raise nor hang for that."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from contracts.errors import Unavailable
+from contracts.event import QUEUES, Event, Gap, GapFound
+from contracts.ids import new_event_id, new_run_id
+from contracts.retrieval import Query
+from ledger.outbox import WakeUp
+from tests.support.ledger_story import page
+from tests.support.valkey import Valkey
+from workers.broker import transport as transport_module
+from workers.broker.keys import announced_channel, bindings_key, malformed_key, parking_key, queue_key, reads_key
+from workers.broker.transport import Transport
+from workers.broker.wake_up import wake_up_in
+
+
+@pytest.fixture
+def transport(valkey: Valkey) -> Iterator[Transport]:
+    transport = Transport(valkey.settings)
+    yield transport
+    transport.close()
+
+
+def event() -> Event:
+    return Event.of(page(), run_id=new_run_id(), corpus="docs")
+
+
+def raw_items(transport: Transport, stage: str) -> list[bytes]:
+    return transport._redis.lrange(queue_key("sluice", stage), 0, -1)[::-1]
+
+
+def test_published_events_wait_in_their_stage_s_queue_as_permits(transport: Transport) -> None:
+    events = [event(), event()]
+    assert transport.publish(events) == 2
+    assert [transport.queued("crawl"), transport.queued("chunk")] == [2, 0]
+    assert [wake_up_in(item, "crawl") for item in raw_items(transport, "crawl")] == [found.id for found in events]
+
+
+def test_an_event_without_a_queue_is_not_published(transport: Transport) -> None:
+    recorded = Event.of(GapFound(gap=Gap(stage="crawl", subject="x", reason="policy")), run_id="run_1", corpus="docs")
+    assert transport.publish([recorded]) == 0
+
+
+def test_permits_of_many_stages_and_more_than_a_batch_reach_their_queues_in_order(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport_module, "BATCH_PERMITS", 10)
+    permits = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
+    assert transport.publish_permits(permits) == 35
+    for stage in QUEUES:
+        found = [wake_up_in(item, stage) for item in raw_items(transport, stage)]
+        assert found == [event_id for queue, event_id in permits if queue == stage]
+
+
+def test_a_flushed_broker_takes_permits_again_at_once(transport: Transport) -> None:
+    transport.publish([event()])
+    transport._redis.flushall()
+    assert transport.publish([event()]) == 1
+    assert transport.queued("crawl") == 1
+    transport.declare()
+    assert transport._redis.scard(bindings_key("sluice")) == len(QUEUES)
+
+
+def test_a_connection_that_broke_since_it_was_last_used_costs_no_permit(transport: Transport, valkey: Valkey) -> None:
+    assert transport.publish([event()]) == 1
+    valkey.kill()
+    valkey.start()
+    assert transport.publish([event(), event()]) == 2
+
+
+def test_a_queue_that_is_none_keeps_no_permit_of_another_stage_back(transport: Transport) -> None:
+    transport._redis.set(queue_key("sluice", "crawl"), "mine")
+    transport.publish_permits([WakeUp("crawl", new_event_id()), WakeUp("chunk", new_event_id())])
+    assert transport.queued("chunk") >= 1
+    assert transport.queued("crawl") == 0
+    assert transport.publish([event()]) == 1
+    assert transport.queued("crawl") == 1
+
+
+def test_the_length_of_a_queue_is_asked_in_vain_while_the_broker_is_away(transport: Transport, valkey: Valkey) -> None:
+    valkey.kill()
+    with pytest.raises(Unavailable):
+        transport.queued("crawl")
+    valkey.start()
+
+
+def test_publishing_to_a_broker_that_is_away_ends_soon_and_raises_nothing(transport: Transport, valkey: Valkey) -> None:
+    valkey.kill()
+    started = time.monotonic()
+    assert transport.publish([event(), event()]) == 0
+    transport.announce([event()])
+    assert time.monotonic() - started < 5
+    valkey.start()
+    assert transport.publish([event()]) == 1
+
+
+def test_publishing_while_every_publisher_is_busy_raises_nothing(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport_module, "PUBLISHER_WAIT_SECONDS", 0.1)
+    busy = [transport._publishers.acquire() for _ in range(transport_module.PUBLISHERS)]
+    assert transport.publish([event()]) == 0
+    transport._publishers.release(len(busy))
+    assert transport.publish([event()]) == 1
+
+
+def test_announcements_reach_whoever_listens_and_nothing_else_does(transport: Transport) -> None:
+    stopping, heard = threading.Event(), []
+    told = event()
+
+    def listen() -> None:
+        for notice in transport.announcements(stopping):
+            heard.append(notice)
+            stopping.set()
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    while not stopping.wait(0.05):
+        for garbage in (b"\xff", b"null", b"[]", b"{}", b'{"run_id": 7, "kind": "x", "corpus": "y"}'):
+            transport._redis.publish(announced_channel("sluice"), garbage)
+        transport.announce([told])
+    listener.join(timeout=5)
+    assert heard[0] == {"run_id": told.run_id, "kind": "CrawlDirected", "corpus": "docs"}
+
+
+def test_a_direct_query_is_taken_once_and_its_reply_comes_back(transport: Transport) -> None:
+    key = transport.send_read(Query(query="lease", corpus="docs"), None, 5.0)
+    request = transport.next_read()
+    assert request is not None
+    assert (request.query.query, request.reply_key) == ("lease", key)
+    transport.reply(key, b"found")
+    assert transport.await_reply(key, 1.0) == b"found"
+    assert transport.await_reply(key, 0.1) is None
+
+
+def test_what_is_no_direct_query_keeps_none_waiting(transport: Transport) -> None:
+    lane = reads_key("sluice")
+    transport._redis.lpush(lane, b"\xff", b"null", b"[" * 10_000, b'{"reply_key": 7}')
+    key = transport.send_read(Query(query="lease", corpus="docs"), None, 5.0)
+    found = [transport.next_read() for _ in range(5)]
+    assert [request.reply_key for request in found if request] == [key]
+    transport._redis.delete(lane)
+    transport._redis.set(lane, "mine")
+    assert transport.next_read() is None
+    transport.send_read(Query(query="lease", corpus="docs"), None, 5.0)
+    assert transport.next_read() is not None
+
+
+def test_a_direct_query_that_nobody_waits_for_any_more_is_not_answered(transport: Transport) -> None:
+    transport.send_read(Query(query="lease", corpus="docs"), None, -1.0)
+    assert transport.next_read() is None
+
+
+def test_workers_that_give_signs_of_life_are_counted_by_stage(transport: Transport) -> None:
+    for name in ("crawl-a-1", "crawl-b-1"):
+        transport.say_present("crawl", name)
+    present = transport.present_workers()
+    assert (present["crawl"], present["chunk"]) == (2, 0)
+
+
+def parked_by(transport: Transport) -> list[tuple[bytes, str, str]]:
+    letters: list[tuple[bytes, str, str]] = []
+    while transport.park_malformed("crawl", lambda item, reason, error: letters.append((item, reason, error.field))):
+        pass
+    return letters
+
+
+def test_malformed_items_are_parked_once_each_the_oldest_first(transport: Transport) -> None:
+    transport._redis.lpush(malformed_key("sluice", "crawl"), b"first", b"second", b"second")
+    assert parked_by(transport) == [(item, "malformed", "item") for item in (b"first", b"second", b"second")]
+    assert transport._redis.exists(malformed_key("sluice", "crawl"), parking_key("sluice", "crawl")) == 0
+
+
+def test_an_item_that_could_not_be_parked_stays(transport: Transport) -> None:
+    def is_away(*_: object) -> None:
+        raise Unavailable("the ledger does not answer")
+
+    transport._redis.lpush(malformed_key("sluice", "crawl"), b"garbage")
+    with pytest.raises(Unavailable):
+        transport.park_malformed("crawl", is_away)
+    assert parked_by(transport) == [(b"garbage", "malformed", "item")]
+
+
+def test_one_worker_at_a_time_parks(transport: Transport) -> None:
+    transport._redis.lpush(malformed_key("sluice", "crawl"), b"garbage")
+    meanwhile: list[object] = []
+    transport.park_malformed("crawl", lambda *_: meanwhile.extend(parked_by(transport)))
+    assert meanwhile == []
+    assert parked_by(transport) == []
+
+
+def test_an_item_that_this_release_knows_goes_back_to_its_queue(transport: Transport) -> None:
+    published = event()
+    transport.publish([published])
+    transport._redis.lmove(queue_key("sluice", "crawl"), malformed_key("sluice", "crawl"))
+    assert parked_by(transport) == []
+    assert [wake_up_in(item, "crawl") for item in raw_items(transport, "crawl")] == [published.id]

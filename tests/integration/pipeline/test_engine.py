@@ -1,0 +1,73 @@
+"""`index.engine = "qdrant"`: a corpus is ingested, probed, searched and answered as with the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from contracts.api import GateRequest
+from contracts.gate import CoverageProbed, Plan
+from contracts.retrieval import Query, Strategy
+from tests.support.in_process import Instance
+from tests.support.valkey import Valkey
+from workers.service.health import check_health
+from workers.steps.answer import retrieve
+
+CORPUS = "default"
+
+
+@pytest.fixture
+def instance(valkey: Valkey) -> Iterator[Instance]:
+    instance = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": "embedded"}})
+    yield instance
+    instance.close()
+
+
+def test_a_corpus_in_qdrant_is_ingested_probed_searched_and_answered(instance) -> None:
+    texts = ("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.", "Valves open under pressure.")
+    run_id = instance.adds(*texts)
+    instance.works("chunk", "embed", "index")
+    assert instance.context.ledger.run(run_id).status == "finished"
+
+    for strategy in Strategy:
+        found, _ = retrieve(Query(query="where do badgers sleep", strategy=strategy), instance.context)
+        assert found.chunks[0].text == texts[1]
+        assert found.generation is not None
+        assert found.generation.startswith("q")
+    assert instance.context.retrieval(CORPUS).stats().engine == "qdrant"
+    assert instance.context.existing_reader(CORPUS).has_document("doc-1")
+
+    asked = instance.service.ask(GateRequest(query="how is a lease renewed", plan=Plan.RETRIEVE)).run_id
+    instance.works("query", "gate", "query")
+    (probed,) = instance.context.ledger.events_of_kind(asked, CoverageProbed.kind)
+    assert probed.body_as(CoverageProbed).chunk_count == 3
+    answer = instance.context.ledger.run(asked).answer
+    assert answer is not None
+    assert answer.citations[0].chunk_id == answer.chunks[0].chunk_id
+    assert "heartbeat" in answer.context
+    assert check_health(instance.context).checks["snapshot"].facts["corpora"][CORPUS]["chunks"] == 3
+
+    instance.service.remove_document(CORPUS, "doc-1")
+    instance.works("index")
+    found, _ = retrieve(Query(query="badgers", strategy=Strategy.BM25), instance.context)
+    assert found.chunks == ()
+
+
+def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey) -> None:
+    local = Instance(valkey, {})
+    local.adds("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.")
+    local.works("chunk", "embed", "index")
+    query = Query(query="badger heartbeat", top_k=2)
+    before, _ = retrieve(query, local.context)
+    local.close()
+    moved = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": "embedded"}})
+    try:
+        with moved.context.writing(CORPUS) as writer:
+            writer.publish()
+        after, _ = retrieve(query, moved.context)
+        assert [chunk.chunk_id for chunk in after.chunks] == [chunk.chunk_id for chunk in before.chunks]
+        for one, other in zip(after.chunks, before.chunks, strict=True):
+            assert one.dense_distance == pytest.approx(other.dense_distance, abs=1e-5)
+    finally:
+        moved.close()

@@ -1,0 +1,418 @@
+"""The supervisor keeps its processes alive, hands back what dead ones held, and leaves nothing behind when it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cli.checks import checks_of
+from contracts.errors import InvalidSetting
+from contracts.event import QUEUES, Event
+from contracts.ids import new_run_id
+from contracts.outcome import Next
+from ledger.ledger import Claim, Ledger, NewRun
+from tests.support.instance import Instance
+from tests.support.ledger_story import page
+from tests.support.old_ledger import old_ledger_in
+from tests.support.repository import REPOSITORY
+from tests.support.valkey import Valkey
+from workers.broker.transport import Transport
+from workers.processes.process_group import child_name, worker_name
+from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
+from workers.settings import DeliverySettings, PoolSettings, Settings
+from workers.supervisor import orphans
+from workers.supervisor import supervisor as up
+from workers.supervisor.child import Child
+from workers.supervisor.supervisor import Supervisor, require_free_port
+
+OBEDIENT = "import signal; signal.pause()"
+STUBBORN = (
+    "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
+    "open(f'deaf-{os.getpid()}', 'w').close(); signal.pause()"
+)
+LIVELY = "import signal; from workers.processes.process_group import give_signs_of_life; give_signs_of_life(); signal.pause()"
+LOCKING = (
+    "import os, sqlite3, time; [time.sleep(0.02) for _ in iter(lambda: os.path.exists('go'), True)]; "
+    "ledger = sqlite3.connect('ledger.sqlite'); ledger.execute('BEGIN IMMEDIATE'); os.remove('go')"
+)
+LARGE = "import signal; large = bytearray(150_000_000); open('large', 'w').close(); signal.pause()"
+DETACHED = (
+    "import os, signal; os.fork() or (os.setsid(), open(f'detached-{os.getpid()}', 'w').close()); "
+    "os.kill(os.getpid(), signal.SIGSTOP) if os.getsid(0) == os.getpid() else signal.pause()"
+)
+QUICK = DeliverySettings(lease_seconds=0.2, deaf_after_seconds=5)
+
+
+@pytest.fixture
+def supervisor(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    monkeypatch.setattr(up.ending, "STOP_SECONDS", 0.2)
+    monkeypatch.setattr(up, "END_MARGIN_SECONDS", 0.2)
+    monkeypatch.chdir(tmp_path)
+    settings = valkey.settings.model_copy(update={"delivery": QUICK})
+    supervisor = Supervisor(settings)
+    supervisor._strangers = frozenset(orphans.own_children())
+    yield supervisor
+    for child in supervisor.children:
+        child.kill()
+        child.bury()
+    supervisor._task_queue.finish(10)
+
+
+@pytest.fixture
+def ledger(valkey: Valkey) -> Iterator[Ledger]:
+    with Ledger(valkey.settings.ledger_location) as ledger:
+        yield ledger
+
+
+def starts(supervisor: Supervisor, program: str) -> Child:
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {program}"]
+    child = supervisor._add("crawl-1", command, is_worker=True)
+    supervisor._start(child)
+    return child
+
+
+def holds_an_event(ledger: Ledger, worker: str) -> Event:
+    """An event that this worker has claimed."""
+    event = Event.of(page(), run_id=new_run_id(), corpus="docs")
+    ledger.create_run(NewRun(event.run_id, "crawl", "docs", "0" * 64), [(event, Next(page()))])
+    claim = ledger.claim_next("crawl", worker, 60.0)
+    assert isinstance(claim, Claim)
+    assert claim.event.id == event.id
+    return event
+
+
+def named(child: Child) -> str:
+    assert child.pid is not None
+    return worker_name("crawl", child.pid)
+
+
+def queued(supervisor: Supervisor) -> int:
+    transport = Transport(supervisor.settings)
+    try:
+        return transport.queued("crawl")
+    finally:
+        transport.close()
+
+
+def deaths(ledger: Ledger, event: Event) -> int:
+    """How many deaths the event counts, which must be ready."""
+    claim = ledger.claim_next("crawl", "prober", 60.0)
+    assert isinstance(claim, Claim)
+    assert claim.event.id == event.id
+    return claim.deaths
+
+
+def test_the_claims_of_a_killed_worker_and_of_its_children_are_handed_back_and_it_is_started_again(
+    supervisor: Supervisor, ledger: Ledger
+) -> None:
+    child = starts(supervisor, OBEDIENT)
+    of_its_own = holds_an_event(ledger, named(child))
+    of_a_child = holds_an_event(ledger, child_name(named(child), 12345))
+    elsewhere = holds_an_event(ledger, worker_name("crawl", 1))
+    assert child.process is not None
+    child.process.kill()
+    child.process.wait()
+    supervisor._bury(child)
+    assert supervisor._task_queue.finish(10)
+    assert queued(supervisor) == 2
+    assert [ledger.standing(event.id) for event in (of_its_own, of_a_child, elsewhere)] == ["ready", "ready", "claimed"]
+    assert child.start_after > time.monotonic()
+    assert child.pid is None
+    until(lambda: (supervisor._look_after(child, 0.1), child.pid is not None)[1])
+
+
+def test_what_was_asked_to_end_and_did_counts_no_death(supervisor: Supervisor, ledger: Ledger) -> None:
+    child = starts(supervisor, "raise SystemExit(0)")
+    event = holds_an_event(ledger, named(child))
+    assert child.process is not None
+    child.process.wait()
+    supervisor._bury(child)
+    assert supervisor._task_queue.finish(10)
+    assert deaths(ledger, event) == 0
+
+
+def test_a_worker_that_cannot_finish_in_time_is_killed_with_its_children_and_its_claims_count_no_death(
+    supervisor: Supervisor, ledger: Ledger, tmp_path: Path
+) -> None:
+    child = starts(supervisor, STUBBORN)
+    event = holds_an_event(ledger, named(child))
+    until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
+    supervisor._stop_everything()
+    supervisor._task_queue.finish(10)
+    assert queued(supervisor) == 1
+    assert deaths(ledger, event) == 0
+    for file in tmp_path.glob("deaf-*"):
+        assert not lives(int(file.name.removeprefix("deaf-")))
+
+
+def test_a_second_signal_does_not_wait_for_anybody(supervisor: Supervisor, ledger: Ledger, tmp_path: Path) -> None:
+    supervisor.settings = supervisor.settings.model_copy(update={"delivery": DeliverySettings(lease_seconds=600)})
+    child = starts(supervisor, STUBBORN)
+    event = holds_an_event(ledger, named(child))
+    until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
+    supervisor._heard(signal.SIGINT)
+    supervisor._heard(signal.SIGINT)
+    supervisor._stop_everything()
+    supervisor._task_queue.finish(10)
+    assert deaths(ledger, event) == 0
+
+
+def test_a_process_that_falls_silent_is_killed_and_started_again_though_it_keeps_everybody_from_the_ledger(
+    supervisor: Supervisor, ledger: Ledger, tmp_path: Path
+) -> None:
+    child = starts(supervisor, f"{LOCKING}; {LIVELY}")
+    first, event = child.pid, holds_an_event(ledger, named(child))
+    (tmp_path / "go").touch()
+    until(lambda: (child.listen(0.1), child._speaks)[1])
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    while child.pid == first:
+        supervisor._look_after(child, 0.1)
+        time.sleep(0.001)
+    until(lambda: (supervisor._look_after(child, 0.1), child.pid is not None)[1])
+    assert supervisor._task_queue.finish(30)
+    assert deaths(ledger, event) == 1
+
+
+def test_a_process_that_speaks_is_left_alone_and_one_that_never_did_too(supervisor: Supervisor) -> None:
+    lively, quiet = starts(supervisor, LIVELY), starts(supervisor, OBEDIENT)
+    pids = (lively.pid, quiet.pid)
+    until(lambda: (lively.listen(0.1), lively._speaks)[1])
+    for _ in range(3):
+        until(lambda: (supervisor._look_after(lively, 0.01), not lively.silent_seconds)[1])
+        for _ in range(100):
+            supervisor._look_after(quiet, 0.1)
+    assert (lively.pid, quiet.pid) == pids
+
+
+def test_a_worker_that_grew_too_large_is_asked_to_end_and_no_death_is_counted(
+    supervisor: Supervisor, ledger: Ledger, tmp_path: Path
+) -> None:
+    supervisor.settings = supervisor.settings.model_copy(update={"pools": PoolSettings(max_memory_mb=100)})
+    large, small = starts(supervisor, LARGE), starts(supervisor, OBEDIENT)
+    pids = (large.pid, small.pid)
+    until((tmp_path / "large").exists)
+    supervisor._weigh_workers()
+    assert large.process is not None
+    assert large.process.wait(10) == -signal.SIGTERM
+    assert small.pid == pids[1]
+
+
+def test_a_reconciler_that_no_longer_ticks_is_killed(supervisor: Supervisor, ledger: Ledger) -> None:
+    child = starts(supervisor, OBEDIENT)
+    child.name = "reconciler"
+    for _ in range(10):
+        supervisor._examine_reconciler()
+    assert child.condemned is None, "it has never ticked: it may be starting"
+    assert ledger.lease("reconciler", "somebody", 0.01)
+    until(lambda: (supervisor._examine_reconciler(), child.condemned is not None)[1])
+    pid = child.pid
+    supervisor._look_after(child, 0.1)
+    until(lambda: child.pid != pid)
+
+
+def test_a_broker_that_does_not_answer_says_nothing_about_the_reconciler(
+    supervisor: Supervisor, ledger: Ledger, valkey: Valkey
+) -> None:
+    child = starts(supervisor, OBEDIENT)
+    child.name = "reconciler"
+    assert ledger.lease("reconciler", "somebody", 0.01)
+    valkey.kill()
+    for _ in range(3):
+        supervisor._examine_reconciler()
+    assert supervisor._late_seconds == 0
+    assert child.condemned is None
+
+
+def test_a_process_that_cannot_be_started_is_tried_again_and_the_others_are_looked_after(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    child = supervisor._add("crawl-1", [str(tmp_path / "nothing")], is_worker=True)
+    open_before = len(os.listdir("/proc/self/fd"))
+    supervisor._look_after(child, 0.1)
+    assert child.pid is None
+    assert child.start_after > time.monotonic()
+    assert len(os.listdir("/proc/self/fd")) == open_before
+    child.command, child.start_after = [sys.executable, "-c", OBEDIENT], 0.0
+    supervisor._look_after(child, 0.1)
+    assert child.pid is not None
+
+
+def test_a_worker_that_was_asked_to_end_is_not_hurried_by_being_asked_again(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    counting = "import signal; signal.signal(signal.SIGTERM, lambda *_: open('asked', 'a').write('x'))"
+    child = starts(supervisor, f"{counting}; open('ready', 'w').close(); [signal.pause() for _ in range(3)]")
+    until((tmp_path / "ready").exists)
+    child.ask_to_end(60)
+    until((tmp_path / "asked").exists)
+    child.ask_to_end(60)
+    supervisor._at_once.set()
+    supervisor._stop([child], 60)
+    assert (tmp_path / "asked").read_text() == "x"
+
+
+def test_a_signal_from_the_terminal_reaches_the_supervisor_alone(supervisor: Supervisor) -> None:
+    child = starts(supervisor, OBEDIENT)
+    assert child.pid is not None
+    assert os.getpgid(child.pid) == child.pid != os.getpgrp()
+
+
+def test_a_worker_that_dies_at_once_is_started_more_and_more_seldom(supervisor: Supervisor) -> None:
+    child = starts(supervisor, "raise SystemExit(1)")
+    pauses = []
+    for _ in range(9):
+        assert child.process is not None
+        child.process.wait()
+        supervisor._bury(child)
+        pauses.append(child.pause_seconds)
+        supervisor._start(child)
+    assert pauses[:3] == [0.4, 0.8, 1.6]
+    assert pauses[-1] == up.LONGEST_PAUSE_SECONDS
+
+
+def test_the_children_of_a_supervisor_that_is_killed_end_with_it(valkey: Valkey, tmp_path: Path) -> None:
+    told = tmp_path / "child"
+    supervising = os.fork()
+    if supervising == 0:  # pragma: no cover - another process
+        child = starts(Supervisor(valkey.settings), OBEDIENT)
+        tell(told, str(child.pid))
+        signal.pause()
+    until(told.exists)
+    os.kill(supervising, signal.SIGKILL)
+    os.waitpid(supervising, 0)
+    until(lambda: not lives(int(told.read_text())))
+
+
+def test_what_a_killed_worker_has_started_is_ended_and_reaped_whatever_group_it_is_in(
+    valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = tmp_path / "told"
+    supervising = os.fork()
+    if supervising == 0:  # pragma: no cover - another process
+        up.adopt_orphans()
+        supervisor = Supervisor(valkey.settings)
+        child = starts(supervisor, DETACHED)
+        until(lambda: bool(list(tmp_path.glob("detached-*"))))
+        child.kill()
+        assert child.process is not None
+        child.process.wait()
+        supervisor._bury(child)
+        orphans.end_all_orphans(supervisor._known)
+        tell(told, json.dumps(sorted(orphans.own_children())))
+        os._exit(0)
+    os.waitpid(supervising, 0)
+    assert json.loads(told.read_text()) == [], "a child is left, or a zombie"
+    [detached] = tmp_path.glob("detached-*")
+    assert not Path(f"/proc/{detached.name.removeprefix('detached-')}").exists()
+
+
+def test_what_a_killed_supervisor_has_left_is_ended_by_the_next_and_strangers_are_not(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    left, stranger = starts(supervisor, STUBBORN), starts(supervisor, OBEDIENT)
+    until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
+    pid = left.pid
+    assert pid is not None
+    table = {"crawl-1": pid, "crawl-2": os.getpid(), "gate-1": 2**22 - 1}
+    elsewhere = {"crawl-1": stranger.pid or 0}
+    assert orphans.end_left_behind(elsewhere, tmp_path / "elsewhere") == {}
+    assert orphans.end_left_behind(table, supervisor.settings.data_dir) == {"crawl-1": pid}
+    assert stranger.pid is not None
+    assert not [file for file in tmp_path.glob("deaf-*") if lives(int(file.name.removeprefix("deaf-")))]
+
+
+@pytest.mark.timeout(600)
+def test_a_whole_instance_comes_through_a_storm_of_kills_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    chance = random.Random(20_310_506)
+    with Instance(tmp_path, DELIVERY__DEAF_AFTER_SECONDS="6") as instance:
+        assert instance._process is not None
+        supervising = instance._process.pid
+        frozen = instance.processes["gate-1"]
+        os.kill(frozen, signal.SIGSTOP)
+        instance.wait_until(lambda: instance.processes.get("gate-1", frozen) != frozen, 60)
+        for _ in range(20):
+            table = instance.processes
+            with suppress(ProcessLookupError):  # it may be dead already
+                os.kill(table[chance.choice(sorted(table))], signal.SIGKILL)
+            time.sleep(0.2)
+        instance.wait_until(lambda: len(instance.processes) == len(QUEUES) + 3, 60)
+        family = descendants(supervising, all_processes())
+        assert [process for process in family if process.state == ZOMBIE] == []
+        instance._process.kill()
+        instance._process.wait()
+        until(lambda: not processes_of(instance.data_dir))
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InvalidSetting, match="http_port"):
+            require_free_port("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(("qdrant", "problem"), [({}, "not set"), ({"url": "embedded"}, "one process alone")])
+def test_an_engine_that_workers_cannot_share_is_refused_before_anything_starts(
+    tmp_path: Path, qdrant: dict[str, str], problem: str
+) -> None:
+    settings = Settings.model_validate({"data_dir": tmp_path, "index": {"engine": "qdrant"}, "qdrant": qdrant})
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        with pytest.raises(InvalidSetting, match=problem):
+            Supervisor(settings).run()
+        assert stranger.poll() is None, "a child of somebody else's was ended"
+        stranger.kill()
+    assert processes_of(tmp_path) == []
+    check = next(check for check in checks_of(settings) if check.name == "index")
+    assert (check.state, problem in check.detail) == ("fail", True)
+
+
+def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> None:
+    old_ledger_in(tmp_path).close()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    supervisor = Supervisor(Settings(data_dir=tmp_path, http_port=port))
+    supervisor._prepare()
+    [copy] = tmp_path.glob("ledger.sqlite.before-3-*")
+    assert f"{datetime.now(UTC):%Y}" in copy.name
+    Ledger(supervisor.settings.ledger_location).close()
+
+
+def processes_of(data_dir: Path) -> list[int]:
+    """Every process that was started for the instance there, except this one's own."""
+    return [
+        process.pid
+        for process in all_processes()
+        if environment(process.pid).get("SLUICE_DATA_DIR") == str(data_dir) and process.state != ZOMBIE
+    ]
+
+
+def tell(path: Path, what: str) -> None:
+    path.with_suffix(".partial").write_text(what)
+    path.with_suffix(".partial").rename(path)
+
+
+def lives(process_id: int) -> bool:
+    facts = facts_of(process_id)
+    return facts is not None and facts.state != ZOMBIE
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.02)

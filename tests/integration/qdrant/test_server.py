@@ -1,0 +1,159 @@
+"""A server by URL: what is sent to it, what its failures become. The engine behind the loopback is the client's own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from contracts.errors import InvalidSetting, TimedOut, Unavailable
+from contracts.retrieval import Filters, Query, Strategy
+from index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
+from index.qdrant.open import open_collection
+from index.qdrant.reader import QdrantReader
+from index.qdrant.writer import QdrantWriter
+from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from tests.support.loopback_qdrant import LoopbackQdrant, serving
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Payload indexes have no effect", "ignore:Api key is used with an insecure connection"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackQdrant]:
+    with serving() as server:
+        yield server
+
+
+def _settings(url: str, **more: object) -> QdrantSettings:
+    return QdrantSettings.model_validate({"url": url, "api_key": SecretStr("very-secret"), **more})
+
+
+def _filled(make, root: Path, settings: QdrantSettings, count: int = 6):
+    collection = open_collection(root, "c", settings)
+    with QdrantWriter(root, "c", IndexSettings(), settings, collection) as writer:
+        writer.append(*make.batch(make.many(count)))
+        writer.publish()
+    return collection
+
+
+def test_a_corpus_is_written_and_searched_over_http(make, server, memory_path) -> None:
+    collection = _filled(make, memory_path, _settings(server.url))
+    reader = QdrantReader(collection, "c", QuerySettings())
+    for strategy in Strategy:
+        query = Query(query="alpha number3", corpus="c", strategy=strategy, filters=Filters(sources=("file",)))
+        found = reader.retrieve(query, make.vector("alpha common number3"))
+        assert found.chunks[0].text == "alpha common number3"
+        assert found.chunks[0].dense_distance == pytest.approx(0, abs=1e-5)
+    together = reader.batch_retrieve([query, query], np.array([make.vector("a"), make.vector("b")]))
+    assert len({one.generation for one in together}) == 1
+    assert reader.probe("alpha", make.vector("x"), 3, ["alpha", "absent"]).document_frequency == {
+        "alpha": 6,
+        "absent": 0,
+    }
+    assert reader.documents(["doc-1", "none"]).keys() == {"doc-1"}
+    assert server.keys == {"very-secret"}
+    collection.close()
+
+
+def test_the_collection_has_one_dense_and_one_sparse_vector_and_an_index_for_every_condition(
+    make, server, memory_path
+) -> None:
+    _filled(make, memory_path, _settings(server.url, collection_prefix="team-a")).close()
+    calls = [(method, path, body) for method, path, _, body in server.calls]
+    (created,) = [body for method, path, body in calls if (method, path) == ("PUT", "/collections/team-a_c")]
+    assert created["vectors"][DENSE] == {"size": make.dimension, "distance": "Dot"}
+    assert created["sparse_vectors"] == {TERMS: {"modifier": "idf"}}
+    indexed = {body["field_name"]: body["field_schema"] for _, path, body in calls if path.endswith("/index")}
+    assert indexed.keys() == {*KEYWORDS, *PREFIXED, *NUMBERS}
+    assert indexed["url"]["prefix"] is True
+    upserts = [
+        body["points"] for method, path, body in calls if (method, path) == ("PUT", "/collections/team-a_c/points")
+    ]
+    assert [len(points) for points in upserts] == [18, 1]
+    chunk = next(point for point in upserts[0] if point["payload"]["kind"] == "chunk")
+    assert len(chunk["vector"][DENSE]) == make.dimension
+    assert all(0 <= index < 2**32 for index in chunk["vector"][TERMS]["indices"])
+    assert len(chunk["vector"][TERMS]["indices"]) == len(set(chunk["vector"][TERMS]["indices"]))
+
+
+def test_writing_calls_wait_until_they_can_be_searched_and_every_call_has_a_time_limit(
+    make, server, memory_path
+) -> None:
+    collection = _filled(make, memory_path, _settings(server.url, timeout_seconds=3, write_timeout_seconds=7))
+    QdrantReader(collection, "c", QuerySettings()).retrieve(Query(query="alpha", corpus="c", strategy=Strategy.BM25))
+    collection.close()
+    for method, path, asked, _ in server.calls:
+        if path.endswith(("/points", "/payload", "/delete", "/index")) and not (
+            method == "POST" and path.endswith("/points")
+        ):
+            assert asked["wait"] == "true", (method, path)
+    assert {asked["timeout"] for _, path, asked, _ in server.calls if "query/batch" in path} == {"3"}
+    assert {
+        asked["timeout"] for method, path, asked, _ in server.calls if (method, path[-7:]) == ("PUT", "/points")
+    } == {"7"}
+
+
+def test_a_search_costs_two_round_trips_and_a_third_for_what_only_words_have_found(make, server, memory_path) -> None:
+    collection = _filled(make, memory_path, _settings(server.url))
+    reader = QdrantReader(collection, "c", QuerySettings())
+    search, batch = "/points", "/points/query/batch"
+    for query, expected in (
+        (Query(query="alpha number3", corpus="c", top_k=3), [search, batch]),
+        (Query(query="alpha", corpus="c", top_k=3, strategy=Strategy.BM25), [search, batch, batch]),
+    ):
+        reader.retrieve(query, make.vector("x"))
+        server.calls.clear()
+        reader.retrieve(query, make.vector("x"))
+        assert [path.removeprefix("/collections/sluice_c") for _, path, _, _ in server.calls] == expected
+    server.engine.delete_collection("sluice_c")
+    assert reader.retrieve(query).generation is None
+    collection.close()
+
+
+def test_a_server_that_refuses_the_key_names_the_setting_and_never_the_key(make, server, memory_path) -> None:
+    server.status = 403
+    collection = open_collection(memory_path, "c", _settings(server.url))
+    with pytest.raises(InvalidSetting, match=r"qdrant\.api_key") as refused:
+        collection.exists()
+    assert "very-secret" not in str(refused.value)
+    collection.close()
+
+
+def test_a_server_that_fails_is_unavailable(make, server, memory_path) -> None:
+    collection = _filled(make, memory_path, _settings(server.url))
+    reader = QdrantReader(collection, "c", QuerySettings())
+    server.status = 500
+    with pytest.raises(Unavailable, match="500"):
+        reader.retrieve(Query(query="alpha", corpus="c", strategy=Strategy.BM25))
+    collection.close()
+
+
+def test_a_server_that_is_too_slow_has_timed_out(server, memory_path) -> None:
+    server.delay_seconds = 1.4
+    collection = open_collection(memory_path, "c", _settings(server.url, timeout_seconds=1, write_timeout_seconds=1))
+    with pytest.raises(TimedOut, match="timeout_seconds"):
+        collection.exists()
+    collection.close()
+
+
+def test_a_server_that_is_not_there_is_unavailable(memory_path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    collection = open_collection(memory_path, "c", _settings(url))
+    with pytest.raises(Unavailable, match="does not answer"):
+        collection.exists()
+    collection.close()
+
+
+def test_a_url_that_is_none_is_an_invalid_setting(memory_path) -> None:
+    with pytest.raises(InvalidSetting, match=r"qdrant\.url: not set"):
+        open_collection(memory_path, "c", QdrantSettings())
+    with pytest.raises(InvalidSetting, match=r"qdrant\.url"):
+        open_collection(memory_path, "c", _settings("no url at all://"))

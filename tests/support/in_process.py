@@ -1,0 +1,81 @@
+"""An instance without processes, whose stages work when a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from contracts.api import DocumentsRequest
+from contracts.budget import Spend
+from contracts.event import Body, Event, Gap, Queue
+from contracts.ids import new_run_id
+from contracts.outcome import Next
+from ledger.ledger import NewRun
+from tests.support.repository import MODELS
+from tests.support.valkey import Valkey
+from workers.context import Context
+from workers.runtime.heartbeat import Heartbeat
+from workers.service.service import Service
+from workers.settings import Settings
+from workers.task import StageWorker, use_wake_up
+
+
+class Instance:
+    """An instance without processes: its stages work when a test says so."""
+
+    def __init__(self, valkey: Valkey, sections: dict[str, Any]) -> None:
+        models = {"embed": {"model_dir": MODELS}, "gate": {"deadline_seconds": 600}}
+        self.context = Context(Settings.model_validate({"data_dir": valkey.settings.data_dir, **models, **sections}))
+        self.service = Service(self.context)
+        self._heartbeat = Heartbeat(self.context.ledger, 30.0)
+
+    def works(self, *stages: Queue) -> None:
+        """Each stage does all that is ready in it, one after the other."""
+        for stage in stages:
+            worker = StageWorker(stage, f"{stage}-1", self.context, self._heartbeat)
+            while backlog := self.context.ledger.backlogs().get(stage):
+                for permit in self.context.ledger.next_ready(stage, backlog.ready):
+                    use_wake_up(permit.event_id, worker)
+
+    def adds(self, *texts: str, **limits: float) -> str:
+        documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(texts)]
+        request = DocumentsRequest.model_validate({"documents": documents, "limits": limits})
+        return self.service.add_documents(request).run_id
+
+    @property
+    def today(self) -> date:
+        """By UTC, as days are counted."""
+        return datetime.now(UTC).date()
+
+    def begins(self, body: Body, reserve: Spend | None = None) -> str:
+        """A run of one event, without ceilings."""
+        run_id = new_run_id()
+        event = Event.of(body, run_id=run_id, corpus="docs")
+        self.context.ledger.create_run(NewRun(run_id, "crawl", "docs", "0" * 64), [(event, Next(body, None, reserve))])
+        return run_id
+
+    def gaps(self, run_id: str) -> tuple[Gap, ...]:
+        return self.context.ledger.run(run_id).missing
+
+    def close(self) -> None:
+        self._heartbeat.close()
+        self.context.close()
+
+
+MakeInstance = Callable[..., Instance]
+
+
+@pytest.fixture
+def make_instance(valkey: Valkey) -> Iterator[MakeInstance]:
+    with ExitStack() as opened:
+
+        def make(**sections: Any) -> Instance:
+            instance = Instance(valkey, sections)
+            opened.callback(instance.close)
+            return instance
+
+        yield make

@@ -1,0 +1,122 @@
+"""The words that the ledger's tests are told in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from contracts.budget import Ceilings
+from contracts.event import Body, Event, Queue
+from contracts.gate import GateRequested, Plan
+from contracts.ids import new_run_id
+from contracts.index import Answer, AnswerReady
+from contracts.ingest import CrawlDirected
+from contracts.outcome import Next, Outcome
+from ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
+from tests.support.postgresql import empty_schema
+
+NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
+
+
+@dataclass
+class Clock:
+    """Time that passes when a test says so."""
+
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class Story:
+    """A ledger under test, and the sentences that tests are told in."""
+
+    ledger: Ledger
+    clock: Clock
+    url: str
+    published: list[Event] = field(default_factory=list)
+
+    def begins(
+        self, *bodies: Body | Next, kind: str = "crawl", ceilings: Ceilings | None = None, **facts: object
+    ) -> tuple[Event, ...]:
+        """A new run with these first events."""
+        run_id = new_run_id()
+        first = [body if isinstance(body, Next) else Next(body) for body in bodies]
+        events = [(Event.of(n.body, run_id=run_id, corpus="docs"), n) for n in first]
+        facts = {"request_sha256": "0" * 64, **facts}
+        run = NewRun(run_id=run_id, kind=kind, corpus="docs", ceilings=ceilings or Ceilings(), **facts)  # type: ignore[arg-type]
+        return self.ledger.create_run(run, events).events
+
+    def asks(self, query: str = "what is a lease?", **facts: object) -> Event:
+        """A gate run with its first event."""
+        return self.begins(GateRequested(query=query), kind="gate", query=query, **facts)[0]
+
+    def claims(self, event: Event, worker: str = "w1") -> Claim:
+        """A claim of this event, which is put first in line."""
+        assert event.queue is not None
+        with self.ledger._database.writing() as connection:
+            connection.execute(text("UPDATE events SET priority = -1 WHERE id = :id"), {"id": event.id})
+        claim = self.ledger.claim_next(event.queue, worker, 10.0)
+        assert isinstance(claim, Claim), claim
+        assert claim.event.id == event.id
+        return claim
+
+    def finds_nothing(self, queue: Queue = "crawl") -> str:
+        """Why a claim gets nothing."""
+        claim = self.ledger.claim_next(queue, "prober", 10.0)
+        assert isinstance(claim, NotClaimed), claim
+        return claim.reason
+
+    def handles(self, event: Event, outcome: Outcome, **facts: int) -> Settled:
+        """One claim and its settling."""
+        return self.ledger.settle(self.claims(event), outcome, **facts)  # type: ignore[arg-type]
+
+    def statuses(self, event: Event) -> str:
+        """How the event stands."""
+        return str(self.ledger.standing(event.id))
+
+
+def page(number: int = 1) -> CrawlDirected:
+    return CrawlDirected(url=f"https://example.org/{number}")
+
+
+def answer(query: str = "what is a lease?") -> AnswerReady:
+    given = Answer(
+        query=query,
+        corpus="docs",
+        plan=Plan.RETRIEVE,
+        generation="g1",
+        journal_offset=0,
+        context="A lease ends. [1]",
+        citations=(),
+        chunks=(),
+    )
+    return AnswerReady(answer=given, duration_ms=1.0)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    cluster: str = request.getfixturevalue("postgresql_cluster")
+    return empty_schema(cluster)
+
+
+@pytest.fixture
+def story(ledger_url: str, clock: Clock) -> Iterator[Story]:
+    with Ledger(ledger_url, clock=clock) as ledger:
+        yield Story(ledger, clock, ledger_url)

@@ -1,0 +1,99 @@
+"""A PostgreSQL cluster of this session's own."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+
+def empty_schema(cluster: str) -> str:
+    """The URL of a ledger in a new, empty schema of that cluster."""
+    schema = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    return cluster.replace("postgresql://", "postgresql+psycopg://") + f"?options=-csearch_path%3D{schema}"
+
+
+@pytest.fixture(scope="session")
+def postgresql_cluster() -> Iterator[str]:
+    """The URL of a throw-away cluster on loopback, run by an unprivileged user."""
+    binaries = _server_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server binaries under /usr/lib/postgresql (Debian package postgresql)")
+    folder, port = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp")), _free_port()
+    as_user = _give_away(folder)
+    data = str(folder / "data")
+    initialise = [
+        *as_user,
+        str(binaries / "initdb"),
+        "-D",
+        data,
+        "-U",
+        "sluice",
+        "-A",
+        "trust",
+        "--no-sync",
+        "-E",
+        "UTF8",
+    ]
+    subprocess.run([*initialise, "--locale=C.UTF-8"], check=True, capture_output=True, cwd=folder)
+    options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": str(folder), "fsync": "off"}
+    serve = [*as_user, str(binaries / "postgres"), "-D", data, "-p", str(port)]
+    for name, value in options.items():
+        serve += ["-c", f"{name}={value}"]
+    with open(folder / "server.log", "wb") as log:
+        server = subprocess.Popen(serve, stdout=log, stderr=log, cwd=folder)
+    try:
+        url = f"postgresql://sluice@127.0.0.1:{port}/postgres"
+        _await_server(url, server)
+        yield url
+    finally:
+        server.send_signal(2)  # SIGINT: fast shutdown
+        server.wait(timeout=20)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _server_binaries() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return found[-1].parent if found else None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _give_away(folder: Path) -> list[str]:
+    """PostgreSQL refuses to run as root: the command prefix that makes it run as somebody else."""
+    if os.geteuid() != 0:
+        return []
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    user = pwd.getpwnam("postgres" if "postgres" in known else "nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+def _await_server(url: str, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            psycopg.connect(url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return

@@ -1,0 +1,208 @@
+"""compose.yaml and what it mounts: everything that is referenced exists, nothing has a default password.
+
+No container engine is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from contracts.event import QUEUES
+from otel.metrics import metric_names
+from tests.support.repository import REPOSITORY
+
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+
+
+def _mounts() -> Iterator[tuple[str, str]]:
+    for name, service in SERVICES.items():
+        for mount in service.get("volumes", []):
+            yield name, mount.split(":")[0]
+
+
+def test_compose_satisfies_the_compose_specification() -> None:
+    checker = Path(sys.executable).with_name("check-jsonschema")
+    if not checker.exists():
+        pytest.skip("check-jsonschema is not installed; `make check` runs it")
+    done = subprocess.run(
+        [checker, "--builtin-schema", "vendor.compose-spec", REPOSITORY / "compose.yaml"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_stage_and_every_process_is_a_service_of_the_same_image() -> None:
+    commands = {name: service["command"] for name, service in OURS.items()}
+    assert commands == {
+        "api": ["sluice", "api"],
+        "reconciler": ["sluice", "reconcile"],
+        **{queue: ["sluice", "worker", queue] for queue in QUEUES},
+    }
+    assert len({service["image"] for service in OURS.values()}) == 1
+
+
+def test_every_service_volume_network_and_file_that_is_referenced_exists() -> None:
+    for service, source in _mounts():
+        if source.startswith("."):
+            assert (REPOSITORY / source).exists(), f"{service} mounts {source}, which is not there"
+        else:
+            assert source in COMPOSE["volumes"], f"{service} mounts the undeclared volume {source}"
+    for name, service in SERVICES.items():
+        assert set(service.get("depends_on", {})) <= set(SERVICES), name
+        assert set(service["networks"]) <= set(COMPOSE["networks"]), name
+        for option in service.get("security_opt", []):
+            if option.startswith("seccomp="):
+                assert (REPOSITORY / option.removeprefix("seccomp=")).is_file(), option
+    for service in OURS.values():
+        assert (REPOSITORY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+
+
+def test_nothing_is_declared_that_nobody_uses() -> None:
+    assert {source for _, source in _mounts() if not source.startswith(".")} == set(COMPOSE["volumes"])
+    assert {network for service in SERVICES.values() for network in service["networks"]} == set(COMPOSE["networks"])
+
+
+def test_whoever_waits_for_health_waits_for_a_service_that_reports_it() -> None:
+    for name, service in SERVICES.items():
+        for needed, terms in service.get("depends_on", {}).items():
+            if terms["condition"] == "service_healthy":
+                assert "healthcheck" in SERVICES[needed], f"{name} waits for {needed}"
+    assert [name for name, service in SERVICES.items() if "healthcheck" not in service] == ["otel-collector"]
+
+
+def test_every_pool_can_be_scaled() -> None:
+    for name in (*QUEUES, "reconciler"):
+        assert not {"container_name", "ports", "hostname"} & set(SERVICES[name]), name
+
+
+def test_images_are_pinned_and_no_password_has_a_default() -> None:
+    for name, service in SERVICES.items():
+        assert re.search(r":v?\d+\.\d+", service["image"]), f"{name} runs {service['image']}"
+    text = (REPOSITORY / "compose.yaml").read_text()
+    for variable in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET|KEY)\w*)([^}]*)\}", text):
+        assert variable[1].startswith(":?"), f"{variable[0]} is not required"
+    examples = (REPOSITORY / ".env.example").read_text()
+    for required in set(re.findall(r"\$\{(\w+):\?", text)):
+        assert re.search(rf"^{required}=$", examples, re.MULTILINE), f".env.example lacks {required}"
+
+
+def test_our_processes_run_with_the_least_they_need() -> None:
+    for name, service in OURS.items():
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert service["pids_limit"], name
+        assert service["mem_limit"], name
+    assert all(port.startswith("127.0.0.1:") for service in SERVICES.values() for port in service.get("ports", []))
+
+
+def test_only_who_must_reach_the_web_has_a_way_out() -> None:
+    outside = {name for name, service in SERVICES.items() if "outside" in service["networks"]}
+    assert outside == {"search", "crawl", "embed", "query", "searxng"}
+    assert COMPOSE["networks"]["inside"]["internal"] is True
+
+
+def test_every_file_that_the_image_copies_exists_and_is_let_in() -> None:
+    let_in = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    for line in re.findall(r"^COPY (.+)$", (REPOSITORY / "deploy/Dockerfile").read_text(), re.MULTILINE):
+        for source in line.split()[:-1]:
+            assert (REPOSITORY / source).exists(), f"deploy/Dockerfile copies {source}, which is not there"
+            assert source in let_in, f".dockerignore keeps {source} out"
+
+
+def test_settings_in_the_environment_are_settings_that_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from workers.settings import load_settings
+
+    monkeypatch.chdir(tmp_path)
+    environment = {**SERVICES["api"]["environment"], **SERVICES["search"]["environment"]}
+    for variable, value in environment.items():
+        if value is not None:  # one without a value is absent unless somebody sets it
+            plain = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+            monkeypatch.setenv(variable, re.sub(r"\$\{\w+:\?[^}]*\}", "secret", plain))
+    settings = load_settings()
+    for variable in environment:
+        if variable.startswith("SLUICE_"):
+            part: Any = settings
+            for name in variable.removeprefix("SLUICE_").lower().split("__"):
+                assert hasattr(part, name), variable
+                part = getattr(part, name)
+    assert settings.search.providers == ("searxng",)
+    assert not settings.crawl.enabled
+
+
+def test_only_the_search_pool_may_reach_the_search_engine() -> None:
+    searcher = SERVICES["search"]["environment"]
+    assert "search=searxng:8080" in searcher["SLUICE_EGRESS__ALLOW"]
+    assert searcher["SLUICE_SEARCH__SEARXNG_URL"] == "http://searxng:8080"
+    for name in OURS.keys() - {"search"}:
+        assert OURS[name]["environment"]["SLUICE_EGRESS__ALLOW"] is None, name
+
+
+def test_the_image_holds_what_the_browser_needs_to_start() -> None:
+    assert {"chromium", "libatomic1"} <= set((REPOSITORY / "deploy/Dockerfile").read_text().split())
+    [tmp] = [mount for mount in SERVICES["crawl"]["tmpfs"] if mount.startswith("/tmp:")]
+    assert "exec" in tmp.removeprefix("/tmp:").split(","), "engines mount a tmpfs noexec; the launcher lies there"
+    assert set(SERVICES["api"]["tmpfs"][1:]) == set(SERVICES["crawl"]["tmpfs"][1:])
+
+
+def _expressions() -> Iterator[tuple[str, str]]:
+    for path in sorted((REPOSITORY / "deploy" / "grafana" / "dashboards").glob("*.json")):
+        for panel in json.loads(path.read_text())["panels"]:
+            for target in panel["targets"]:
+                yield f"{path.name}: {panel['title']}", target["expr"]
+    for group in yaml.safe_load((REPOSITORY / "deploy" / "alerts.yaml").read_text())["groups"]:
+        for rule in group["rules"]:
+            yield f"alerts.yaml: {rule['alert']}", rule["expr"]
+
+
+@pytest.mark.parametrize(("where", "expression"), list(_expressions()))
+def test_dashboards_and_alerts_ask_only_for_declared_metrics(where: str, expression: str) -> None:
+    asked = set(re.findall(r"\bsluice_\w+", expression))
+    assert asked or "up{" in expression
+    assert asked <= metric_names(), where
+    assert expression.count("(") == expression.count(")")
+
+
+def test_every_metric_is_shown_on_a_dashboard_or_watched_by_an_alert() -> None:
+    asked = " ".join(expression for _, expression in _expressions())
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in metric_names()}
+    assert [name for name in sorted(families) if name not in asked] == []
+
+
+def test_prometheus_scrapes_every_process_and_grafana_finds_its_sources() -> None:
+    jobs = yaml.safe_load((REPOSITORY / "deploy" / "prometheus.yaml").read_text())["scrape_configs"]
+    [discovered] = [names for job in jobs for names in job["dns_sd_configs"]]
+    assert set(discovered["names"]) == set(OURS)
+    assert all(
+        str(discovered["port"]) == ours["environment"]["SLUICE_TELEMETRY__METRICS_PORT"] for ours in OURS.values()
+    )
+    sources = yaml.safe_load((REPOSITORY / "deploy" / "grafana" / "datasources.yaml").read_text())["datasources"]
+    for source in sources:
+        assert source["url"].removeprefix("http://").split(":")[0] in SERVICES
+    used = set(
+        re.findall(
+            r'"uid": "(\w+)"',
+            " ".join(p.read_text() for p in (REPOSITORY / "deploy/grafana/dashboards").glob("*.json")),
+        )
+    )
+    assert used <= {source["uid"] for source in sources}
+
+
+def test_the_collector_wires_only_parts_that_it_declares() -> None:
+    collector = yaml.safe_load((REPOSITORY / "deploy" / "collector.yaml").read_text())
+    for pipeline in collector["service"]["pipelines"].values():
+        for part, names in pipeline.items():
+            assert set(names) <= set(collector[part])

@@ -1,0 +1,251 @@
+"""The decision: what leads to which plan, what lowers it, and that it can be computed again bit for bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.errors import Conflict
+from contracts.gate import BudgetState, CoverageProbed, GateDecided, GateRequested, Message, Plan, PolicyState
+from gate.decide import decide, explain
+from gate.profile import Profile, load_profiles
+from tests.support.repository import REPOSITORY
+from tests.unit.gate.samples import NOW, OPEN, RICH, URGENT, asked, hit, probed, terms
+
+PROFILES = load_profiles()
+YEAR = timedelta(days=365)
+CLOSED = PolicyState(search_allowed=False, crawl_allowed=False)
+ANSWER = Message(role="assistant", content="The suspension bridge was opened to traffic on 27 May 1937.")
+SEED = "https://example.org/bridges"
+
+every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
+
+
+def decided(
+    request: GateRequested | None = None,
+    probe: CoverageProbed | None = None,
+    policy: PolicyState = OPEN,
+    budget: BudgetState = RICH,
+    profile: Profile = PROFILES["default"],
+) -> GateDecided:
+    return decide(request or asked(), probe or probed((hit(),)), profile, policy, budget, NOW)
+
+
+@every_profile
+def test_an_empty_corpus_asks_for_the_full_loop(profile: Profile) -> None:
+    assert decided(probe=probed(), profile=profile).plan is Plan.FULL_LOOP
+
+
+@every_profile
+@pytest.mark.parametrize("similarity", [0.45, 0.55, 0.65, 0.75])
+def test_a_corpus_just_filled_with_pages_on_the_question_is_enough(profile: Profile, similarity: float) -> None:
+    assert decided(probe=probed((hit(similarity), hit(0.3, document="d2"))), profile=profile).plan is Plan.RETRIEVE
+
+
+@every_profile
+def test_a_time_sensitive_question_is_answered_from_a_corpus_just_filled(profile: Profile) -> None:
+    probe = probed((hit(0.55),), intent_similarity=URGENT)
+    assert decided(asked("who is the current governor"), probe, profile=profile).plan is Plan.RETRIEVE
+
+
+@every_profile
+def test_a_corpus_on_another_topic_asks_for_the_full_loop(profile: Profile) -> None:
+    assert decided(probe=probed((hit(0.3),), terms=terms(covered=0, missing=3)), profile=profile).plan is Plan.FULL_LOOP
+
+
+def test_a_corpus_near_the_topic_asks_for_a_search() -> None:
+    assert decided(probe=probed((hit(0.45),), terms=terms(covered=1, missing=1))).plan is Plan.SEARCH
+
+
+@every_profile
+def test_a_session_that_holds_the_answer_is_enough(profile: Profile) -> None:
+    probe = probed(session_similarity=(0.72,), session_term_coverage=1.0)
+    assert decided(asked(session=(ANSWER,)), probe, profile=profile).plan is Plan.SKIP
+
+
+def test_a_session_that_speaks_of_something_else_changes_nothing() -> None:
+    probe = probed(session_similarity=(0.1,), session_term_coverage=0.2)
+    assert decided(asked(session=(ANSWER,)), probe).plan is Plan.FULL_LOOP
+
+
+def test_a_session_does_not_answer_what_changes() -> None:
+    probe = probed((hit(),), session_similarity=(0.9,), session_term_coverage=1.0, intent_similarity=URGENT)
+    assert decided(asked("who is the current governor", session=(ANSWER,)), probe).plan is Plan.RETRIEVE
+
+
+@every_profile
+def test_a_time_sensitive_question_with_stale_hits_goes_outside(profile: Profile) -> None:
+    probe = probed((hit(0.7, age=2 * YEAR),), intent_similarity=URGENT)
+    assert decided(asked("who is the current governor"), probe, profile=profile).plan in (Plan.SEARCH, Plan.FULL_LOOP)
+
+
+def test_one_half_life_is_stale_enough_to_search() -> None:
+    probe = probed((hit(0.6, age=timedelta(days=90)),), intent_similarity=URGENT)
+    assert decided(asked("who is the current governor"), probe).plan is Plan.SEARCH
+
+
+@every_profile
+def test_a_timeless_question_is_never_sent_outside_by_age(profile: Profile) -> None:
+    probe = probed((hit(0.6, age=30 * YEAR),))
+    assert decided(asked("who wrote the first opera"), probe, profile=profile).plan is Plan.RETRIEVE
+
+
+def test_a_year_newer_than_the_hits_goes_outside() -> None:
+    probe = probed((hit(0.6, age=3 * YEAR),))
+    assert decided(asked("results of the regatta of 2025"), probe).plan is Plan.SEARCH
+
+
+@every_profile
+def test_small_talk_goes_nowhere_even_with_an_empty_corpus(profile: Profile) -> None:
+    probe = probed(intent_similarity={"chit_chat": 0.95}, terms=())
+    assert decided(asked("thanks a lot"), probe, profile=profile).plan is Plan.RETRIEVE
+
+
+@pytest.mark.parametrize("plan", list(Plan))
+def test_a_requested_plan_takes_the_place_of_the_scored_one(plan: Plan) -> None:
+    found = decided(asked(plan=plan))
+    assert (found.plan, found.requested_plan, found.scored_plan) == (plan, plan, Plan.RETRIEVE)
+
+
+@every_profile
+def test_a_requested_plan_is_no_way_round_a_veto(profile: Profile) -> None:
+    found = decided(asked(plan=Plan.FULL_LOOP, seeds=(SEED,)), policy=CLOSED, profile=profile)
+    assert found.plan is Plan.RETRIEVE
+    assert (found.search_seeds, found.crawl_seeds) == ((), ())
+    assert [(v.name, v.lowered_from, v.lowered_to) for v in found.vetoes] == [
+        ("crawl_policy", Plan.FULL_LOOP, Plan.SEARCH),
+        ("search_policy", Plan.SEARCH, Plan.RETRIEVE),
+    ]
+    assert [v.lifted_by for v in found.vetoes] == [
+        "crawl.enabled = true in sluice.toml",
+        "search.enabled = true in sluice.toml",
+    ]
+
+
+def test_policy_and_budget_never_change_the_score() -> None:
+    poor = BudgetState(run_usd_left=0, day_usd_left=0, run_pages_left=0, day_pages_left=0, search_usd_estimate=0.01)
+    assert decided(policy=CLOSED, budget=poor).score == decided().score
+    assert {c.weight for c in decided().contributions if c.feature in ("policy", "budget_left")} == {0.0}
+
+
+def test_seeds_are_crawled_where_searching_is_denied() -> None:
+    policy = PolicyState(search_allowed=False, crawl_allowed=True)
+    found = decided(asked(seeds=(SEED,)), probed(), policy)
+    assert (found.plan, found.search_seeds, found.crawl_seeds) == (Plan.FULL_LOOP, (), (SEED,))
+    (veto,) = found.vetoes
+    assert (veto.lowered_from, veto.lowered_to) == (Plan.FULL_LOOP, Plan.FULL_LOOP)
+    assert "only the given seeds are crawled" in veto.why
+
+
+def test_without_search_and_seeds_nothing_outside_can_begin() -> None:
+    found = decided(probe=probed(), policy=PolicyState(search_allowed=False, crawl_allowed=True))
+    assert (found.plan, found.vetoes[0].lifted_by) == (Plan.RETRIEVE, "search.enabled = true in sluice.toml")
+
+
+def test_without_crawling_the_search_remains() -> None:
+    found = decided(probe=probed(), policy=PolicyState(search_allowed=True, crawl_allowed=False))
+    assert (found.plan, found.search_seeds) == (Plan.SEARCH, (asked().query,))
+
+
+def test_a_spent_budget_falls_back_to_retrieval() -> None:
+    spent = RICH.model_copy(update={"day_usd_left": 0.001, "run_pages_left": 0})
+    found = decided(probe=probed(), budget=spent)
+    assert found.plan is Plan.RETRIEVE
+    assert [veto.name for veto in found.vetoes] == ["run_pages", "day_usd"]
+
+
+def test_no_more_is_searched_for_than_can_be_paid() -> None:
+    code = PROFILES["code"]
+    assert len(decided(probe=probed(), profile=code).search_seeds) == 3
+    one_call = RICH.model_copy(update={"run_usd_left": 0.007})
+    assert decided(probe=probed(), profile=code, budget=one_call).search_seeds == (asked().query,)
+
+
+def test_an_unusable_seed_is_named_and_left_out() -> None:
+    found = decided(asked(seeds=("file:///etc/passwd", SEED)), probed())
+    assert found.crawl_seeds == (SEED,)
+    assert [veto.name for veto in found.vetoes] == ["seed_refused"]
+
+
+def test_contributions_add_up_to_the_score_and_each_tells_what_was_measured() -> None:
+    found = decided()
+    assert sum(c.contribution for c in found.contributions) == pytest.approx(found.score, abs=1e-6)
+    assert all(c.raw for c in found.contributions)
+
+
+@every_profile
+def test_a_recorded_decision_is_computed_again_byte_for_byte(profile: Profile) -> None:
+    request = asked("latest results of 2025", seeds=(SEED, "ftp://x"), limits={"max_pages": 3})
+    probe = probed((hit(0.512345, age=YEAR), hit(0.4, document="d2")), terms=terms(2, 1), intent_similarity=URGENT)
+    found = decided(request, probe, profile=profile)
+    kept = Profile.from_bytes(profile.canonical_bytes())
+    recorded = [
+        kind.model_validate_json(value.model_dump_json())
+        for kind, value in ((GateRequested, request), (CoverageProbed, probe), (GateDecided, found))
+    ]
+    again = explain(*recorded, kept)  # type: ignore[arg-type]
+    assert again.model_dump_json() == found.model_dump_json()
+
+
+def test_a_decision_is_not_explained_by_another_profile() -> None:
+    with pytest.raises(Conflict):
+        explain(asked(), probed((hit(),)), decided(), PROFILES["code"])
+
+
+def test_every_process_decides_the_same_bytes() -> None:
+    program = (
+        "from tests.unit.gate.samples import *; from gate.decide import decide; from gate.profile import load_profiles;"
+        "p = probed((hit(0.437), hit(0.311, document='d2')), terms=terms(2, 1), intent_similarity=URGENT);"
+        "print([decide(asked('latest of 2025'), p, load_profiles()[n], OPEN, RICH, NOW).model_dump_json()"
+        " for n in ('default', 'code', 'marketing')])"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1234")
+    }
+    assert len(outputs) == 1
+
+
+@every_profile
+@given(
+    similarities=st.lists(st.floats(-0.2, 1), min_size=1, max_size=8),
+    ages=st.lists(st.integers(0, 4_000), min_size=8, max_size=8),
+    covered=st.lists(st.booleans(), min_size=1, max_size=6),
+    position=st.integers(0, 7),
+    gain=st.floats(0, 1),
+    query=st.sampled_from(["who is the current governor", "results of 2025", "when was the bridge opened"]),
+)
+def test_more_coverage_never_raises_the_score(profile, similarities, ages, covered, position, gain, query) -> None:
+    def score(values: list[float], held: list[bool], extra: int = 0) -> float:
+        hits = [hit(v, age=timedelta(days=ages[n]), document=f"d{n % 3}") for n, v in enumerate(values)]
+        hits += [hit(gain, age=timedelta(days=ages[position]), document="new")] * extra
+        found = tuple(terms(1, 0)[0].model_copy(update={"term": f"t{n}", "covered": c}) for n, c in enumerate(held))
+        probe = probed(tuple(hits), terms=found, intent_similarity=URGENT)
+        return decided(asked(query), probe, profile=profile).score
+
+    before = score(similarities, covered)
+    at = position % len(similarities)
+    nearer = [min(1.0, v + gain) if n == at else v for n, v in enumerate(similarities)]
+    assert score(nearer, covered) <= before
+    assert score(similarities, covered, extra=1) <= before
+    assert score(similarities, [True, *covered[1:]]) <= score(similarities, [False, *covered[1:]])
+
+
+def test_newer_hits_never_raise_the_score() -> None:
+    question = asked("who is the current governor")
+    scores = [
+        decided(question, probed((hit(age=timedelta(days=d)),), intent_similarity=URGENT)).score
+        for d in (0, 1, 30, 400, 9_000)
+    ]
+    assert scores == sorted(scores)

@@ -1,0 +1,128 @@
+"""A run ends when nothing of it is open, once, and says what it could not have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from contracts.errors import Fenced, NotFound
+from contracts.event import Event, Gap
+from contracts.gate import GateRequested
+from contracts.index import AnswerDirected, DocumentIndexed, RunFinished
+from contracts.ingest import PageUnchanged
+from contracts.outcome import DeadLetter, Done, Next
+from tests.support.ledger_story import NOON, Story, answer, page
+
+DEADLINE = datetime.fromtimestamp(NOON + 30, UTC)
+GAP = Gap(stage="crawl", subject="https://example.org/1", reason="robots")
+
+
+def indexed(offset: int) -> Next:
+    return Next(DocumentIndexed(document_ids=("a",), chunk_count=1, journal_offset=offset))
+
+
+def kinds(events: tuple[Event, ...]) -> list[str]:
+    return [event.kind for event in events]
+
+
+def test_a_gate_run_is_answered_once_nothing_is_open_from_its_last_offset(story: Story) -> None:
+    asked = story.asks()
+    settled = story.handles(asked, Done(emits=(indexed(4), indexed(6))))
+    first, second = settled.emitted
+    assert story.handles(first, Done()).emitted == ()
+    [directed] = story.handles(second, Done()).emitted
+    assert directed.body == AnswerDirected(minimum_journal_offset=6, reason="closed")
+    assert story.ledger.run(asked.run_id).status == "answering"
+    ended = story.handles(directed, Done(emits=(Next(answer()),)))
+    assert kinds(ended.emitted) == ["AnswerReady", "RunFinished"]
+    view = story.ledger.run(asked.run_id)
+    assert (view.status, view.open_events, view.settled_events) == ("finished", 0, 4)
+    assert view.answer == answer().answer
+    assert view.finished_at == datetime.fromtimestamp(NOON, UTC)
+
+
+def test_a_gate_run_whose_answer_failed_ends_as_failed(story: Story) -> None:
+    asked = story.asks()
+    [directed] = story.handles(asked, Done()).emitted
+    settled = story.handles(directed, DeadLetter("policy"))
+    assert kinds(settled.emitted) == ["GapFound", "RunFinished"]
+    assert settled.finished
+    assert story.ledger.run(asked.run_id).status == "failed"
+
+
+def test_a_parked_question_still_gets_an_answer_directed(story: Story) -> None:
+    settled = story.handles(story.asks(), DeadLetter("malformed"))
+    assert kinds(settled.emitted) == ["GapFound", "AnswerDirected"]
+
+
+def test_a_crawl_that_indexed_something_is_finished_and_names_its_gaps(story: Story) -> None:
+    [event] = story.begins(page())
+    [document, *_] = story.handles(event, Done(emits=(indexed(3),), gaps=(GAP,))).emitted[1:]
+    [finished] = story.handles(document, Done()).emitted
+    assert isinstance(finished.body, RunFinished)
+    assert (finished.body.status, finished.body.missing) == ("finished", (GAP,))
+
+
+def test_a_crawl_that_indexed_nothing_and_has_gaps_is_failed(story: Story) -> None:
+    [event] = story.begins(page())
+    assert story.handles(event, Done(gaps=(GAP,))).finished
+    assert story.ledger.run(event.run_id).status == "failed"
+
+
+def test_a_crawl_of_pages_that_are_as_they_were_is_finished(story: Story) -> None:
+    [event] = story.begins(page())
+    url = "https://example.org/1"
+    unchanged = PageUnchanged(url=url, final_url=url, depth=0, by="not_modified", fetched_at=datetime.now(UTC))
+    assert story.handles(event, Done(emits=(Next(unchanged),), gaps=(GAP,))).finished
+    assert story.ledger.run(event.run_id).status == "finished"
+
+
+def test_at_its_deadline_a_run_is_answered_once_although_events_are_open(story: Story) -> None:
+    asked = story.asks(deadline_at=DEADLINE)
+    [crawl] = story.handles(asked, Done(emits=(Next(page()),))).emitted
+    assert story.ledger.direct_answer_at_deadline(NOON + 29.9) == ()
+    [permit] = story.ledger.direct_answer_at_deadline(NOON + 30)
+    directed = story.ledger.event(permit.event_id)
+    assert directed.body == AnswerDirected(reason="deadline")
+    assert story.ledger.direct_answer_at_deadline(NOON + 31) == ()
+    assert story.ledger.open_by_queue(asked.run_id) == {"crawl": 1, "query": 1}
+    assert kinds(story.handles(directed, Done(emits=(Next(answer()),))).emitted) == ["AnswerReady", "RunFinished"]
+    late = story.handles(crawl, Done(emits=(indexed(1),)))
+    assert kinds(late.emitted) == ["DocumentIndexed"]
+    assert kinds(story.handles(late.emitted[0], Done()).emitted) == []
+    assert story.ledger.run(asked.run_id).status == "finished"
+
+
+def test_a_run_answered_in_time_ignores_its_deadline(story: Story) -> None:
+    story.handles(story.asks(deadline_at=DEADLINE), Done())
+    assert story.ledger.direct_answer_at_deadline(NOON + 60) == ()
+
+
+def test_the_deadline_of_a_crawl_directs_no_answer(story: Story) -> None:
+    story.begins(page(), deadline_at=DEADLINE)
+    assert story.ledger.direct_answer_at_deadline(NOON + 60) == ()
+
+
+def test_cancelling_a_run_fences_its_claims_and_finishes_it(story: Story) -> None:
+    claimed, ready = story.begins(page(1), page(2))
+    claim = story.claims(claimed)
+    assert story.ledger.cancel(claimed.run_id)
+    assert not story.ledger.cancel(claimed.run_id)
+    with pytest.raises(Fenced):
+        story.ledger.settle(claim, Done())
+    with pytest.raises(Fenced):
+        story.ledger.heartbeat(claim, 10.0)
+    assert story.statuses(ready) == "cancelled"
+    view = story.ledger.run(claimed.run_id)
+    assert (view.status, view.open_events) == ("cancelled", 0)
+    [finished] = story.ledger.events_of_kind(claimed.run_id, "RunFinished")
+    assert finished.body == RunFinished(status="cancelled")
+    with pytest.raises(NotFound):
+        story.ledger.cancel("run_nothing")
+
+
+def test_a_cancelled_question_is_not_answered_at_its_deadline(story: Story) -> None:
+    asked = story.begins(GateRequested(query="x"), kind="gate", deadline_at=DEADLINE)[0]
+    story.ledger.cancel(asked.run_id)
+    assert story.ledger.direct_answer_at_deadline(NOON + 60) == ()

@@ -1,0 +1,92 @@
+"""Metrics, of one process and added up over several."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from socket import socket
+
+from otel import metrics
+from otel.metrics_dir import fresh_metrics_dir
+from tests.support.repository import REPOSITORY
+
+_PROCESS = """
+import os, sys
+from otel import metrics
+metrics.GATE_DECISIONS.labels(plan="search", profile="default", scored_plan="full_loop").inc()
+metrics.SPAN_STORE_FAILURES.inc(2)
+metrics.STAGE_READY.labels(stage="crawl").set(float(sys.argv[1]))
+metrics.QUERY_SECONDS.labels(strategy="hybrid").observe(0.002)
+pid = os.fork() if sys.argv[2:] == ["fork"] else None
+if pid == 0:
+    metrics.SPAN_STORE_FAILURES.inc(5)
+    os._exit(0)
+if pid:
+    os.waitpid(pid, 0)
+print(os.getpid())
+"""
+
+_FORGET = """
+import sys
+from otel import metrics
+metrics.forget_process(int(sys.argv[1]))
+print(metrics.render_metrics().decode())
+"""
+
+
+def _run(code: str, variables: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=REPOSITORY,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_figures_of_two_processes_and_a_fork_add_up_and_a_gauge_dies_with_its_process(tmp_path: Path) -> None:
+    variables = fresh_metrics_dir(tmp_path / "metrics")
+    _run(_PROCESS, variables, "3")
+    last = _run(_PROCESS, variables, "4", "fork").strip()
+    shown = _run("from otel import metrics; print(metrics.render_metrics().decode())", variables)
+    assert 'sluice_gate_decisions_total{plan="search",profile="default",scored_plan="full_loop"} 2.0' in shown
+    assert "sluice_span_store_failures_total 9.0" in shown
+    assert 'sluice_query_seconds_count{strategy="hybrid"} 2.0' in shown
+    assert 'sluice_stage_ready{stage="crawl"} 4.0' in shown
+    shown = _run(_FORGET, variables, last)
+    assert 'sluice_stage_ready{stage="crawl"} 3.0' in shown
+    assert "sluice_span_store_failures_total 9.0" in shown
+
+
+def test_a_fresh_directory_forgets_an_earlier_life(tmp_path: Path) -> None:
+    variables = fresh_metrics_dir(tmp_path)
+    _run(_PROCESS, variables, "3")
+    assert fresh_metrics_dir(tmp_path) == variables
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_serves_its_own_metrics_and_stops_when_told() -> None:
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    stop = metrics.serve_metrics(port)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+        assert b"sluice_gate_decisions_total" in response.read()
+    stop()
+
+
+def test_every_metric_is_explained_and_every_name_ends_as_its_kind_demands() -> None:
+    names = metrics.metric_names()
+    assert {"sluice_gate_decisions_total", "sluice_query_seconds_bucket", "sluice_stage_ready"} <= names
+    assert all(name.startswith("sluice_") for name in names)
+    assert all(metric.documentation.endswith(".") for metric in metrics.REGISTRY.collect())
+
+
+def test_one_process_alone_renders_its_figures() -> None:
+    metrics.FEEDBACK.labels(outcome="success").inc()
+    assert b'sluice_feedback_total{outcome="success"}' in metrics.render_metrics()

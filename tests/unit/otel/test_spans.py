@@ -1,0 +1,85 @@
+"""The local span store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from otel.spans import SpanLink, SpanStore
+from tests.support.repository import REPOSITORY
+from tests.unit.otel.samples import SPAN
+
+
+def test_a_span_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    store = SpanStore.in_dir(tmp_path / "not" / "yet")
+    store.write([SPAN])
+    assert store.of_run("run_1") == [SPAN]
+    assert store.of_trace("a" * 32) == [SPAN]
+
+
+def test_a_store_that_was_never_written_is_empty_and_reading_makes_no_file(tmp_path: Path) -> None:
+    assert SpanStore.in_dir(tmp_path).of_run("run_1") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_shows_spans_that_link_to_it_and_leaves_out_other_runs_of_its_trace(tmp_path: Path) -> None:
+    store = SpanStore.in_dir(tmp_path)
+    own = replace(SPAN, links=())
+    request = replace(own, span_id="2" * 16, run_id=None, name="POST /v1/gate")
+    other = replace(own, span_id="3" * 16, run_id="run_2")
+    publish = replace(SPAN, trace_id="c" * 32, run_id=None, links=(SpanLink(own.trace_id, own.span_id),))
+    of_other = replace(SPAN, trace_id="d" * 32, run_id=None, links=(SpanLink(other.trace_id, other.span_id),))
+    store.write([own, request, other, publish, of_other])
+    found = {(span.trace_id[0], span.span_id[0]) for span in store.of_run("run_1")}
+    assert found == {("a", "1"), ("a", "2"), ("c", "1")}
+
+
+def test_a_span_delivered_twice_is_kept_once(tmp_path: Path) -> None:
+    store = SpanStore.in_dir(tmp_path)
+    store.write([SPAN])
+    store.write([SPAN])
+    assert len(store.of_run("run_1")) == 1
+
+
+def test_pruning_forgets_old_spans_and_their_links(tmp_path: Path) -> None:
+    store = SpanStore.in_dir(tmp_path)
+    young = replace(SPAN, span_id="9" * 16, ended_ns=9_000, links=())
+    store.write([SPAN, young])
+    assert store.prune(before_ns=5_000) == 1
+    assert store.of_run("run_1") == [young]
+    assert store.of_trace("b" * 32) == []
+
+
+def test_a_damaged_file_is_thrown_away_and_the_next_write_succeeds(tmp_path: Path) -> None:
+    store = SpanStore.in_dir(tmp_path)
+    store.path.write_bytes(b"this is no database" * 1_000)
+    with pytest.raises(Exception, match="not a database"):
+        store.write([SPAN])
+    store.write([SPAN])
+    assert store.of_run("run_1") == [SPAN]
+
+
+_WRITER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from otel.spans import SpanStore
+from tests.unit.otel.samples import SPAN
+store = SpanStore(Path(sys.argv[1]))
+for number in range(40):
+    store.write([replace(SPAN, span_id=f"{sys.argv[2]}{number:015x}")])
+"""
+
+
+def test_many_processes_write_at_the_same_time_and_no_span_is_lost(tmp_path: Path) -> None:
+    store = SpanStore.in_dir(tmp_path)
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(store.path), str(number)], cwd=REPOSITORY)
+        for number in range(4)
+    ]
+    assert [writer.wait(30) for writer in writers] == [0] * 4
+    assert len(store.of_run("run_1")) == 160

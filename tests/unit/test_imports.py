@@ -1,0 +1,55 @@
+"""Importing any module opens no socket, starts no thread, loads no model and writes no file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.support.repository import REPOSITORY
+
+SCRIPT = """
+import importlib, pkgutil, sys, threading
+
+touched = []
+FORBIDDEN = ("socket.connect", "socket.bind", "subprocess.Popen", "sqlite3.connect")
+
+def watch(event, arguments):
+    if event in FORBIDDEN:
+        touched.append((event, str(arguments)[:120]))
+    if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        if not str(arguments[0]).endswith("null"):
+            touched.append((event, str(arguments)[:120]))
+
+names = []
+for package in ("api", "cli", "contracts", "evaluation", "gate", "index", "ingest", "ledger", "otel", "workers"):
+    names.append(package)
+    folder = importlib.util.find_spec(package).submodule_search_locations
+    names += [m.name for m in pkgutil.walk_packages(folder, package + ".") if not m.name.endswith("__main__")]
+sys.addaudithook(watch)
+for name in names:
+    importlib.import_module(name)
+print(len(names), touched, [t.name for t in threading.enumerate()][1:], "torch" in sys.modules)
+"""
+
+
+def test_importing_everything_touches_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", "import importlib.util\n" + SCRIPT],
+        cwd=REPOSITORY,
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    count, rest = done.stdout.strip().split(" ", 1)
+    assert int(count) > 150
+    assert rest == "[] [] False"
+
+
+def test_chunking_imports_no_extraction() -> None:
+    """A document is extracted once, in its handler; what splits it knows only the type of the extracted text."""
+    script = "import sys, ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdf') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr

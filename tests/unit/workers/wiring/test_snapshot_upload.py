@@ -1,0 +1,102 @@
+"""Published snapshots go to the object store by themselves, and never stand in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.event import Event
+from contracts.index import DocumentIndexed, SnapshotPublished
+from contracts.outcome import Done
+from index.disk.layout import CorpusLayout
+from index.generations.publish import current_name
+from index.remote.layout import stored_current, stored_generations
+from index.remote.object_store import ObjectStore, open_store
+from index.remote.snapshots import pull
+from index.settings import ObjectStoreSettings
+from otel import metrics
+from tests.support.valves import valve
+from workers.context import Context
+from workers.handlers import on_document_indexed
+from workers.settings import Settings
+
+MakeParts = Callable[..., Context]
+
+
+@pytest.fixture
+def make_parts(tmp_path: Path) -> Iterator[MakeParts]:
+    with ExitStack() as opened:
+
+        def make(url: str | None, **index: Any) -> Context:
+            settings = {"data_dir": tmp_path / "data", "index": {"object_store_url": url, **index}}
+            context = Context(Settings.model_validate(settings))
+            opened.callback(context.close)
+            return context
+
+        yield make
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return (tmp_path / "store").as_uri()
+
+
+def _publish(context: Context, number: int) -> str:
+    with context.writing("default") as writer:
+        offset = writer.append(*valve(number))
+    body = DocumentIndexed(document_ids=(f"d{number}",), chunk_count=1, journal_offset=offset)
+    done = on_document_indexed(Event.of(body, run_id="run", corpus="default"), context)
+    assert isinstance(done, Done)
+    published = done.emits[0].body
+    assert isinstance(published, SnapshotPublished)
+    return published.generation
+
+
+def _store(url: str) -> ObjectStore:
+    return open_store(url, ObjectStoreSettings())
+
+
+def _pushes(outcome: str) -> float:
+    return metrics.SNAPSHOT_PUSHES.labels(outcome)._value.get()
+
+
+def test_what_is_published_is_in_the_store_by_the_time_the_worker_ends(url, tmp_path) -> None:
+    before, bytes_before = _pushes("ok"), metrics.SNAPSHOT_PUSHED_BYTES._value.get()
+    context = Context(Settings.model_validate({"data_dir": tmp_path / "data", "index": {"object_store_url": url}}))
+    for number in range(3):
+        name = _publish(context, number)
+    context.close()
+    assert stored_current(_store(url), "default") == name
+    assert pull(tmp_path / "away", "default", _store(url)).generation == name
+    assert _pushes("ok") > before
+    assert metrics.SNAPSHOT_PUSHED_BYTES._value.get() > bytes_before
+
+
+def test_a_store_that_fails_is_logged_and_counted_and_the_snapshot_published_all_the_same(make_parts, tmp_path) -> None:
+    (tmp_path / "store").write_text("a file where a folder should be")
+    before = _pushes("failed")
+    context = make_parts((tmp_path / "store").as_uri())
+    name = _publish(context, 1)
+    context.shipper.wait()
+    assert _pushes("failed") == before + 1
+    assert current_name(CorpusLayout(tmp_path / "data/index", "default")) == name
+
+
+def test_the_store_holds_few_generations_however_many_are_published(make_parts, url) -> None:
+    context = make_parts(url, keep_generations=2)
+    for number in range(7):
+        _publish(context, number)
+        context.shipper.wait()
+    assert len(stored_generations(_store(url), "default")) <= 4
+
+
+def test_without_a_store_nothing_is_sent(make_parts) -> None:
+    before = _pushes("ok") + _pushes("failed")
+    context = make_parts(None)
+    _publish(context, 1)
+    context.shipper.wait()
+    assert _pushes("ok") + _pushes("failed") == before
