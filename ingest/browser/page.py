@@ -25,7 +25,11 @@ class RenderLimits:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A page after its scripts ran. `status` and `headers` (as in `Fetched`) are those of the last response."""
+    """A page after its scripts ran.
+
+    `final_url`, `status` and `headers` (as in `Fetched`) are those of the response that its document came from; what
+    scripts show as its address is not told.
+    """
 
     html: str
     final_url: str

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Page, Request, Response, WebSocket
+from playwright.async_api import Page, Request, WebSocket
 
 from contracts.errors import PolicyRefused, SluiceError, Unavailable
 from ingest.browser.memory_watch import BrowserWatch
@@ -40,8 +40,6 @@ class PageGuard:
         """Of all kinds, those of frames included."""
         self.made = 0
         """Of those that the text may depend on."""
-        self.last_document: Response | None = None
-        """The last response to the page itself."""
         self._tab = tab
         self._page = tab.page
         self._url = url
@@ -87,7 +85,6 @@ class PageGuard:
             (page, "request", self._started),
             (page, "requestfinished", self._ended),
             (page, "requestfailed", self._ended),
-            (page, "response", self._responded),
             (page, "websocket", self._web_socket_opened),
             (page, "crash", self._crashed),
             (context, "page", self._window_opened),
@@ -107,11 +104,6 @@ class PageGuard:
 
     def _web_socket_opened(self, _: WebSocket) -> None:
         self._count_request()
-
-    def _responded(self, response: Response) -> None:
-        request = response.request
-        if request.is_navigation_request() and request.frame == self._page.main_frame:
-            self.last_document = response
 
     def _count_request(self) -> None:
         self.requests += 1

@@ -1,8 +1,10 @@
 """One page in a real browser: navigate, wait until it has settled, take its HTML.
 
 Promises: never longer than the time given, never more HTML, elements or requests than allowed, nothing left to any
-other run or site (`ingest.browser.tabs`). A page that must end early ends with an error that names why. What runs
-inside the page runs in an isolated world, where the page's own scripts have changed nothing.
+other run or site (`ingest.browser.tabs`). A page is known by the address of the response that its document came from
+(`ingest.browser.documents`), never by what its scripts show as its address. A page that must end early ends with an
+error that names why. What runs inside the page runs in an isolated world, where the page's own scripts have changed
+nothing.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Response
 
 from contracts.errors import BudgetExhausted, InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
 from ingest.browser.consent import dismiss_consent
+from ingest.browser.documents import DocumentResponse, DocumentResponses
 from ingest.browser.isolated_world import IsolatedWorld
 from ingest.browser.page import Rendered, RenderLimits, RenderRequest
 from ingest.browser.page_guard import PageGuard
@@ -24,15 +26,16 @@ from ingest.browser.screenshot import take_screenshot
 from ingest.browser.switches import Guards
 from ingest.browser.tabs import Tab
 from ingest.browser.wait_until_settled import CEILING_SECONDS, require_small, settle
-from ingest.url import origin_of
 
 __all__ = ["RenderLimits", "RenderRequest", "Rendered", "render_page"]
 
 SECOND_CEILING_SECONDS = 2.0
 """How long a page may take to settle after a consent wall was dismissed: its text is there already."""
 
-_PAGE = "[location.href, '<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})]"
-"""Read at once, as a script may send the page elsewhere at any moment."""
+READ_ATTEMPTS = 3
+"""Readings of a page, each of which a navigation may spoil."""
+
+_PAGE = "'<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})"
 
 
 async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards) -> Rendered:
@@ -67,7 +70,8 @@ async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: 
         watch=warm.watch,
         pre_request=request.pre_request,
     )
-    attempt = asyncio.ensure_future(_attempt(tab, guard, request, guards))
+    documents = DocumentResponses(tab.devtools, tab.frame_id)
+    attempt = asyncio.ensure_future(_attempt(tab, guard, documents, request, guards))
     try:
         waited_for: set[asyncio.Future[Any]] = {attempt, guard.broken}
         await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
@@ -81,13 +85,17 @@ async def _guarded(warm: WarmBrowser, tab: Tab, request: RenderRequest, guards: 
     finally:
         attempt.cancel()
         await asyncio.gather(attempt, return_exceptions=True)
+        documents.stop()
         guard.close()
 
 
-async def _attempt(tab: Tab, guard: PageGuard, request: RenderRequest, guards: Guards) -> Rendered:
+async def _attempt(
+    tab: Tab, guard: PageGuard, documents: DocumentResponses, request: RenderRequest, guards: Guards
+) -> Rendered:
     clock = asyncio.get_running_loop().time
     deadline = clock() + request.limits.timeout_seconds
     page = tab.page
+    await documents.start()
     if guards.pre_request:
         await guard.ask_before_navigations()
     response = await page.goto(request.url, wait_until="domcontentloaded", timeout=0)  # the caller's clock runs
@@ -97,42 +105,58 @@ async def _attempt(tab: Tab, guard: PageGuard, request: RenderRequest, guards: G
     await _settle(world, guard, request, min(CEILING_SECONDS, (deadline - clock()) / 2))
     if await dismiss_consent(world):
         await _settle(world, guard, request, min(SECOND_CEILING_SECONDS, (deadline - clock()) / 2))
-    address, html = await _read(world, request)
-    last = guard.last_document or response
-    if origin_of(last.url) != origin_of(address):
-        raise Unavailable(f"{request.url}: the page went elsewhere while it was read")
+    document, html = await _read(world, documents, request)
     picture = await take_screenshot(page, within_seconds=(deadline - clock()) / 2) if request.screenshot else None
-    return Rendered(html, address, last.status, await _headers(last), guard.requests, picture)
+    return Rendered(html, document.url, document.status, _trusted_headers(document), guard.requests, picture)
 
 
 async def _settle(world: IsolatedWorld, guard: PageGuard, request: RenderRequest, ceiling_seconds: float) -> None:
     await settle(world, guard, max_nodes=request.limits.max_nodes, ceiling_seconds=ceiling_seconds)
 
 
-async def _headers(response: Response) -> dict[str, str]:
-    """The headers of `response`, the proxy's marks only where no site can have set them.
+def _trusted_headers(document: DocumentResponse) -> dict[str, str]:
+    """The headers of `document`, the proxy's marks only where no site can have set them.
 
     It strips them from what it carries in the clear, and cannot look into a tunnel.
     """
-    headers = await response.all_headers()
-    if "x-robots-tag" in headers:  # line by line, since each may speak to another robot
-        headers["x-robots-tag"] = "\n".join(await response.header_values("x-robots-tag"))
-    if urlsplit(response.url).scheme == "http":
-        return headers
-    return {name: value for name, value in headers.items() if not name.startswith("x-sluice-")}
+    if urlsplit(document.url).scheme == "http":
+        return document.headers
+    return {name: value for name, value in document.headers.items() if not name.startswith("x-sluice-")}
 
 
-async def _read(world: IsolatedWorld, request: RenderRequest) -> tuple[str, str]:
-    """The address of the document that is shown, and its HTML."""
+async def _read(
+    world: IsolatedWorld, documents: DocumentResponses, request: RenderRequest
+) -> tuple[DocumentResponse, str]:
+    """The document that is shown, as the response that it came from, and its HTML.
+
+    A page may navigate while it is read: what was read is taken only where the document before and after is the same.
+    """
+    for _ in range(READ_ATTEMPTS):
+        loader = await documents.current_loader()
+        html = await _read_html(world, request)
+        if html is None or await documents.current_loader() != loader:
+            continue
+        document = documents.of_loader(loader)
+        if document is None:
+            raise Unavailable(f"{request.url}: the page shows a document that no site sent")
+        return document, html
+    raise Unavailable(f"{request.url}: the page went away while it was read")
+
+
+async def _read_html(world: IsolatedWorld, request: RenderRequest) -> str | None:
+    """The HTML that is shown; None where the page went away meanwhile.
+
+    Raises:
+        PolicyRefused: rule `nodes`. BudgetExhausted: it is larger than `max_bytes`.
+    """
     await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
-    found = await world.evaluate(_PAGE.format(limit=request.limits.max_bytes + 1))
-    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
-        raise Unavailable(f"{request.url}: the page went away while it was read")
-    address, html = found
+    html = await world.evaluate(_PAGE.format(limit=request.limits.max_bytes + 1))
+    if not isinstance(html, str):
+        return None
     if len(html.encode(errors="replace")) > request.limits.max_bytes:
         raise BudgetExhausted(f"{request.url}: the rendered page is larger than {request.limits.max_bytes} bytes")
-    return address, html
+    return html
 
 
 def _named(error: PlaywrightError, url: str) -> SluiceError:

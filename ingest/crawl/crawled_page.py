@@ -99,6 +99,7 @@ class CrawledPage:
     etag: str | None = None
     last_modified: str | None = None
     canonical_url: str | None = None
+    """What the page declares to be its address: recorded as a fact, while its document is that of `final_url`."""
     noarchive: bool = False
     nosnippet: bool = False
     screenshot: bytes | None = None

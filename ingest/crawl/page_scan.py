@@ -48,7 +48,10 @@ class PageFacts:
     meta_robots: tuple[tuple[str, str], ...] = ()
     """Name, in lower case, and content of its `<meta>` elements for robots: see `ingest.politeness.robots_meta`."""
     canonical_url: str | None = None
-    """The address under which it wants to be known, where that may be believed: see `ingest.url.canonical_of`."""
+    """The address under which it wants to be known, within its own registered domain: see `ingest.url.canonical_of`.
+
+    A hint: the page's document is that of the address that answered.
+    """
     browser_reason: str | None = None
     """The evidence that it shows its content only in a browser."""
     text_characters: int = 0

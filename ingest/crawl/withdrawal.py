@@ -1,9 +1,10 @@
 """When a page may no longer be in the index: it asks for that itself, or its site says that it is gone.
 
-Promises: only the address that was asked for and the one that answered are spoken of, so nobody withdraws another's
-page by having once led to it; in a browser, where scripts decide which address is shown in the end, only addresses of
-the site that was asked. What is no answer about the page withdraws nothing: a robots.txt that forbids to look, a
-status of 500 or more, a site that is silent, one that wants to know us.
+Promises: only two addresses are spoken of, the one that was asked for and the one whose response said so. What a page
+says of other addresses counts for none of them: not the address that its scripts show, and not the one that it names as
+canonical. A script may also lead the browser elsewhere; then the second address counts only within the origin that was
+asked. What is no answer about the page withdraws nothing: a robots.txt that forbids to look, a status of 500 or more, a
+site that does not answer, one that asks for a password.
 """
 
 from __future__ import annotations
