@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from contracts.errors import InvalidSetting, SluiceError
 from index.disk.layout import corpora
 from index.qdrant.open import require_shared
+from workers.runtime.private_files import is_shared, open_to_others
 from workers.settings import Settings
 
 State = Literal["ok", "warn", "fail"]
@@ -75,7 +76,7 @@ def checks_of(settings: Settings) -> Iterator[Check]:
 def _data_dir(settings: Settings) -> Check:
     folder = settings.data_dir
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=folder) as probe:
             probe.write(b"x")
             probe.flush()
@@ -87,7 +88,11 @@ def _data_dir(settings: Settings) -> Check:
         return Check(
             "data_dir", "fail" if free < FAIL_BELOW_BYTES else "warn", told, "make room, or set SLUICE_DATA_DIR"
         )
-    return Check("data_dir", "ok", told)
+    if is_shared(folder):
+        return Check("data_dir", "warn", f"{told}, and it is no folder of Sluice's own", "set SLUICE_DATA_DIR to one")
+    if (found := next(open_to_others(folder), None)) is not None:
+        return Check("data_dir", "warn", f"{told}; other users may read {found}", "`sluice up` mends it when it starts")
+    return Check("data_dir", "ok", f"{told}, readable for this user alone")
 
 
 def _broker(settings: Settings) -> Check:

@@ -20,6 +20,7 @@ from ledger.migrate import Migration, look
 from ledger.migrate import migrate as carry_out
 from ledger.retention import Pruning
 from ledger.tables import install
+from workers.runtime.private_files import make_private
 from workers.settings import Settings, load_settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
@@ -85,7 +86,7 @@ def _at_rest(settings: Settings) -> Iterator[None]:
     Raises:
         Conflict: it does.
     """
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    make_private(settings.data_dir)
     try:
         with FileLock(settings.data_dir / "up.lock", timeout=0):
             yield

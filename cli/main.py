@@ -7,6 +7,7 @@ its metrics before anything that measures is imported.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any, NamedTuple
 
@@ -137,5 +138,6 @@ app = _make_app()
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. What it and its child processes write is for this user alone."""
+    os.umask(0o077)  # here, where every process begins; workers.runtime.private_files mends what is older
     app(prog_name="sluice")

@@ -17,6 +17,7 @@ from cli.output import errors_told
 from contracts.errors import Conflict, InvalidInput
 from contracts.event import Queue
 from otel.metrics_dir import fresh_metrics_dir
+from workers.runtime.private_files import make_private
 from workers.settings import Settings, load_settings
 
 Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]
@@ -72,11 +73,12 @@ def reconcile() -> None:
 
 
 def prepare_metrics(settings: Settings, *, of_instance: bool = False) -> None:
-    """Make this process's metrics part of its instance's: to be called before any metric is made.
+    """Make the data directory private and this process's metrics part of its instance's, before any metric is made.
 
     A process that no supervisor started keeps a folder of its own, named for its machine, as process
     ids mean nothing beyond it.
     """
+    make_private(settings.data_dir)
     if of_instance or "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         folder = settings.data_dir / "metrics" / ("up" if of_instance else socket.gethostname())
         os.environ.update(fresh_metrics_dir(folder))
@@ -88,7 +90,7 @@ def _prepare_instance(settings: Settings) -> None:
     Raises:
         Conflict: it does.
     """
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    make_private(settings.data_dir)
     try:
         with FileLock(settings.data_dir / "up.lock", timeout=0):
             prepare_metrics(settings, of_instance=True)

@@ -18,6 +18,7 @@ from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
+from workers.runtime.private_files import make_private
 from workers.settings import load_settings
 
 PATIENCE_SECONDS = 0.5
@@ -29,7 +30,7 @@ def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[C
     """The parts of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
         settings = load_settings()
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_private(settings.data_dir)
         start_telemetry(
             "sluice-cli", _quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance
         )

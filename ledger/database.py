@@ -276,7 +276,7 @@ def _open(url: URL) -> Engine:
         raise InvalidSetting(
             "ledger_url", "PostgreSQL needs the psycopg package", "install sluice[postgres]"
         ) from error
-    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     wait = {"timeout": _BUSY_TIMEOUT_SECONDS}
     engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
     event.listen(engine, "connect", _prepare_sqlite)

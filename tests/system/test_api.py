@@ -11,6 +11,7 @@ import pytest
 from gate.client import SluiceClient
 from ledger.ledger import Ledger
 from tests.support.instance import Instance
+from workers.runtime.private_files import open_to_others
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -321,6 +322,10 @@ def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:
         "sluice_http_requests_total",
     ):
         assert name in metrics
+
+
+def test_everything_that_is_kept_is_readable_for_its_user_alone(filled: Instance) -> None:
+    assert list(open_to_others(filled.data_dir)) == []
 
 
 def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> None:

@@ -263,7 +263,7 @@ def _take_no_more() -> None:
 
 def _await_turn(settings: Settings) -> FileLock:
     """Stand by until no other process of this data directory indexes; the lock to hold for as long as this one does."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     turn = FileLock(settings.data_dir / "index-worker.lock", poll_interval=STANDBY_SECONDS)
     try:
         turn.acquire(timeout=0)

@@ -46,6 +46,7 @@ from workers.processes import shutdown
 from workers.processes.process_group import adopt_orphans, belongs_to, hear_signals, worker_name
 from workers.processes.procfs import all_processes
 from workers.processes.release_claims import hand_back
+from workers.runtime.private_files import make_private
 from workers.service.api_keys import ApiKeys, check_exposure
 from workers.settings import Settings, environment_of
 from workers.supervisor.child import FIRST_PAUSE_SECONDS, Child
@@ -95,7 +96,7 @@ class Supervisor:
                 be shared.
             Unavailable: the broker does not come up, or the ledger cannot be migrated.
         """
-        self.settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_private(self.settings.data_dir)
         lock = FileLock(self.settings.data_dir / "up.lock")
         try:
             lock.acquire(timeout=0)
