@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
@@ -13,9 +13,7 @@ from starlette.testclient import TestClient
 
 from api.app import make_api
 from ledger.ledger import Ledger
-
-if TYPE_CHECKING:
-    from tests.support.valkey import Valkey
+from tests.support.valkey import Valkey
 
 
 @pytest.fixture

@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 from starlette.testclient import TestClient
 
-from api.app import make_api
 from contracts.event import Event, encode
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Next
 from ledger.ledger import Claim, Ledger, NewRun
-from tests.support.valkey import Valkey
 from workers.service.api_keys import ApiKeys
 
 LETTERS, REPLAYS = "/v1/dead-letters", "/v1/replays"
-
-
-@pytest.fixture
-def own_logging() -> Iterator[None]:
-    """The logging set-up as it was before the test: the interface makes its own."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(False)
-    structlog.reset_defaults()
-
-
-@pytest.fixture
-def http(valkey: Valkey, own_logging: None) -> Iterator[TestClient]:
-    """The interface of an instance without workers."""
-    with TestClient(make_api(valkey.settings), base_url="http://127.0.0.1") as client:
-        yield client
-
-
-@pytest.fixture
-def ledger(http: TestClient) -> Ledger:
-    opened: Ledger = http.app.state.ledger  # type: ignore[attr-defined]
-    return opened
 
 
 def parked(ledger: Ledger, corpus: str = "docs") -> tuple[Event, str]:
