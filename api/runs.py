@@ -135,15 +135,16 @@ async def events(request: Request, run_id: str, seen: Annotated[int, Depends(pos
 
 
 @router.post(
-    "/feedback", status_code=202, responses=problem_responses(404, 413, 503), summary="What became of an answer"
+    "/feedback", status_code=202, responses=problem_responses(404, 409, 413, 503), summary="What became of an answer"
 )
-def feedback(
-    request: Request, body: FeedbackRequest, caller: AnyCaller, idempotency_key: IdempotencyKey = None
-) -> dict[str, str]:
-    """Record which chunks were used and how it went."""
+def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
+    """Record which chunks of the answer were used and with what outcome: once for each run and API key.
+
+    The same feedback again changes nothing, with any Idempotency-Key; other feedback on the same run is refused (409).
+    """
     _visible(request, body.run_id, caller)
     service: Service = request.app.state.service
-    service.give_feedback(body, idempotency_key=idempotency_key)
+    service.give_feedback(body, owner=caller.owner)
     return {"run_id": body.run_id, "status": "recorded"}
 
 

@@ -305,6 +305,15 @@ class Ledger:
         with self._database.reading() as connection:
             return queries.events_of_kind(connection, run_id, kind)
 
+    def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
+        """The event of the run that was added under that key.
+
+        Raises:
+            NotFound: there is none.
+        """
+        with self._database.reading() as connection:
+            return queries.keyed_event(connection, run_id, dedupe_key)
+
     def unread_crawls(self, run_id: str) -> frozenset[str]:
         """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read."""
         with self._database.reading() as connection:

@@ -18,7 +18,7 @@ from ledger.finish import spend_of
 from ledger.pauses import Pause
 from ledger.reservations import usd
 from ledger.runs import RunKind
-from ledger.tables import IS_OPEN, AnyRow, dead_letters, events, runs
+from ledger.tables import IS_OPEN, AnyRow, dead_letters, events, runs, storable
 from ledger.transaction import Transaction
 
 
@@ -49,6 +49,9 @@ class QueueDepth:
 
 _RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
 _BRIEF = select(runs.c.owner, runs.c.status).where(runs.c.run_id == bindparam("of_run"))
+_KEYED = select(events.c.payload).where(
+    events.c.run_id == bindparam("of_run"), events.c.dedupe_key == bindparam("of_key")
+)
 _TOLD = (
     select(events.c.payload)
     .where(
@@ -166,6 +169,18 @@ def events_of_kind(connection: Transaction, run_id: str, kind: str) -> list[Even
     """The run's events of one kind, in commit order."""
     rows = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": kind}).scalars()
     return [decode(payload) for payload in rows]
+
+
+def keyed_event(connection: Transaction, run_id: str, dedupe_key: str) -> Event:
+    """The event of the run that was added under that key.
+
+    Raises:
+        NotFound: there is none.
+    """
+    payload = connection.execute(_KEYED, {"of_run": run_id, "of_key": storable(dedupe_key)}).scalar()
+    if payload is None:
+        raise NotFound(f"run {run_id} has no event under the key {dedupe_key}")
+    return decode(payload)
 
 
 def one_event(connection: Transaction, event_id: str) -> Event:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted
 from contracts.budget import Allowance, Ceiling, Ceilings
 from contracts.document import Document, DocumentBatch
-from contracts.errors import BudgetExhausted, InvalidInput, InvalidSetting, NotFound, PolicyRefused
+from contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
 from contracts.event import Event, Gap, GapFound, Queue
 from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
@@ -29,7 +29,14 @@ from ledger.outbox import run_baggage
 from ledger.runs import RunKind
 from otel.context import current_traceparent
 from workers.context import Context
-from workers.service.submissions import batches_of, document_of, encoded, has_content, usable_url
+from workers.service.submissions import (
+    batches_of,
+    document_of,
+    encoded,
+    has_content,
+    require_chunks_of,
+    usable_url,
+)
 
 _NO_LIMITS = Limits()
 
@@ -189,20 +196,25 @@ class Service:
             self._context.transport.announce(emitted)
         return True
 
-    def give_feedback(self, request: FeedbackRequest, *, idempotency_key: str | None = None) -> None:
-        """Record what became of an answer; the same key of the same run is recorded once.
+    def give_feedback(self, request: FeedbackRequest, *, owner: str = NO_KEY) -> None:
+        """Record what became of an answer. It counts once for each run and `owner`: the same again changes nothing.
 
         Raises:
             NotFound: no such run.
+            InvalidInput: a chunk id that is not in the run's answer.
+            Conflict: the owner has given other feedback on this run.
         """
         ledger = self._context.ledger
         run = ledger.run(request.run_id)
+        require_chunks_of(run.answer, request.chunk_ids_used)
         body = FeedbackGiven.model_validate(request.model_dump(exclude={"run_id"}))
         event = Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent)
-        dedupe_key = f"feedback:{idempotency_key}" if idempotency_key else None
+        dedupe_key = f"feedback-of:{owner}"
         if ledger.add_event(event, dedupe_key=dedupe_key):
             self._context.transport.publish([event])
             self._context.transport.announce([event])
+        elif ledger.keyed_event(run.run_id, dedupe_key).body != body:
+            raise Conflict(f"other feedback on run {run.run_id} was recorded: it is given once and stays")
 
     def _new_run(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from pydantic_core import PydanticSerializationError
@@ -12,6 +12,7 @@ from contracts.api import SubmittedDocument
 from contracts.base import Value
 from contracts.document import Document, Provenance, document_id_for
 from contracts.errors import InvalidInput
+from contracts.index import Answer
 from ingest.extract.media_types import media_type_for
 from ingest.url import normalise_url
 
@@ -54,6 +55,19 @@ def usable_url(field: str, url: str) -> str:
         return normalise_url(url)
     except InvalidInput as error:
         raise InvalidInput(field, error.problem, error.remedy) from error
+
+
+def require_chunks_of(answer: Answer | None, chunk_ids: Sequence[str]) -> None:
+    """Refuse feedback on chunks that the agent was not given.
+
+    Raises:
+        InvalidInput: an id is not among the chunks of the answer; names it by its position.
+    """
+    given = {chunk.chunk_id for chunk in answer.chunks} if answer else set()
+    for position, chunk_id in enumerate(chunk_ids):
+        if chunk_id not in given:
+            problem = f"{chunk_id!r} is no chunk of the run's answer" if answer else "the run has no answer"
+            raise InvalidInput(f"chunk_ids_used.{position}", problem, "send chunk ids from the run's answer.chunks")
 
 
 def has_content(submitted: SubmittedDocument) -> bool:

@@ -1,0 +1,76 @@
+"""Feedback counts once for each run and key, and only on chunks that the answer held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from contracts.event import Event
+from contracts.gate import GateRequested
+from contracts.ids import new_run_id
+from contracts.index import AnswerReady
+from contracts.outcome import Done, Next
+from ledger.ledger import Claim, Ledger, NewRun
+from tests.support.evaluation_samples import chunk
+from tests.support.ledger_story import answer
+from workers.service.api_keys import ApiKeys
+
+
+@pytest.fixture
+def run_id(ledger: Ledger) -> str:
+    """A run whose answer holds the chunks `a` and `b`."""
+    run_id = new_run_id()
+    event = Event.of(GateRequested(query="what is a lease?"), run_id=run_id, corpus="docs")
+    ledger.create_run(NewRun(run_id, "gate", "docs", "0" * 64), [(event, Next(event.body))])
+    claim = ledger.claim_next("query", "w1", 10.0)
+    assert isinstance(claim, Claim)
+    given = answer().answer.model_copy(update={"chunks": (chunk("a", "doc"), chunk("b", "doc"))})
+    ledger.settle(claim, Done((Next(AnswerReady(answer=given, duration_ms=1.0)),)))
+    return run_id
+
+
+def gives(http: TestClient, run_id: str, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+    return http.post("/v1/feedback", json={"run_id": run_id, **fields}, headers=headers or {})
+
+
+def recorded(ledger: Ledger, run_id: str) -> int:
+    return len(ledger.events_of_kind(run_id, "FeedbackGiven"))
+
+
+def test_a_chunk_that_the_answer_did_not_hold_is_refused_by_its_position(
+    http: TestClient, ledger: Ledger, run_id: str
+) -> None:
+    refused = gives(http, run_id, chunk_ids_used=["a", "elsewhere"], outcome="success")
+    assert (refused.status_code, refused.json()["field"]) == (422, "chunk_ids_used.1")
+    assert recorded(ledger, run_id) == 0
+    assert gives(http, run_id, chunk_ids_used=["a", "b"], outcome="success").status_code == 202
+
+
+def test_chunks_of_a_run_without_an_answer_are_refused(http: TestClient, ledger: Ledger) -> None:
+    run_id = new_run_id()
+    event = Event.of(GateRequested(query="?"), run_id=run_id, corpus="docs")
+    ledger.create_run(NewRun(run_id, "gate", "docs", "0" * 64), [(event, Next(event.body))])
+    assert "no answer" in gives(http, run_id, chunk_ids_used=["a"]).json()["message"]
+
+
+def test_the_same_feedback_again_changes_nothing(http: TestClient, ledger: Ledger, run_id: str) -> None:
+    for headers in ({}, {"Idempotency-Key": "one"}, {"Idempotency-Key": "two"}):
+        assert gives(http, run_id, headers, outcome="success", rating=1.0).status_code == 202
+    assert recorded(ledger, run_id) == 1
+
+
+def test_other_feedback_on_the_same_run_is_refused(http: TestClient, ledger: Ledger, run_id: str) -> None:
+    assert gives(http, run_id, outcome="success").status_code == 202
+    refused = gives(http, run_id, {"Idempotency-Key": "another"}, outcome="failure")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert recorded(ledger, run_id) == 1
+
+
+def test_each_key_has_its_own_say(http: TestClient, ledger: Ledger, run_id: str) -> None:
+    bearers = [{"Authorization": f"Bearer {ApiKeys(ledger).create('k', 'agent', [])[1]}"} for _ in range(2)]
+    http.app.state.api_keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets that there was none
+    for headers, outcome in zip(bearers, ("success", "failure"), strict=True):
+        assert gives(http, run_id, headers, outcome=outcome).status_code == 202
+    assert recorded(ledger, run_id) == 2
