@@ -220,6 +220,9 @@ class ChunkSettings(Value):
     """What a part of a long passage repeats of the part before; 0, as headings already carry the context."""
     code_pack_tokens: Annotated[int, Field(ge=0, le=8_000)] = 80
     """Neighbouring symbols of together at most this many tokens share a chunk: accessors and constants."""
+    max_document_tokens: Annotated[int, Field(ge=1_000)] = 2_000_000
+    """Read of one document, twice the Bible; the rest is left out and named as a gap. The local model reads for five
+    minutes on two cores; what is longer is a dump of data, or made to fill memory."""
 
     @model_validator(mode="after")
     def _fits(self) -> ChunkSettings:

@@ -2,7 +2,8 @@
 
 Promises: the same document gives the same chunks with the same ids; every word of the text is in a
 chunk; no chunk is empty; a chunk and its breadcrumb fit the embedding model's window together; lines
-are 1-based and inclusive in the text that was chunked, for source code in the file itself.
+are 1-based and inclusive in the text that was chunked, for source code in the file itself. Of a document of more than
+`max_document_tokens` only the beginning is read, and `Tokenized` says how much was not.
 
 A text is encoded once for all counting, and the ids of its chunks come from that encoding. What fits is never
 split, so the splitters, which encode again, only see what is too large.
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from tokenizers import Tokenizer
 
@@ -37,16 +40,20 @@ _CHARS_PER_TOKEN = 16
 MAX_FACT_CHARACTERS = 500
 """Of a licence or a site's name: what is longer is text and no name, and would come out with every result."""
 
-Ids = Sequence[int] | None
+Ids: TypeAlias = "array[int] | None"
 """Of one text, special tokens left out; None where they are only to be had by tokenising it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """A chunked document, and for each of its chunks the token ids of what is embedded for it."""
+    """A chunked document, and for each of its chunks the token ids of what is embedded for it.
+
+    `characters_left_out` of its text are beyond the most tokens of a document and in no chunk.
+    """
 
     document: ChunkedDocument
     ids: tuple[Ids, ...]
+    characters_left_out: int = 0
 
 
 def chunk_document(
@@ -63,7 +70,14 @@ def chunk_and_tokenize(
     title = document.title or extracted.title
     breadcrumbs = Breadcrumbs(title, settings, tokenizer)
     language = extracted.code_language or extracted.language or natural_language(extracted.text)
-    chunks = _chunks(document, extracted, language, breadcrumbs, settings, tokenizer)
+    spans = TokenSpans(extracted.text, tokenizer, settings.max_document_tokens)
+    left_out = len(extracted.text) - spans.end
+    if left_out:
+        extracted = replace(extracted, text=extracted.text[: spans.end])
+    splitters = _splitters(tokenizer, settings.overlap_tokens)
+    chunks = _chunks(
+        document, extracted, language, _passages(extracted, spans, breadcrumbs, settings, splitters), breadcrumbs, spans
+    )
     chunked = ChunkedDocument(
         document_id=document.id,
         checksum=sha256_text(f"{normalised(title or '')}\n{normalised(extracted.text)}"),
@@ -75,18 +89,18 @@ def chunk_and_tokenize(
         provenance=_provenance(document.provenance, extracted),
         chunks=tuple(chunk for chunk, _ in chunks),
     )
-    return Tokenized(chunked, _embedding_ids(chunks, chunked.title, tokenizer))
+    return Tokenized(chunked, _embedding_ids(chunks, chunked.title, tokenizer), left_out)
 
 
 def _embedding_ids(chunks: Sequence[tuple[Chunk, Ids]], title: str | None, tokenizer: Tokenizer) -> tuple[Ids, ...]:
     """The ids of heading and text together: those of one before those of the other, as a line break parts words."""
-    of_headings: dict[str, Sequence[int]] = {"": ()}
+    of_headings = {"": array("I")}
     found: list[Ids] = []
     for chunk, ids in chunks:
         heading = embedding_text(title, chunk).removesuffix(chunk.text)
         if heading not in of_headings:
-            of_headings[heading] = tokenizer.encode(heading, add_special_tokens=False).ids
-        found.append(None if ids is None else (*of_headings[heading], *ids))
+            of_headings[heading] = array("I", tokenizer.encode(heading, add_special_tokens=False).ids)
+        found.append(None if ids is None else of_headings[heading] + ids)
     return tuple(found)
 
 
@@ -105,19 +119,16 @@ def _chunks(
     document: Document,
     extracted: Extracted,
     language: str | None,
+    passages: Iterable[Passage],
     breadcrumbs: Breadcrumbs,
-    settings: ChunkSettings,
-    tokenizer: Tokenizer,
+    spans: TokenSpans,
 ) -> list[tuple[Chunk, Ids]]:
     """Chunks with the ids of their text alone."""
     text = extracted.text
-    if not text.strip():
-        return []
-    spans = TokenSpans(text, tokenizer)
     lines = line_starts(text)
     seen: Counter[str] = Counter()
     chunks: list[tuple[Chunk, Ids]] = []
-    for passage in _passages(extracted, spans, breadcrumbs, settings, _splitters(tokenizer, settings.overlap_tokens)):
+    for passage in passages:
         part = text[passage.start : passage.end]
         identity = normalised(part)
         chunk = Chunk(

@@ -8,6 +8,7 @@ the statements that the grammar sees. What does not parse is split by lines.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -15,7 +16,7 @@ from itertools import groupby, pairwise
 from ingest.chunk.breadcrumb import Breadcrumbs
 from ingest.chunk.passage import Passage
 from ingest.chunk.split_text import cut_text, joined
-from ingest.chunk.splitters import Splitters
+from ingest.chunk.splitters import MOST_TOKENS, Splitters
 from ingest.chunk.symbols import Symbol, has_grammar, symbols_of
 from ingest.embed.tokens import TokenSpans
 
@@ -48,6 +49,7 @@ class Code:
         self._breadcrumbs = breadcrumbs
         self._splitters = splitters
         self._starts = line_starts(source)
+        self._tokens_to_split = MOST_TOKENS
 
     def passages(self, pack_tokens: int) -> Iterator[Passage]:
         """Passages in order of their lines. Neighbours of together at most `pack_tokens` share one."""
@@ -99,7 +101,9 @@ class Code:
     def _whole_lines(self, start: int, end: int, capacity: int) -> Iterator[tuple[int, int]]:
         """The splitter's parts, moved to the beginnings of their lines; by lines where that is too much."""
         cuts = {start}
-        if has_grammar(self._language):
+        tokens = self._spans.count(start, end)
+        if tokens <= self._tokens_to_split and has_grammar(self._language):
+            self._tokens_to_split -= tokens
             for offset, _ in self._splitters.split(self._source[start:end], "code", capacity, self._language):
                 cuts.add(max(start, self._source.rfind("\n", 0, start + offset) + 1))
         borders = [*sorted(cuts), end]
@@ -130,9 +134,9 @@ class Code:
         return self._starts[line + 1] if line + 1 < len(self._starts) else len(self._source)
 
 
-def line_starts(text: str) -> list[int]:
+def line_starts(text: str) -> array[int]:
     """The offset at which each line of `text` begins; lines end with `\\n` alone."""
-    starts = [0]
+    starts = array("I", [0])
     position = text.find("\n")
     while position >= 0:
         starts.append(position + 1)

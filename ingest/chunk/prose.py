@@ -7,14 +7,14 @@ first; its path is what they have in common. A heading always stays with the beg
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ingest.chunk.breadcrumb import Breadcrumbs
 from ingest.chunk.passage import Passage
 from ingest.chunk.sections import Section
 from ingest.chunk.split_text import cut_text, joined
-from ingest.chunk.splitters import Splitters
+from ingest.chunk.splitters import MOST_TOKENS, Splitters
 from ingest.embed.tokens import TokenSpans
 from ingest.extract.extracted import Form
 
@@ -33,8 +33,9 @@ class Prose:
         self._spans = spans
         self._breadcrumbs = breadcrumbs
         self._splitters = splitters
+        self._tokens_to_split = MOST_TOKENS
 
-    def passages(self, sections: list[Section]) -> Iterator[Passage]:
+    def passages(self, sections: Iterable[Section]) -> Iterator[Passage]:
         """Passages of `sections` in order; each fits under its breadcrumb."""
         group: Section | None = None
         first_depth = 0
@@ -64,7 +65,9 @@ class Prose:
             yield Passage(start, end, group.path)
 
     def _context(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
-        if self._is_structured(group):
+        tokens = self._spans.count(group.start, group.end)
+        if tokens <= self._tokens_to_split and self._is_structured(group):
+            self._tokens_to_split -= tokens
             return joined(self._structured_parts(group, capacity), capacity, self._spans)
         body = self._text[group.body : group.end]
         keep = group.body + len(body) - len(body.lstrip()) + 1

@@ -37,18 +37,18 @@ class Section:
     joins: bool = True
 
 
-def sections_of(text: str, form: Form) -> list[Section]:
-    """Sections that cover `text` without gap or overlap."""
+def sections_of(text: str, form: Form) -> Iterator[Section]:
+    """Sections that cover `text` without gap or overlap, each made when it is asked for."""
     if form == "pages":
-        return list(_pages(text))
+        return _pages(text)
     if form == "markdown":
-        return list(_markdown_sections(text))
-    return [Section(0, 0, len(text))]
+        return _markdown_sections(text)
+    return iter([Section(0, 0, len(text))])
 
 
 def _pages(text: str) -> Iterator[Section]:
     start = 0
-    for number, page in enumerate(text.split(_PAGE_BREAK), start=1):
+    for number, page in enumerate(_parts(text, _PAGE_BREAK), start=1):
         end = start + len(page)
         yield Section(start, start, end, (f"Page {number}",), joins=False)
         start = end + 1
@@ -79,7 +79,7 @@ def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
     fence = ""
     offset = 0
     before, previous, previous_start = "", "", 0
-    for line in text.split("\n"):
+    for line in _parts(text, "\n"):
         end = min(offset + len(line) + 1, len(text))
         stripped = line.rstrip("\r")
         if fence:
@@ -94,6 +94,15 @@ def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
             stripped = ""
         before, previous, previous_start = previous, stripped, offset
         offset = end
+
+
+def _parts(text: str, separator: str) -> Iterator[str]:
+    """As `text.split(separator)`, one at a time: a million lines at once are 60 MB."""
+    start = 0
+    while (end := text.find(separator, start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def _inline(opening: re.Match[str]) -> bool:

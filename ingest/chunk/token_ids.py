@@ -51,10 +51,10 @@ def _with_ids(texts: Sequence[str], tokens: TokenIds) -> Iterable[str]:
     sizes = [max(0, count) for count in tokens.counts]
     if len(sizes) != len(texts) or 2 * sum(sizes) != len(tokens.ids):
         raise Corrupted(f"{len(tokens.ids)} bytes of token ids for {len(texts)} texts are not what their counts say")
-    ids = np.frombuffer(tokens.ids, dtype="<u2").tolist()
+    ids = np.frombuffer(tokens.ids, dtype="<u2")
     borders = pairwise(accumulate(sizes, initial=0))
     for text, count, (start, end) in zip(texts, tokens.counts, borders, strict=True):
-        yield text if count == _UNKNOWN else TokenizedText.of(text, ids[start:end], tokens.tokenizer_sha256)
+        yield text if count == _UNKNOWN else TokenizedText.of(text, ids[start:end].tolist(), tokens.tokenizer_sha256)
 
 
 def _carried(ids: Sequence[int] | None) -> Sequence[int] | None:

@@ -3,13 +3,18 @@
 A text is encoded once; `TokenSpans` then counts the tokens of any part of it by bisection, and gives their ids. Both
 are exact where the part begins and ends at a word boundary, as WordPiece never joins words. So what is embedded
 need not be encoded again: a `TokenizedText` is a text that brings its ids along.
+
+The text is encoded a window at a time, since the tokenizer takes some 500 bytes for each token while it encodes, and
+what is kept of a token is three numbers of four bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Sequence
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,6 +43,9 @@ def load_tokenizer(model_dir: Path | None) -> Tokenizer:
 
 _SPACES = " \n\t\r"
 """What the tokenizer takes for a space, whatever stands beside it."""
+WINDOW_CHARACTERS = 65_536
+"""Characters that are encoded at once: some 30 MB while it lasts, and longer than nearly every document."""
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~](?=[^!-/:-@\[-`{-~]*\Z)")
 
 
 @lru_cache(maxsize=4)
@@ -77,30 +85,41 @@ def estimated_tokens(text: str) -> int:
 
 
 class TokenSpans:
-    """Where each token of a text begins and ends, in characters."""
+    """Where each token of a text begins and ends, in characters.
 
-    def __init__(self, text: str, tokenizer: Tokenizer) -> None:
-        encoding = tokenizer.encode(text, add_special_tokens=False)
-        offsets: list[tuple[int, int]] = encoding.offsets
+    With `most_tokens` the text is read up to the window in which that many are reached: as far as `end`.
+    """
+
+    def __init__(self, text: str, tokenizer: Tokenizer, most_tokens: int | None = None) -> None:
         self._text = text
-        self._encoding = encoding
-        self._ids: list[int] | None = None
-        self._starts = [start for start, _ in offsets]
-        self._ends = [end for _, end in offsets]
+        self._starts, self._ends, self._ids = array("I"), array("I"), array("I")
+        self._torn: list[int] = []
+        self.end = 0
+        for start, end in _windows(text):
+            encoding = tokenizer.encode(text[start:end], add_special_tokens=False)
+            self._starts.extend([start + offset for offset, _ in encoding.offsets])
+            self._ends.extend([start + offset for _, offset in encoding.offsets])
+            self._ids.extend(encoding.ids)
+            self.end = end
+            if most_tokens is not None and len(self._ids) > most_tokens:
+                self.end = self._starts[most_tokens]
+                break
+            if end < len(text) and not _parts_words(text[end - 1 : end + 1]):
+                self._torn.append(end)
 
     def count(self, start: int, end: int) -> int:
         """Tokens that begin in `text[start:end]`."""
         return bisect_left(self._starts, end) - bisect_left(self._starts, start)
 
-    def ids(self, start: int, end: int) -> Sequence[int] | None:
+    def ids(self, start: int, end: int) -> array[int] | None:
         """The ids that `text[start:end]` has by itself; None where it begins or ends within a word, as they differ."""
         text = self._text
         if (start > 0 and not _parts_words(text[start - 1 : start + 1])) or (
             end < len(text) and not _parts_words(text[end - 1 : end + 1])
         ):
             return None
-        if self._ids is None:
-            self._ids = self._encoding.ids
+        if self._torn and bisect_right(self._torn, start) < bisect_left(self._torn, end):
+            return None
         return self._ids[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def after(self, start: int, tokens: int) -> int:
@@ -114,6 +133,24 @@ class TokenSpans:
     def end_of(self, tokens: int) -> int:
         """The character after the first `tokens` tokens."""
         return self._ends[tokens - 1] if 0 < tokens <= len(self._ends) else 0
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of the parts of `text` that are encoded at once, parted at a space where there is one.
+
+    Where there is none they part at punctuation, or else within a word, which then is two: `TokenSpans` gives no ids
+    of what lies across.
+    """
+    start = 0
+    while len(text) - start > WINDOW_CHARACTERS:
+        limit = start + WINDOW_CHARACTERS
+        cut = 1 + max(text.rfind(space, start, limit) for space in _SPACES)
+        if not cut and (mark := _PUNCTUATION.search(text, limit - WINDOW_CHARACTERS // 8, limit)):
+            cut = mark.end()
+        end = cut if cut > start else limit
+        yield start, end
+        start = end
+    yield start, len(text)
 
 
 def _parts_words(pair: str) -> bool:

@@ -103,7 +103,7 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
         worker_redirect_stdouts=False,
         worker_soft_shutdown_timeout=settings.delivery.lease_seconds,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        worker_max_memory_per_child=2_000_000,
+        worker_max_memory_per_child=1_000_000,
         result_backend=None,
         timezone="UTC",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import socket
 import sys
@@ -45,6 +46,16 @@ def tied_to_parent() -> Callable[[], None] | None:
         return None
     prctl = ctypes.CDLL(None).prctl
     return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def limit_memory(most_bytes: int) -> None:
+    """Let this process, and each that it starts, have no more writable memory than that (RLIMIT_DATA of setrlimit(2)).
+
+    What goes beyond raises MemoryError, or ends the process where the memory is asked for by a library that cannot
+    go on without.
+    """
+    if sys.platform.startswith("linux"):
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
 
 
 def die_with_parent(with_signal: int = signal.SIGTERM) -> None:

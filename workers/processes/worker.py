@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import structlog
 from celery.exceptions import Reject, SecurityWarning
@@ -41,6 +40,7 @@ from otel.start import flush
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
+from workers.broker.direct_query import bad_reply
 from workers.broker.keys import PRESENCE_TTL_SECONDS
 from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 from workers.context import Context
@@ -49,6 +49,7 @@ from workers.processes.process_group import (
     child_name,
     die_with_parent,
     give_signs_of_life,
+    limit_memory,
     run_below_init,
     worker_name,
 )
@@ -58,7 +59,7 @@ from workers.processes.shutdown import DEAF, Shutdown, stacks
 from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
 from workers.runtime.heartbeat import Heartbeat
 from workers.settings import Settings
-from workers.steps.direct_reads import DirectReads
+from workers.steps.answer import read
 from workers.task import SETTLE_PATIENCE_SECONDS, StageWorker, use_wake_up
 
 log = structlog.get_logger(__name__)
@@ -67,6 +68,9 @@ HEAL_SECONDS = 60.0
 """How often the index worker looks whether what it published is still whole."""
 CHUNK_LIMIT_SECONDS = 120.0
 """Longest that a child of a pool may take for one event, where events may not take less: then it is killed."""
+CHILD_MEMORY_BYTES = 1_500_000_000
+"""Writable memory of a child of a pool: an ordinary one has 0.3 GB, reading a page of 10 MB takes 0.4, and the largest
+document that is accepted three times that. What goes beyond is stopped by the kernel, and costs its document alone."""
 CHILD_START_SECONDS = 60.0
 """How long a new child may take to be ready: it opens the ledger, for which it may have to wait."""
 RECONNECT_SECONDS = 1.0
@@ -138,11 +142,6 @@ class WorkerProcess:
         """The parts of this process."""
         return self.worker.context
 
-    @cached_property
-    def direct_reads(self) -> DirectReads:
-        """Answers the direct queries of a query worker; made once its parts are."""
-        return DirectReads(self.context)
-
     def handle(self, announced: str) -> None:
         """Use one permit, published for the event `announced`.
 
@@ -177,7 +176,12 @@ class WorkerProcess:
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
         with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": self.stage}):
-            self.direct_reads.take(request)
+            try:
+                reply = read(request.query, self.context)
+            except Exception as error:
+                log.error("read_failed", error=repr(error), exc_info=error)
+                reply = bad_reply(SluiceError("the query worker failed; its log has the trace"))
+        self.context.transport.reply(request.reply_key, reply)
 
     def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
         """Run `serving` in a thread until the process ends, again whenever something came between."""
@@ -289,6 +293,7 @@ def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
 
 def _begin_child(process: WorkerProcess) -> None:
     die_with_parent(signal.SIGKILL)  # it may hang; what it holds is told by its name
+    limit_memory(CHILD_MEMORY_BYTES)
     process.become_child()
     process.begin()
     process.serve(lambda stopping: _keep_tidy(process, stopping), "tidy")
@@ -338,7 +343,6 @@ def _warm(process: WorkerProcess) -> None:
         for corpus in process.context.corpora():
             process.context.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
-        process.serve(process.direct_reads.look_after_waiting, "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
             process.serve(lambda stopping: _serve_reads(process, stopping), f"reads-{number}")
 

@@ -26,7 +26,9 @@ BEGAN = "began-"
 
 
 def handle(event: Event, context: Context) -> Done:
-    """`/sleep/2` takes two seconds, `/hang` an hour, `/browse` too, with a Chromium open; all else is quick."""
+    """`/sleep/2` takes two seconds, `/hang` an hour, `/browse` too, with a Chromium open, `/fill/2000` 2,000 MB; all
+    else is quick.
+    """
     todo = urlsplit(event.body.url).path.split("/")[1:]  # type: ignore[attr-defined]
     if todo == ["browse"]:
         browser.append(Browser(context.settings.crawl))
@@ -39,6 +41,9 @@ def handle(event: Event, context: Context) -> Done:
             time.sleep(float(seconds))
         case ["hang" | "browse"]:
             time.sleep(3_600)
+        case ["fill", megabytes]:
+            held = bytearray(int(megabytes) * 1_000_000)
+            del held
     return Done()
 
 

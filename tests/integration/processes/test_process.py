@@ -196,6 +196,14 @@ def test_what_a_killed_child_of_a_pool_held_is_free_at_once_and_nobody_elses(odd
     assert (odd.row(bystander).status, odd.row(bystander).deaths) == ("claimed", 0)
 
 
+def test_what_takes_more_memory_than_a_child_may_have_fails_alone_and_the_child_goes_on(odd: Odd) -> None:
+    odd.starts("prefork", POOLS__CRAWL="1")
+    large, small = odd.gets("fill/2000"), odd.gets("fill/500")
+    odd.until(lambda: odd.row(small).status == "settled")
+    assert (odd.row(large).status, odd.row(large).deaths, odd.row(large).why) == ("waiting", 0, "MemoryError()")
+    assert odd.works_on(small) == odd.works_on(large)
+
+
 @pytest.mark.parametrize("end", [[signal.SIGKILL], [signal.SIGTERM], [signal.SIGTERM, signal.SIGTERM]])
 def test_however_a_worker_ends_its_browser_ends_too(odd: Odd, end: list[signal.Signals]) -> None:
     try:
