@@ -63,6 +63,20 @@ class DeadLetter:
     spend: Spend = field(default_factory=Spend)
 
 
+@dataclass(frozen=True, slots=True)
+class Postponable:
+    """Nothing was asked of the outside world: what would have been asked kept failing (an open circuit), or its quota
+    is used up.
+
+    A run goes on without it, as `instead` says. Work that an operator replayed was not done by that: it is tried again
+    after `after_seconds`, and parked again where that does not help either.
+    """
+
+    instead: Done
+    after_seconds: float
+    why: str
+
+
 class CostlyFailure(Exception):
     """What a handler raises, from the error that it met, where the attempt has already cost something."""
 
@@ -72,3 +86,4 @@ class CostlyFailure(Exception):
 
 
 Outcome = Done | Retry | Discard | DeadLetter
+"""What the ledger records."""

@@ -29,7 +29,7 @@ from contracts.ingest import (
     SearchCompleted,
     SearchDirected,
 )
-from contracts.outcome import CostlyFailure, Done, Next, Outcome
+from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
 from gate.budget import within
 from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
@@ -53,7 +53,7 @@ from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
 from workers.wiring.observers import utc_now
 
-Handler = Callable[[Event, Context], Outcome]
+Handler = Callable[[Event, Context], Outcome | Postponable]
 
 
 def on_gate_requested(event: Event, context: Context) -> Outcome:
@@ -79,7 +79,7 @@ def on_coverage_probed(event: Event, context: Context) -> Outcome:
     return Done((Next(decided), *directives(request, decided, context.crawl_limits)))
 
 
-def on_search_directed(event: Event, context: Context) -> Outcome:
+def on_search_directed(event: Event, context: Context) -> Outcome | Postponable:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
     try:
@@ -95,7 +95,8 @@ def on_search_directed(event: Event, context: Context) -> Outcome:
     is_shut_out = report.refusals and not report.hosts  # by our own rules: trying again cannot help
     if outcome.asked and not is_shut_out:
         raise outcome
-    return Done(refused(report), (gap_of(outcome, "search", directed.query),))
+    done = Done(refused(report), (gap_of(outcome, "search", directed.query),))
+    return done if is_shut_out else Postponable(done, context.settings.search.breaker_reset_seconds, str(outcome))
 
 
 def _searched(directed: SearchDirected, context: Context) -> Done | SearchFailed:
@@ -132,7 +133,7 @@ def on_search_completed(event: Event, context: Context) -> Outcome:
     return _chunk(documents, event, context)
 
 
-def on_crawl_directed(event: Event, context: Context) -> Outcome:
+def on_crawl_directed(event: Event, context: Context) -> Outcome | Postponable:
     """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
 
     A page that may no longer be in the index is withdrawn from it.
@@ -152,14 +153,17 @@ def on_crawl_directed(event: Event, context: Context) -> Outcome:
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
 
 
-def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, context: Context) -> Outcome:
+def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, context: Context) -> Outcome | Postponable:
     """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
     try:
         withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), context)
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
-    return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
+    done = Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
+    if isinstance(refusal, HostUnavailable):
+        return Postponable(done, context.settings.crawl.breaker_reset_seconds, str(refusal))
+    return done
 
 
 def _recorded(page: CrawledPage | UnchangedPage, event: Event, context: Context) -> Body:

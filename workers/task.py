@@ -39,7 +39,7 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.event import Event, Gap, Queue
-from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Retry
+from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
 from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from ledger.park import subject_of
 from otel import metrics
@@ -218,7 +218,7 @@ def _send(emitted: Sequence[Event], context: Context) -> None:
 def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> Handled:
     """The outcome of the event's handler; whatever it raises is turned into one."""
     try:
-        return Handled(HANDLERS[event.kind](event, context))
+        return Handled(_decided(HANDLERS[event.kind](event, context), event, context))
     except CostlyFailure as failure:
         met, spend = failure.__cause__, failure.spend
         error = met if isinstance(met, Exception) else failure
@@ -227,6 +227,15 @@ def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> 
     outcome = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
     log.warning("handler_failed", kind=event.kind, outcome=type(outcome).__name__, error=repr(error), exc_info=error)
     return Handled(replace(outcome, spend=spend), error)
+
+
+def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> Outcome:
+    """The outcome; of work that could be postponed, what it means for this event: only a replay waits."""
+    if not isinstance(outcome, Postponable):
+        return outcome
+    if context.ledger.dead_letters.is_replay(event):
+        return Retry(outcome.after_seconds, outcome.why, outcome.instead.spend)
+    return outcome.instead
 
 
 def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Retry | DeadLetter:

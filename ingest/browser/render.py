@@ -10,6 +10,7 @@ nothing.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,6 +36,10 @@ SECOND_CEILING_SECONDS = 2.0
 READ_ATTEMPTS = 3
 """Readings of a page, each of which a navigation may spoil."""
 
+_MALFORMED = re.compile(
+    r"ERR_(INVALID_HTTP_RESPONSE|INVALID_CHUNKED_ENCODING|RESPONSE_HEADERS_(MULTIPLE_\w+|TOO_BIG)|CONTENT_DECODING_FAILED)"
+)
+"""What Chromium calls a response that is no HTTP, or could be read in two ways (net/base/net_error_list.h)."""
 _PAGE = "'<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})"
 
 
@@ -43,8 +48,9 @@ async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards)
 
     Raises:
         InvalidInput: the address leads to a download and not to a page.
-        PolicyRefused: rule `access`: the site wants a password; rules `memory`, `nodes`, `requests`, `windows`: it
-            wants more than a page may have; rule `sandbox`: a renderer came without one.
+        PolicyRefused: rule `access`: the site wants a password; rule `malformed_response`: what it sends is no HTTP;
+            rule `redirects`: it redirects without end; rules `memory`, `nodes`, `requests`, `windows`: it wants more
+            than a page may have; rule `sandbox`: a renderer came without one.
         BudgetExhausted: the HTML is larger than `max_bytes`.
         TimedOut: the page took longer than `timeout_seconds`.
         Unavailable: the site or the way to it failed, or the browser did.
@@ -165,4 +171,8 @@ def _named(error: PlaywrightError, url: str) -> SluiceError:
         return PolicyRefused("access", f"{url} asks for a password", "the site's owner")
     if "Download is starting" in reason:
         return InvalidInput("url", f"{url} is a download and not a page", "fetch it over HTTP, without rendering")
+    if _MALFORMED.search(reason):
+        return PolicyRefused("malformed_response", f"{url}: {reason}", "the site's owner")
+    if "ERR_TOO_MANY_REDIRECTS" in reason:
+        return PolicyRefused("redirects", f"{url}: {reason}")
     return Unavailable(f"{url}: {reason}")

@@ -34,7 +34,15 @@ from ingest.crawl.withdrawal import GONE, NoIndex, PageGone
 from ingest.deadline import Deadline
 from ingest.extract.charset import decode
 from ingest.extract.media_types import HTML
-from ingest.http.fetch import EGRESS_REMEDY, Fetched, Fetcher, FetchLimits, NotModified
+from ingest.http.fetch import (
+    EGRESS_REMEDY,
+    MALFORMED_RESPONSE,
+    Fetched,
+    Fetcher,
+    FetchLimits,
+    NotModified,
+    malformed_response,
+)
 from ingest.politeness.host_attempt import HostAttempt
 from ingest.politeness.host_rendering import HostMemory
 from ingest.politeness.host_stats import HostFigures
@@ -228,6 +236,8 @@ class PageCrawl:
         fetched_at = self._context.clock()
         if rule := headers.get("x-sluice-refused"):  # the browser was sent on to where nobody may go
             raise PolicyRefused("egress", f"{rule}: {rendered.final_url}", EGRESS_REMEDY)
+        if (failed := headers.get("x-sluice-failed", "")).startswith(MALFORMED_RESPONSE):
+            raise malformed_response(host_of(rendered.final_url), failed.partition(": ")[2])
         self._note("answer", f"{rendered.status}, {len(rendered.html)} characters at {rendered.final_url}")
         self._keep_pace(rendered.final_url, rendered.status, headers.get("retry-after"))
         final_url = self._where_it_ended(url, rendered.final_url)

@@ -37,8 +37,16 @@ _HOP_BY_HOP = frozenset(
 )
 
 
+MALFORMED_RESPONSE = "malformed_response"
+"""How the answer is marked that stands for a site's malformed one; `ingest.http.fetch` names the refusal so."""
+
+
 class BadHead(Exception):
     """A head that is not HTTP/1.1 or could be read in two ways."""
+
+
+class CutShort(BadHead):
+    """A head that the connection ended in."""
 
 
 class Failed(Exception):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import cast
 
-from ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead
+from ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead, CutShort
 
 MAX_ADDRESSES = 3
 """Addresses of one name that are tried; all of them are judged."""
@@ -62,7 +62,7 @@ class Side(asyncio.Protocol):
         """The next head with its empty line, or None where the connection ends before one begins.
 
         Raises:
-            BadHead: larger than 64 KiB, or cut short. ConnectionError: the other end broke off.
+            BadHead: larger than 64 KiB. CutShort: it ended inside one. ConnectionError: the other end broke off.
         """
         searched = 0
         while (end := self._buffer.find(END_OF_HEAD, max(0, searched - 3))) < 0:
@@ -73,7 +73,7 @@ class Side(asyncio.Protocol):
                 raise ConnectionError(str(self._failure)) from self._failure
             if self._ended:
                 if searched:
-                    raise BadHead("the connection ended inside a head")
+                    raise CutShort("the connection ended inside a head")
                 return None
             await self._wait_for_more()
         if end > MAX_HEAD_BYTES:

@@ -18,7 +18,9 @@ from ingest.egress.connections import Client, Clients
 from ingest.egress.crawl_account import Account
 from ingest.egress.dial import Dialler, literal
 from ingest.egress.http_heads import (
+    MALFORMED_RESPONSE,
     BadHead,
+    CutShort,
     Failed,
     Head,
     Refused,
@@ -154,14 +156,12 @@ class RequestServer:
                 if client.is_answered:
                     raise
                 raise Failed(504, "no response in time") from error
-            except BadHead as error:
-                if client.is_answered:
-                    raise ConnectionError("the site answers no HTTP") from error
-                raise Failed(502, f"not an HTTP response: {error}") from error
-            except ConnectionError as error:
+            except (ConnectionError, CutShort) as error:
                 if client.is_answered:
                     raise
                 raise Failed(502, "the site broke off") from error
+            except BadHead as error:
+                raise Failed(502, f"{MALFORMED_RESPONSE}: {error}") from error
 
     async def _begin_tunnel(self, relay: Relay, target: Target, client: Client, account: Account) -> None:
         client.side.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -197,8 +197,8 @@ class RequestServer:
             if length is not None and length > self._settings.max_response_bytes:
                 raise Excess("bytes")
             client.side.write(response_head(answer_head))
-            client.is_answered = True
             if answer_head.status >= 200:
+                client.is_answered = True
                 relay.carry_down(length)
                 return
-        raise ConnectionError("the site announces an answer without end")
+        raise BadHead("interim responses without end")

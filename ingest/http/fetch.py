@@ -35,6 +35,8 @@ ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,app
 MAX_REDIRECT_BYTES = 65_536
 """Of the body of a redirect that is followed; nobody reads it."""
 EGRESS_REMEDY = "an entry for this purpose in egress.allow, or the egress lists"
+MALFORMED_RESPONSE = "malformed_response"
+"""The rule by which a response that is no HTTP is refused; the egress proxy marks its word of one so."""
 
 _SEPARATORS = {"x-robots-tag": "\n"}
 """Of values that a field was sent with more than once."""
@@ -136,7 +138,8 @@ class Fetcher:
 
         Raises:
             InvalidInput: the address, or one that it redirects to, cannot be used.
-            PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, and what `approach` raises.
+            PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, `malformed_response` (what the site sends
+                is no HTTP/1.1, or could be read in two ways), and what `approach` raises.
             TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
         """
         started, left_seconds, received_bytes = time.perf_counter(), limits.timeout_seconds, 0
@@ -178,7 +181,7 @@ class Fetcher:
 
         Raises:
             InvalidInput: the address or a header cannot be sent.
-            PolicyRefused: rules `egress`, `bytes`, `encoding`.
+            PolicyRefused: rules `egress`, `bytes`, `encoding`, `malformed_response`.
             TimedOut, Overloaded, Unavailable: as `fetch`.
         """
         seconds = limits.timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -203,7 +206,9 @@ class Fetcher:
             raise TimedOut(f"{host} did not answer within {limits.timeout_seconds:g} s") from error
         except UnknownEncoding as error:
             raise PolicyRefused("encoding", f"{host} answers in {error}") from error
-        except (OSError, Malformed, UnicodeError) as error:
+        except Malformed as error:
+            raise malformed_response(host, str(error)) from error
+        except (OSError, UnicodeError) as error:
             raise Unavailable(f"{host}: {type(error).__name__}: {error}") from error
         headers = _joined(response.fields)
         content_type = headers.get("content-type")
@@ -272,6 +277,11 @@ def _too_large(limits: FetchLimits) -> PolicyRefused:
     return PolicyRefused("bytes", f"the page is larger than {limits.max_bytes} bytes", "crawl.max_page_bytes")
 
 
+def malformed_response(host: str, problem: str) -> PolicyRefused:
+    """The refusal of a response that is no HTTP: trying again cannot help, and the site could make it every time."""
+    return PolicyRefused(MALFORMED_RESPONSE, f"{host}: {problem}", "the site's owner")
+
+
 def _raise_proxy_answer(response: Response, host: str) -> None:
     """The proxy marks its own answers; it strips the marks from what sites send."""
     marked = response.first("x-sluice-refused") is not None or response.first("x-sluice-failed") is not None
@@ -287,6 +297,8 @@ def _proxy_answer(line: str, host: str) -> SluiceError:
     if match is None:
         return Unavailable(f"{host}: the egress proxy answers {line}")
     status, kind, rule, detail = match.groups()
+    if rule == MALFORMED_RESPONSE:
+        return malformed_response(host, detail)
     if kind == "Refused":
         return PolicyRefused("egress", f"{rule}: {detail}", EGRESS_REMEDY)
     if status == "504":

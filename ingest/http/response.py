@@ -1,8 +1,8 @@
 """One HTTP/1.1 response, read piece by piece (RFC 9112), by a parser in C.
 
 Promises: a head ends within 64 KiB, interim ones before it included; a response whose length could be read in two
-ways is `Malformed`, and so is one that ends before its length says; what comes after its end is not looked at; what
-frames the body (chunk sizes, extensions, trailers) is bounded and never becomes a field.
+ways is `Malformed`; one that ends before its length says is a ConnectionError; what comes after its end is not looked
+at; what frames the body (chunk sizes, extensions, trailers) is bounded and never becomes a field.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Response:
     stand in the order they were sent in.
 
     Raises:
-        Malformed: as above.
+        Malformed: as above. ConnectionError: the peer ended before the head was whole.
     """
 
     def __init__(self, receive: Callable[[], bytes], method: str) -> None:
@@ -43,7 +43,9 @@ class Response:
                 raise Malformed(f"a head larger than {MAX_HEAD_BYTES} bytes")
             received = receive()
             if not received:
-                raise Malformed("closed without a response" if not head_bytes else "the connection ended inside a head")
+                raise ConnectionError(
+                    "the connection ended inside a head" if head_bytes else "closed without a response"
+                )
             head_bytes += len(received)
             self._message.feed(received)
         self.status = self._message.status
@@ -72,7 +74,7 @@ class Response:
         """The body as it was sent, in pieces, without what frames it. To be asked for once.
 
         Raises:
-            Malformed: it is not framed as it claims, or breaks off.
+            Malformed: it is not framed as it claims. ConnectionError: it breaks off.
         """
         framing_bytes = 0
         while not self._is_bodiless:
@@ -83,7 +85,7 @@ class Response:
             if not received:
                 if self._ends_with_connection:
                     return
-                raise Malformed("the connection ended inside the body")
+                raise ConnectionError("the connection ended inside the body")
             self._message.feed(received)
             framing_bytes += len(received) - self._message.content_bytes
             if framing_bytes > MAX_FRAMING_BYTES:

@@ -25,7 +25,7 @@ from typing import Literal
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
 from ingest.deadline import Deadline
-from ingest.http.fetch import Fetched, FetchLimits
+from ingest.http.fetch import MALFORMED_RESPONSE, Fetched, FetchLimits
 from ingest.politeness.robots_cache import Outcome, RobotsAnswer, RobotsStore
 from ingest.politeness.robots_txt import MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from ingest.url import normalise_url, origin_of
@@ -201,6 +201,8 @@ class RobotsCache:
         except (Unavailable, InvalidInput) as error:  # the latter: it redirects to what is no address
             return RobotsAnswer("closed", f"cannot be had ({error})")
         except PolicyRefused as error:
+            if error.rule == MALFORMED_RESPONSE:
+                return RobotsAnswer("closed", f"cannot be had ({error.problem})")
             if error.rule != "redirects":
                 raise
             return RobotsAnswer("open", f"redirects more than {MAX_ROBOTS_REDIRECTS} times")

@@ -71,6 +71,11 @@ _EDIT = (
         note=bindparam("because"),
     )
 )
+_IS_REPLAY = select(dead_letters.c.id).where(
+    dead_letters.c.run_id == bindparam("of_run"),
+    dead_letters.c.status == "replayed",
+    or_(dead_letters.c.event_id == bindparam("of_event"), dead_letters.c.replayed_as == bindparam("of_event")),
+)
 _PURGE = (
     update(dead_letters)
     .where(_IS_LETTER, or_(dead_letters.c.status == "parked", dead_letters.c.status == "replayed"))
@@ -155,6 +160,12 @@ class DeadLetters:
             if not isinstance(outcome, Event):
                 raise Conflict(f"dead letter {letter_id} {_REFUSALS[outcome]}")
             return outcome
+
+    def is_replay(self, event: Event) -> bool:
+        """Whether an operator brought `event` back: itself, or as the edited payload of one that had failed."""
+        facts = {"of_event": event.id, "of_run": event.run_id}
+        with self._database.reading() as connection:
+            return connection.execute(_IS_REPLAY, facts).first() is not None
 
     def edit(self, letter_id: str, payload: bytes, operator: str, note: str = "") -> DeadLetterView:
         """Put another payload in the place of the one that failed, which is kept.

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -327,3 +328,35 @@ def test_proxy_credentials_are_split_off_and_decoded() -> None:
 def test_a_proxy_without_a_port_is_refused() -> None:
     with pytest.raises(InvalidInput, match="proxy_url"):
         proxy_settings("http://127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nyes", "malformed_response"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\n\r\n", "malformed_response"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", "redirects"),
+    ],
+)
+def test_what_the_browser_cannot_take_for_http_is_refused_by_name(world: World, answer: bytes, rule: str) -> None:
+    """As over HTTP: a failure that is tried again would end as a dead letter, which a site could make at will."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connected, _ = proxy.accept()
+                    with connected, suppress(OSError):
+                        connected.recv(65_536)
+                        connected.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(PolicyRefused) as refused:
+            world.browser.render(
+                "http://site.example/",
+                proxy_url=f"http://a:b@127.0.0.1:{proxy.getsockname()[1]}",
+                user_agent="TestBot/1",
+                limits=RenderLimits(20, 100_000),
+            )
+        proxy.shutdown(socket.SHUT_RDWR)
+    assert refused.value.rule == rule

@@ -335,3 +335,13 @@ def test_a_site_that_fails_is_asked_by_one_worker_every_few_minutes(clock: Clock
 def test_the_product_token_is_what_robots_files_call_us() -> None:
     assert product_token(USER_AGENT) == "SluiceBot"
     assert product_token("0") == "*"
+
+
+def test_a_robots_txt_that_is_no_http_forbids_as_a_failing_one_does(site: Any, robots: RobotsCache) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nyes"
+    site.call("/robots.txt", lambda handler: handler.wfile.write(answer))
+    for _ in range(2):
+        with pytest.raises(PolicyRefused) as refused:
+            robots.check(site.url("/page"))
+        assert refused.value.rule == "robots_unreachable"
+    assert site.paths() == ["/robots.txt"], "remembered, as any failure is"
