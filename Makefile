@@ -2,11 +2,15 @@
 
 PYTHON := $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Long tests first: the process that has them keeps them, and the other takes over what lies behind.
+QUICK := tests/test_walk.py tests/chaos tests/unit
+ALL := tests/test_walk.py tests/system tests/chaos tests/integration tests/unit
 
-.PHONY: help setup demo test check bench chaos fuzz lock clean
+.PHONY: help setup demo test test-rest test-all check bench chaos fuzz lock clean
 
 help: ## what can be made
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 setup: ## virtual environment, pinned dependencies, weights, a Chromium; PostgreSQL for root
 	@$(PYTHON) .ci/setup.py postgres
@@ -15,8 +19,15 @@ demo: ## ask a question the empty corpus cannot answer, and see the whole loop
 	@$(PYTHON) .ci/setup.py
 	@$(BIN)/python -m bench.demo.run
 
-test: setup ## every test; what was skipped is listed with its reason
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: ## the quick tests: the walk, the units, a smoke of each family of faults; five minutes on two cores
+	@$(PYTHON) .ci/setup.py
+	$(PYTEST) -m quick $(QUICK)
+
+test-rest: setup ## what `make test` leaves out: processes, browsers, PostgreSQL, whole instances, faults
+	HYPOTHESIS_PROFILE=ci $(PYTEST) -m "not quick" $(ALL)
+
+test-all: setup ## every test; what was skipped is listed with its reason
+	HYPOTHESIS_PROFILE=ci $(PYTEST) $(ALL)
 
 check: setup ## style, types, import layers, declared dependencies, compose schema
 	$(BIN)/ruff check .

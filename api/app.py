@@ -18,6 +18,7 @@ from ledger.ledger import Ledger
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
+from workers.broker.direct_query import QueryPool
 from workers.context import Context
 from workers.processes.process_group import die_with_parent, give_signs_of_life
 from workers.service.api_keys import ApiKeys, check_exposure
@@ -45,11 +46,13 @@ def make_api(settings: Settings) -> FastAPI:
         app.state.service = Service(context)
         app.state.api_keys = ApiKeys(context.ledger)
         app.state.announcements = announcements
+        app.state.query_pool = QueryPool(settings)
         if settings.telemetry.metrics_port:
             metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
         announcements.start()
         yield
         await announcements.stop()
+        await app.state.query_pool.close()
         context.close()
         stop_telemetry()
 

@@ -9,7 +9,7 @@ from api.problems import problem_responses
 from api.tracing import request_span
 from contracts.retrieval import Query, Retrieval
 from otel.context import current_traceparent
-from workers.broker.direct_query import ask_query_pool
+from workers.broker.direct_query import QueryPool
 
 router = APIRouter(prefix="/v1", tags=["retrieval"])
 
@@ -20,10 +20,14 @@ router = APIRouter(prefix="/v1", tags=["retrieval"])
     responses=problem_responses(404, 409, 413, 503, 504),
     summary="Search the corpus as it is",
 )
-def query(request: Request, body: Query, caller: AnyCaller) -> Response:
-    """Ranked chunks with every score, rank and source, and the generation that they came from."""
+async def query(request: Request, body: Query, caller: AnyCaller) -> Response:
+    """Ranked chunks with every score, rank and source, and the generation that they came from.
+
+    With `minimum_journal_offset` the reply waits until what is served covers that offset. An offset that the corpus's
+    journal does not have is refused at once (422).
+    """
     caller.may_touch(body.corpus)
-    state = request.app.state
+    pool: QueryPool = request.app.state.query_pool
     with request_span(request, "POST /v1/query"):
-        raw = ask_query_pool(state.transport, body, current_traceparent(), state.settings.query_timeout_seconds)
+        raw = await pool.ask(body, current_traceparent())
     return Response(raw, media_type="application/json")

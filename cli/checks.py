@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from contracts.errors import InvalidSetting, SluiceError
 from index.disk.layout import corpora
-from index.qdrant.open import require_shared
+from index.qdrant.open import require_url
 from workers.runtime.private_files import is_shared, open_to_others
 from workers.settings import Settings
 
@@ -116,7 +116,7 @@ def _broker(settings: Settings) -> Check:
 
 def _index(settings: Settings) -> Check:
     if settings.index.engine == "qdrant":
-        require_shared(settings.qdrant)
+        require_url(settings.qdrant)
         return Check("index", "ok", f"Qdrant at {_place(str(settings.qdrant.url))}")
     return Check("index", "ok", f"{len(corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
 

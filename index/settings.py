@@ -127,11 +127,10 @@ class QuerySettings(Value):
 
 
 class QdrantSettings(Value):
-    """A Qdrant as the engine, where `index.engine` is `qdrant`: a server, or a shard in the data directory."""
+    """The Qdrant server, where `index.engine` is `qdrant`."""
 
     url: str | None = None
-    """Of the server, like http://qdrant:6333; or `embedded` for a shard that one process alone can open: for programs
-    that use Sluice as a library, not for `sluice up`, whose workers are several. Needs the extra `qdrant`."""
+    """Address of the server, like http://qdrant:6333. Needs the extra `qdrant`."""
     api_key: SecretStr | None = None
     """Key of the server, if it asks for one."""
     collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "sluice"

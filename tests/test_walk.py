@@ -3,6 +3,8 @@
 An agent asks what an empty corpus cannot answer. The gate orders the full loop; pages are found,
 crawled, chunked, embedded, indexed and published; the answer cites them. Asked again, the gate sees
 that the corpus covers the question and goes outside for nothing.
+
+Each event is handled by one function of workers/handlers.py; its table HANDLERS is the order of these steps.
 """
 
 from __future__ import annotations

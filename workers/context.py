@@ -433,7 +433,7 @@ class Context:
 
         with self.lock:
             if corpus not in self._collections:
-                collection = open_collection(self.index_root, corpus, self.settings.qdrant)
+                collection = open_collection(corpus, self.settings.qdrant)
                 self._closing.callback(collection.close)
                 self._collections[corpus] = collection
             return self._collections[corpus]

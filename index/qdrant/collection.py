@@ -1,8 +1,7 @@
-"""What this project asks of a Qdrant, in its own words: points, conditions, and one Protocol that two drivers meet.
+"""What this project asks of Qdrant: points, conditions, searches, and the Protocol of a collection.
 
 A corpus is one collection with two vectors, `dense` (inner product of vectors of length 1) and `terms` (sparse, with
-the `idf` modifier). The drivers are `index.qdrant.embedded` (a shard in a folder, in this process)
-and `index.qdrant.server`.
+the `idf` modifier). `index.qdrant.server` implements it over HTTP.
 """
 
 from __future__ import annotations
@@ -129,10 +128,6 @@ class Collection(Protocol):
 
     def count(self, where: Where) -> int:
         """How many points meet `where`, exactly."""
-        ...
-
-    def flush(self) -> None:
-        """Return once everything that was stored is on the disk."""
         ...
 
     def close(self) -> None:

@@ -1,39 +1,30 @@
-"""Which Qdrant holds a corpus: a server's collection by URL, or a shard in the corpus's folder."""
+"""The collection that holds a corpus, on the Qdrant server of the settings."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from contracts.errors import InvalidSetting
-from index.disk.layout import CorpusLayout
 from index.qdrant.collection import Collection
 from index.settings import QdrantSettings
 
-EMBEDDED = "embedded"
 
-
-def open_collection(root: Path, corpus: str, settings: QdrantSettings) -> Collection:
+def open_collection(corpus: str, settings: QdrantSettings) -> Collection:
     """The collection of a corpus; nothing is asked of it yet. The caller closes it.
 
     Raises `InvalidSetting` when there is no URL or it is none, or when the library for it is not installed.
     """
-    if settings.url is None:
-        remedy = f"give the URL of a server, or {EMBEDDED!r} where a single process does everything"
-        raise InvalidSetting("qdrant.url", "not set, and index.engine is qdrant", remedy)
-    if settings.url == EMBEDDED:
-        from index.qdrant.embedded import EdgeCollection
-
-        return EdgeCollection(CorpusLayout(root, corpus).folder / "qdrant")
+    require_url(settings)
     from index.qdrant.server import ServerCollection, server_client
 
     return ServerCollection(server_client(settings), collection_name(corpus, settings), settings)
 
 
-def require_shared(settings: QdrantSettings) -> None:
-    """Raise `InvalidSetting` unless several processes can use it at once."""
-    if settings.url is None or settings.url == EMBEDDED:
-        problem = f"{EMBEDDED!r} serves one process alone, the workers are several" if settings.url else "not set"
-        raise InvalidSetting("qdrant.url", problem, "give the URL of a Qdrant server")
+def require_url(settings: QdrantSettings) -> None:
+    """Raise `InvalidSetting` unless the settings name a server."""
+    if settings.url is None:
+        raise InvalidSetting("qdrant.url", "not set, and index.engine is qdrant", "give the URL of a Qdrant server")
+    if settings.url == "embedded":
+        problem = "the embedded Qdrant, which one process alone could open, was removed"
+        raise InvalidSetting("qdrant.url", problem, "give the URL of a Qdrant server, or set index.engine to local")
 
 
 def collection_name(corpus: str, settings: QdrantSettings) -> str:

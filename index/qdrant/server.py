@@ -147,9 +147,6 @@ class ServerCollection:
         with _failures():
             return self._client.count(self._name, _filter(where), exact=True, timeout=self._seconds).count
 
-    def flush(self) -> None:
-        """Nothing to do: a server has written to its log what it has answered."""
-
     def close(self) -> None:
         """Close the connections."""
         self._client.close()

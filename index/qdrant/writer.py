@@ -180,9 +180,7 @@ class QdrantWriter:
         filling.take_in(_records(self._layout, base.journal_offset if base else 0, last_offset))
         state = self._described(filling, number, last_offset)
         self._lock.check()
-        self._collection.flush()
         self._collection.upsert([state.point()])
-        self._collection.flush()
         self._state, self._is_clean = state, True
         self._forget_replaced(state.number)
         return state

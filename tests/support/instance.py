@@ -22,6 +22,8 @@ from tests.support.repository import MODELS, REPOSITORY
 START_SECONDS = 120.0
 """The first start of all builds the embedding graph from the weights."""
 CHROMIUM = "SLUICE_CRAWL__CHROMIUM_PATH"
+NOT_INHERITED = ("SLUICE_", "PROMETHEUS_", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+"""Variables of this process that would change how an instance behaves, or hide what it lacks."""
 
 
 def free_port() -> int:
@@ -32,15 +34,19 @@ def free_port() -> int:
 
 
 class Instance:
-    """`sluice up` as a child process. `settings` are SLUICE_* variables without their prefix."""
+    """`sluice up` as a child process. `settings` are SLUICE_* variables without their prefix.
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    `program` is an installed `sluice`; by default it is the one of this repository.
+    """
+
+    def __init__(self, folder: Path, *, program: Path | None = None, **settings: str) -> None:
         self.folder = folder
+        self._command = [str(program)] if program else [sys.executable, "-m", "cli"]
         self.data_dir = folder / "data"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "PROMETHEUS_"))},
+            **{name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)},
             **{name: os.environ[name] for name in (CHROMIUM,) if name in os.environ},
             "SLUICE_DATA_DIR": str(self.data_dir),
             "SLUICE_HTTP_PORT": str(self.port),
@@ -48,6 +54,8 @@ class Instance:
             "SLUICE_DELIVERY__LEASE_SECONDS": "5",
             **{f"SLUICE_{name}": value for name, value in settings.items()},
         }
+        if not program:
+            self.environment["PYTHONPATH"] = str(REPOSITORY)
         self._process: subprocess.Popen[bytes] | None = None
         self.http = httpx.Client(base_url=self.url, timeout=90)
 
@@ -55,9 +63,9 @@ class Instance:
         self.folder.mkdir(parents=True, exist_ok=True)
         log = (self.folder / "up.log").open("ab")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cli", "up", "--log-dir", str(self.folder / "logs")],
+            [*self._command, "up", "--log-dir", str(self.folder / "logs")],
             cwd=self.folder,
-            env={**self.environment, "PYTHONPATH": str(REPOSITORY)},
+            env=self.environment,
             stdout=log,
             stderr=log,
         )
@@ -90,9 +98,9 @@ class Instance:
     def sluice(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line against this instance."""
         return subprocess.run(
-            [sys.executable, "-m", "cli", *arguments],
+            [*self._command, *arguments],
             cwd=self.folder,
-            env={**self.environment, "PYTHONPATH": str(REPOSITORY)},
+            env=self.environment,
             capture_output=True,
             text=True,
             timeout=timeout,

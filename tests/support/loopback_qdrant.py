@@ -16,6 +16,9 @@ from typing import Any
 from pydantic import TypeAdapter
 from qdrant_client import QdrantClient, models
 
+from index.qdrant.server import ServerCollection
+from index.settings import QdrantSettings
+
 
 class LoopbackQdrant:
     """`status` other than 200 is what every call is answered with; `delay_seconds` goes before each answer."""
@@ -28,6 +31,11 @@ class LoopbackQdrant:
         self.delay_seconds = 0.0
         self.lock = threading.Lock()
         self.url = ""
+
+
+def collection_in_memory() -> ServerCollection:
+    """A collection on the client library's in-memory engine, without the way over HTTP. The caller closes it."""
+    return ServerCollection(QdrantClient(":memory:"), "sluice_c", QdrantSettings())
 
 
 @contextlib.contextmanager

@@ -1,22 +1,39 @@
 """Direct queries over the broker: asked by one process, answered by the query pool.
 
-A read has no ledger row: whoever asks waits for it, and asks again if it does not come. The reply is
-one byte of status and the JSON of a `Retrieval` or of a `Problem`.
+A direct query has no ledger row: its caller waits for it, and asks again if no reply comes. The reply is one byte of
+status and the JSON of a `Retrieval` or of a `Problem`.
 """
 
 from __future__ import annotations
 
+from typing import cast
+
+import redis.asyncio
+
 from contracts import errors
 from contracts.api import Problem
-from contracts.errors import SluiceError, TimedOut
+from contracts.errors import InvalidInput, SluiceError, TimedOut
 from contracts.retrieval import Query
 from otel import metrics
-from workers.broker.transport import Transport
+from workers.broker.keys import REPLY_TTL_SECONDS, reads_key
+from workers.broker.transport import LONGEST_BLOCK_SECONDS, ReadRequest, Transport
+from workers.settings import Settings
+
+MOST_WAITING = 256
+"""Queries of one API process that wait for their replies at once, each with a connection to the broker; the next ones
+wait for a connection. A query worker answers some hundred a second."""
 
 _GOOD, _BAD = b"+", b"-"
 _BY_CODE: dict[str, type[SluiceError]] = {
     kind.code: kind
-    for kind in (errors.NotFound, errors.Unavailable, errors.TimedOut, errors.Corrupted, errors.Conflict)
+    for kind in (
+        errors.NotFound,
+        errors.Unavailable,
+        errors.Overloaded,
+        errors.TimedOut,
+        errors.Corrupted,
+        errors.Conflict,
+    )
 }
 
 
@@ -27,22 +44,78 @@ def good_reply(payload: bytes) -> bytes:
 
 def bad_reply(error: SluiceError) -> bytes:
     """A reply that carries an error."""
-    return _BAD + Problem(code=error.code, message=str(error)).model_dump_json().encode()
+    if isinstance(error, InvalidInput):
+        problem = Problem(code=error.code, message=error.problem, field=error.field, remedy=error.remedy)
+    else:
+        problem = Problem(code=error.code, message=str(error))
+    return _BAD + problem.model_dump_json().encode()
 
 
 def ask_query_pool(transport: Transport, query: Query, traceparent: str | None, timeout_seconds: float) -> bytes:
-    """The JSON of the `Retrieval` of `query`.
+    """The JSON of the `Retrieval` of `query`. Blocks its thread until the reply comes.
 
     Raises:
         TimedOut: no query worker replied in time.
-        NotFound, Unavailable: as the query worker said.
+        NotFound, InvalidInput, Unavailable: as the query worker said.
     """
     with metrics.REPLY_SECONDS.time():
         key = transport.send_read(query, traceparent, timeout_seconds)
         reply = transport.await_reply(key, timeout_seconds)
+    return _result(reply, timeout_seconds)
+
+
+class QueryPool:
+    """The query pool as the HTTP interface asks it: while a query waits for its reply it holds no thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Opens nothing yet."""
+        self._instance, self._timeout_seconds = settings.instance, settings.query_timeout_seconds
+        connections = redis.asyncio.BlockingConnectionPool.from_url(
+            settings.broker_location,
+            max_connections=MOST_WAITING,
+            timeout=settings.query_timeout_seconds,
+            socket_timeout=2 * LONGEST_BLOCK_SECONDS,
+            socket_connect_timeout=2,
+            health_check_interval=10,
+        )
+        self._redis = redis.asyncio.Redis.from_pool(connections)
+
+    async def ask(self, query: Query, traceparent: str | None) -> bytes:
+        """The JSON of the `Retrieval` of `query`.
+
+        Raises:
+            TimedOut: no query worker replied within `query_timeout_seconds`.
+            NotFound, InvalidInput, Unavailable: as the query worker said.
+            redis.RedisError: the broker does not answer.
+        """
+        request = ReadRequest.of(query, self._instance, traceparent, self._timeout_seconds)
+        lane = reads_key(self._instance)
+        with metrics.REPLY_SECONDS.time():
+            pipe = self._redis.pipeline(transaction=False)
+            pipe.lpush(lane, request.model_dump_json())
+            pipe.expire(lane, REPLY_TTL_SECONDS)
+            await pipe.execute()
+            reply = await self._reply(request)
+        return _result(reply, self._timeout_seconds)
+
+    async def _reply(self, request: ReadRequest) -> bytes | None:
+        while (left := request.seconds_left) > 0:
+            answered = await self._redis.blpop([request.reply_key], timeout=min(left, LONGEST_BLOCK_SECONDS))
+            if answered:
+                return cast(bytes, answered[1])
+        return None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._redis.aclose()
+
+
+def _result(reply: bytes | None, timeout_seconds: float) -> bytes:
     if reply is None:
         raise TimedOut(f"no query worker replied within {timeout_seconds:g} s; is one running?")
     if reply.startswith(_GOOD):
         return reply[1:]
     problem = Problem.model_validate_json(reply[1:])
+    if problem.code == InvalidInput.code and problem.field is not None:
+        raise InvalidInput(problem.field, problem.message, problem.remedy or "")
     raise _BY_CODE.get(problem.code, SluiceError)(problem.message)

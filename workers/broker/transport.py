@@ -101,6 +101,21 @@ class ReadRequest(Value):
     traceparent: str | None
     query: Query
 
+    @classmethod
+    def of(cls, query: Query, instance: str, traceparent: str | None, timeout_seconds: float) -> ReadRequest:
+        """A query whose caller waits that long for its reply."""
+        return cls(
+            reply_key=reply_key(instance, secrets.token_hex(12)),
+            expires_at=time.time() + timeout_seconds,
+            traceparent=traceparent,
+            query=query,
+        )
+
+    @property
+    def seconds_left(self) -> float:
+        """How long its caller still waits."""
+        return self.expires_at - time.time()
+
 
 class Transport:
     """The broker as the rest of Sluice sees it. Safe across threads; make one per process."""
@@ -299,18 +314,21 @@ class Transport:
         Reads have a lane of their own: they need no delivery guarantee, so they pay for none, and they
         wait behind no event.
         """
-        request = ReadRequest(
-            reply_key=reply_key(self._instance, secrets.token_hex(12)),
-            expires_at=time.time() + timeout_seconds,
-            traceparent=traceparent,
-            query=query,
-        )
+        request = ReadRequest.of(query, self._instance, traceparent, timeout_seconds)
         lane = reads_key(self._instance)
         pipe = self._redis.pipeline(transaction=False)
         pipe.lpush(lane, request.model_dump_json())
         pipe.expire(lane, REPLY_TTL_SECONDS)
         pipe.execute()
         return request.reply_key
+
+    def put_back_read(self, request: ReadRequest) -> None:
+        """Put a direct query that was taken before the query pool again, as the next one."""
+        lane = reads_key(self._instance)
+        pipe = self._redis.pipeline(transaction=False)
+        pipe.rpush(lane, request.model_dump_json())
+        pipe.expire(lane, REPLY_TTL_SECONDS)
+        pipe.execute()
 
     def next_read(self) -> ReadRequest | None:
         """The read that has waited longest, once there is one; None when none came for a while, or it is too late."""

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import structlog
 from celery.exceptions import Reject, SecurityWarning
@@ -40,7 +41,6 @@ from otel.start import flush
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
-from workers.broker.direct_query import bad_reply
 from workers.broker.keys import PRESENCE_TTL_SECONDS
 from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 from workers.context import Context
@@ -59,7 +59,7 @@ from workers.processes.shutdown import DEAF, Shutdown, stacks
 from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
 from workers.runtime.heartbeat import Heartbeat
 from workers.settings import Settings
-from workers.steps.answer import read
+from workers.steps.direct_reads import DirectReads
 from workers.task import SETTLE_PATIENCE_SECONDS, StageWorker, use_wake_up
 
 log = structlog.get_logger(__name__)
@@ -142,6 +142,11 @@ class WorkerProcess:
         """The parts of this process."""
         return self.worker.context
 
+    @cached_property
+    def direct_reads(self) -> DirectReads:
+        """Answers the direct queries of a query worker; made once its parts are."""
+        return DirectReads(self.context)
+
     def handle(self, announced: str) -> None:
         """Use one permit, published for the event `announced`.
 
@@ -176,12 +181,7 @@ class WorkerProcess:
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
         with span("Read", traceparent=request.traceparent, attributes={"sluice.stage": self.stage}):
-            try:
-                reply = read(request.query, self.context)
-            except Exception as error:
-                log.error("read_failed", error=repr(error), exc_info=error)
-                reply = bad_reply(SluiceError("the query worker failed; its log has the trace"))
-        self.context.transport.reply(request.reply_key, reply)
+            self.direct_reads.take(request)
 
     def serve(self, serving: Callable[[threading.Event], None], name: str) -> None:
         """Run `serving` in a thread until the process ends, again whenever something came between."""
@@ -343,6 +343,7 @@ def _warm(process: WorkerProcess) -> None:
         for corpus in process.context.corpora():
             process.context.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
+        process.serve(process.direct_reads.look_after_waiting, "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
             process.serve(lambda stopping: _serve_reads(process, stopping), f"reads-{number}")
 

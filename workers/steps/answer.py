@@ -6,7 +6,6 @@ import time
 from typing import NamedTuple
 
 from contracts.budget import Spend
-from contracts.errors import SluiceError
 from contracts.event import Gap
 from contracts.gate import GateDecided, GateRequested, Plan
 from contracts.index import Answer, AnswerDirected
@@ -17,7 +16,7 @@ from index.search.compose_answer import compose_answer
 from index.search.nosnippet import without_nosnippet
 from ingest.embed.tokens import count_tokens
 from otel import metrics
-from workers.broker.direct_query import bad_reply, good_reply
+from workers.broker.direct_query import good_reply
 from workers.context import Context
 from workers.wiring.observers import utc_now
 
@@ -31,13 +30,15 @@ class Answered(NamedTuple):
 
 
 def read(query: Query, context: Context) -> bytes:
-    """The reply to a direct query: its result, or what is wrong with it."""
-    try:
-        context.existing_reader(query.corpus)
-        found, _ = retrieve(query, context)
-        return good_reply(found.model_dump_json().encode())
-    except SluiceError as error:
-        return bad_reply(error)
+    """The reply to a direct query.
+
+    Raises:
+        NotFound: nothing was written to the corpus yet.
+        SluiceError: as `retrieve`.
+    """
+    context.existing_reader(query.corpus)
+    found, _ = retrieve(query, context)
+    return good_reply(found.model_dump_json().encode())
 
 
 def retrieve(query: Query, context: Context) -> tuple[Retrieval, Spend]:

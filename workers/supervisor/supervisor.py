@@ -34,7 +34,7 @@ from filelock import FileLock, Timeout
 
 from contracts.errors import Conflict, InvalidSetting, SluiceError, Unavailable
 from contracts.event import QUEUES
-from index.qdrant.open import require_shared
+from index.qdrant.open import require_url
 from ledger.database import Database
 from ledger.ledger import Ledger
 from ledger.migrate import migrate
@@ -121,7 +121,7 @@ class Supervisor:
 
     def _prepare(self) -> None:
         if self.settings.index.engine == "qdrant":
-            require_shared(self.settings.qdrant)
+            require_url(self.settings.qdrant)
         require_free_port(self.settings.http_host, self.settings.http_port)
         with closing(Database(self.settings.ledger_location)) as database:
             done = migrate(database, datetime.now(UTC))

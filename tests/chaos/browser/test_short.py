@@ -8,6 +8,7 @@ from tests.chaos.browser.kills import render_with_kills
 from tests.support.browser_world import world_with_a_browser
 
 
+@pytest.mark.smoke
 @pytest.mark.timeout(300)
 def test_pages_among_random_kills_leave_no_process() -> None:
     world_with_a_browser().close()

@@ -83,7 +83,15 @@ def test_undisturbed_work_passes_every_failpoint_and_loses_nothing(instance: Cha
     assert {(role, point) for point, roles in FAILPOINTS.items() for role in roles} <= passed
 
 
-@pytest.mark.parametrize("wave", [BROKEN, FULL, KILLED, HUNG], ids=["exception", "no space", "kill", "hang"])
+@pytest.mark.parametrize(
+    "wave",
+    [
+        pytest.param(BROKEN, id="exception"),
+        pytest.param(FULL, id="no space"),
+        pytest.param(KILLED, id="kill", marks=pytest.mark.smoke),
+        pytest.param(HUNG, id="hang"),
+    ],
+)
 def test_faults_at_failpoints_lose_nothing_and_double_nothing(instance: ChaosInstance, site: Site, wave: Wave) -> None:
     found = carry_out(instance, site, wave, f"wave-{wave[0].fault}")
     assert found.problems == ()

@@ -42,6 +42,7 @@ def test_what_wants_to_hold_or_eat_the_worker_is_stopped_and_the_next_page_is_re
     _run("zoo")
 
 
+@pytest.mark.smoke
 def test_no_process_of_a_killed_browser_is_left() -> None:
     _run("kills")
 

@@ -20,7 +20,7 @@ from typing import Any
 import kombu
 import pytest
 import redis
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.dead_letters import DeadLetterPage
@@ -187,7 +187,6 @@ PLACES += ["properties__delivery_info__exchange", "properties__delivery_info__ro
 
 
 @given(st.sampled_from(PLACES), JSON_VALUES)
-@settings(max_examples=300, deadline=None)
 def test_whatever_a_part_holds_it_is_a_permit_or_refused(place: str, value: object) -> None:
     item = changed(**{place: value})
     with suppress(InvalidInput):
@@ -195,7 +194,6 @@ def test_whatever_a_part_holds_it_is_a_permit_or_refused(place: str, value: obje
 
 
 @given(st.binary(max_size=200) | JSON_VALUES.map(lambda body: changed(body=body_of(body))))
-@settings(max_examples=300, deadline=None)
 def test_whatever_an_item_holds_it_is_a_permit_or_refused(item: bytes) -> None:
     with pytest.raises(InvalidInput):
         wake_up_in(item, "crawl")

@@ -10,16 +10,24 @@ from contracts.api import GateRequest
 from contracts.gate import CoverageProbed, Plan
 from contracts.retrieval import Query, Strategy
 from tests.support.in_process import Instance
+from tests.support.loopback_qdrant import LoopbackQdrant, serving
 from tests.support.valkey import Valkey
 from workers.service.health import check_health
 from workers.steps.answer import retrieve
 
 CORPUS = "default"
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 
 @pytest.fixture
-def instance(valkey: Valkey) -> Iterator[Instance]:
-    instance = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": "embedded"}})
+def qdrant() -> Iterator[LoopbackQdrant]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def instance(valkey: Valkey, qdrant: LoopbackQdrant) -> Iterator[Instance]:
+    instance = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": qdrant.url}})
     yield instance
     instance.close()
 
@@ -54,14 +62,14 @@ def test_a_corpus_in_qdrant_is_ingested_probed_searched_and_answered(instance) -
     assert found.chunks == ()
 
 
-def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey) -> None:
+def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey, qdrant) -> None:
     local = Instance(valkey, {})
     local.adds("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.")
     local.works("chunk", "embed", "index")
     query = Query(query="badger heartbeat", top_k=2)
     before, _ = retrieve(query, local.context)
     local.close()
-    moved = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": "embedded"}})
+    moved = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": qdrant.url}})
     try:
         with moved.context.writing(CORPUS) as writer:
             writer.publish()

@@ -365,7 +365,7 @@ def test_a_port_that_is_taken_is_named() -> None:
             require_free_port("127.0.0.1", taken.getsockname()[1])
 
 
-@pytest.mark.parametrize(("qdrant", "problem"), [({}, "not set"), ({"url": "embedded"}, "one process alone")])
+@pytest.mark.parametrize(("qdrant", "problem"), [({}, "not set"), ({"url": "embedded"}, "was removed")])
 def test_an_engine_that_workers_cannot_share_is_refused_before_anything_starts(
     tmp_path: Path, qdrant: dict[str, str], problem: str
 ) -> None:

@@ -35,7 +35,7 @@ def _settings(url: str, **more: object) -> QdrantSettings:
 
 
 def _filled(make, root: Path, settings: QdrantSettings, count: int = 6):
-    collection = open_collection(root, "c", settings)
+    collection = open_collection("c", settings)
     with QdrantWriter(root, "c", IndexSettings(), settings, collection) as writer:
         writer.append(*make.batch(make.many(count)))
         writer.publish()
@@ -118,7 +118,7 @@ def test_a_search_costs_two_round_trips_and_a_third_for_what_only_words_have_fou
 
 def test_a_server_that_refuses_the_key_names_the_setting_and_never_the_key(make, server, memory_path) -> None:
     server.status = 403
-    collection = open_collection(memory_path, "c", _settings(server.url))
+    collection = open_collection("c", _settings(server.url))
     with pytest.raises(InvalidSetting, match=r"qdrant\.api_key") as refused:
         collection.exists()
     assert "very-secret" not in str(refused.value)
@@ -136,7 +136,7 @@ def test_a_server_that_fails_is_unavailable(make, server, memory_path) -> None:
 
 def test_a_server_that_is_too_slow_has_timed_out(server, memory_path) -> None:
     server.delay_seconds = 1.4
-    collection = open_collection(memory_path, "c", _settings(server.url, timeout_seconds=1, write_timeout_seconds=1))
+    collection = open_collection("c", _settings(server.url, timeout_seconds=1, write_timeout_seconds=1))
     with pytest.raises(TimedOut, match="timeout_seconds"):
         collection.exists()
     collection.close()
@@ -146,7 +146,7 @@ def test_a_server_that_is_not_there_is_unavailable(memory_path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    collection = open_collection(memory_path, "c", _settings(url))
+    collection = open_collection("c", _settings(url))
     with pytest.raises(Unavailable, match="does not answer"):
         collection.exists()
     collection.close()
@@ -154,6 +154,8 @@ def test_a_server_that_is_not_there_is_unavailable(memory_path) -> None:
 
 def test_a_url_that_is_none_is_an_invalid_setting(memory_path) -> None:
     with pytest.raises(InvalidSetting, match=r"qdrant\.url: not set"):
-        open_collection(memory_path, "c", QdrantSettings())
+        open_collection("c", QdrantSettings())
     with pytest.raises(InvalidSetting, match=r"qdrant\.url"):
-        open_collection(memory_path, "c", _settings("no url at all://"))
+        open_collection("c", _settings("no url at all://"))
+    with pytest.raises(InvalidSetting, match=r"qdrant\.url: .*removed"):
+        open_collection("c", _settings("embedded"))

@@ -9,23 +9,26 @@ from pathlib import Path
 import pytest
 
 from contracts.retrieval import Filters, Query, Strategy
-from index.qdrant.embedded import EdgeCollection
+from index.qdrant.collection import Collection
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from tests.support.loopback_qdrant import collection_in_memory
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 QUERIES = QuerySettings(candidates=20, duplicate_threshold=0.0)
 
 
 @pytest.fixture
-def collection(memory_path: Path) -> Iterator[EdgeCollection]:
-    collection = EdgeCollection(memory_path / "shard")
+def collection() -> Iterator[Collection]:
+    collection = collection_in_memory()
     yield collection
     collection.close()
 
 
 @pytest.fixture
-def writer(memory_path: Path, collection: EdgeCollection) -> Iterator[QdrantWriter]:
+def writer(memory_path: Path, collection: Collection) -> Iterator[QdrantWriter]:
     with QdrantWriter(memory_path, "c", IndexSettings(), QdrantSettings(), collection) as writer:
         yield writer
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,22 +17,22 @@ from contracts.retrieval import Query, Strategy
 from index.journal.journal import pieces
 from index.local.writer import IndexWriter
 from index.qdrant.collection import Collection, Point, Where
-from index.qdrant.embedded import EdgeCollection
-from index.qdrant.open import open_collection
 from index.qdrant.payload import STATE_ID, State
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from tests.support.loopback_qdrant import collection_in_memory
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 SETTINGS = IndexSettings()
 QDRANT = QdrantSettings(keep_replaced_seconds=3_600, batch_documents=3)
-EMBEDDED = QdrantSettings(url="embedded")
 EVERYTHING = Where(one_of=(("kind", ("chunk", "document")),))
 
 
 @pytest.fixture
-def collection(memory_path: Path) -> Iterator[EdgeCollection]:
-    collection = EdgeCollection(memory_path / "shard")
+def collection() -> Iterator[Collection]:
+    collection = collection_in_memory()
     yield collection
     collection.close()
 
@@ -72,7 +70,7 @@ class _Failing:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
-        if name not in ("create", "upsert", "mark", "unmark", "delete", "flush"):
+        if name not in ("create", "upsert", "mark", "unmark", "delete"):
             return method
 
         def counted(*arguments: Any) -> Any:
@@ -287,27 +285,6 @@ def test_a_long_journal_is_taken_in_by_parts_that_each_count(make, root, collect
 def test_one_writer_at_a_time(make, root, collection) -> None:
     with _writer(root, collection), pytest.raises(Unavailable, match="another writer"):
         _writer(root, collection)
-
-
-def test_another_process_is_told_that_a_shard_is_in_use(make, root) -> None:
-    collection = open_collection(root, "c", EMBEDDED)
-    with _writer(root, collection) as writer:
-        writer.append(*make.batch(make.many(1)))
-        writer.publish()
-        program = (
-            "import sys; from pathlib import Path; from index.qdrant.open import open_collection;"
-            "from index.settings import QdrantSettings;"
-            "open_collection(Path(sys.argv[1]), 'c', QdrantSettings(url='embedded')).exists()"
-        )
-        other = subprocess.run([sys.executable, "-c", program, str(root)], capture_output=True, text=True, timeout=60)
-    collection.close()
-    assert "Unavailable" in other.stderr
-    assert "qdrant.url" in other.stderr
-    with pytest.raises(Unavailable, match="closed"):
-        collection.exists()
-    reopened = open_collection(root, "c", EMBEDDED)
-    assert _found(reopened) == _texts(make.many(1))
-    reopened.close()
 
 
 @pytest.mark.parametrize("seed", range(12))

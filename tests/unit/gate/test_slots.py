@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.gate import Message
@@ -88,7 +88,6 @@ def test_what_cannot_be_seen_is_no_part_of_a_name() -> None:
     assert slots("hi", ("user", f"Brand: Ac\u200bme\u202e {hidden}Cola"))["brand"].isprintable()
 
 
-@settings(max_examples=50, deadline=None)
 @given(query=st.text(max_size=300), message=st.text(max_size=300))
 def test_any_text_gives_the_same_short_slots_each_time(query: str, message: str) -> None:
     read = slots(query or "q", ("user", message))

@@ -18,12 +18,11 @@ from index.local.reader import IndexReader
 from index.local.retrieval_port import LocalRetrieval
 from index.local.writer import IndexWriter
 from index.qdrant.collection import Collection
-from index.qdrant.embedded import EdgeCollection
 from index.qdrant.reader import QdrantReader
-from index.qdrant.server import ServerCollection
 from index.qdrant.writer import QdrantWriter
 from index.search.fusion import ordered
 from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
@@ -67,20 +66,13 @@ def _over(root: Path, collection: Collection) -> Iterator[Engine]:
     collection.close()
 
 
-def _edge(root: Path) -> Iterator[Engine]:
-    yield from _over(root, EdgeCollection(root / "shard"))
-
-
-def _client(root: Path) -> Iterator[Engine]:
-    from qdrant_client import QdrantClient
-
-    yield from _over(root, ServerCollection(QdrantClient(":memory:"), "sluice_c", QdrantSettings()))
+def _qdrant(root: Path) -> Iterator[Engine]:
+    yield from _over(root, collection_in_memory())
 
 
 ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {
     "local": _local,
-    "qdrant-edge": _edge,
-    "qdrant-client": _client,
+    "qdrant": _qdrant,
 }
 
 

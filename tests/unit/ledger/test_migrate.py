@@ -32,7 +32,7 @@ from tests.support.repository import REPOSITORY
 Make = Callable[[], Database]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """Makes empty databases."""
     made: list[Database] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from index.terms import chunk_terms as module
@@ -22,7 +22,6 @@ _PIECES = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.lists(_PIECES, max_size=30).map("".join), st.sampled_from([ENGLISH, *LANGUAGES]))
 @example("“fooBar”—bazQux_2 The_end", ENGLISH)
 def test_the_terms_of_a_text_are_those_of_its_analysis_as_a_whole(text: str, language: str) -> None:

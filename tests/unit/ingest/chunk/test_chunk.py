@@ -11,7 +11,7 @@ from time import process_time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tokenizers import Tokenizer
@@ -168,7 +168,6 @@ def test_limits_that_contradict_each_other_are_refused() -> None:
         ChunkSettings(overlap_tokens=200)
 
 
-@settings(max_examples=60, deadline=None)
 @given(text=MARKDOWN, media_type=st.sampled_from(["text/markdown", "text/plain"]), title=st.none() | LINES)
 def test_no_word_is_lost_and_every_limit_holds(text: str, media_type: str, title: str | None) -> None:
     found = chunked(text, media_type, title=title or None)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -148,7 +148,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join), st.sampled_from([0, 80]), st.sampled_from(["a.py", "a.js", "a.sql"]))
 def test_any_source_is_kept_line_for_line(source: str, pack_tokens: int, path: str) -> None:
     limits = ChunkSettings(code_pack_tokens=pack_tokens)

@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -76,7 +76,6 @@ def test_real_texts_bring_exactly_the_ids_of_the_whole_text(collection: str) -> 
     assert brought > 0.95 * texts
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=ODD, title=st.none() | ODD, heading=ODD, media_type=st.sampled_from(["text/markdown", "text/plain"]))
 def test_odd_letters_never_bring_ids_that_differ(text: str, title: str | None, heading: str, media_type: str) -> None:
     body = f"# {heading}\n\n{text} " + f"{text[:40]} word " * 90

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.egress.crawl_account import EgressAccount
@@ -51,7 +51,6 @@ def test_what_is_cut_short_is_no_hello() -> None:
         server_name(hello[:60])
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 600))
 def test_no_bytes_break_the_reading(noise: bytes, at: int) -> None:
     hello = hello_for("www.example.com")

@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
@@ -104,7 +104,6 @@ def test_every_label_has_a_codec_that_reads_anything_in_a_moment() -> None:
             assert time.process_time() - started < 0.5, codec
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([*sorted(CODECS), *PYTHON_ONLY]) | st.text(max_size=20),
     st.lists(st.binary(min_size=1, max_size=12) | st.sampled_from(MARKUP), min_size=1, max_size=4),

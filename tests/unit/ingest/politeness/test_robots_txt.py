@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
@@ -281,7 +281,6 @@ RULES = st.tuples(st.sampled_from(["Allow", "Disallow", "disalow"]), PATTERNS | 
 GROUP = st.tuples(st.lists(TOKENS, min_size=1, max_size=3), st.lists(RULES, min_size=1, max_size=6))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(GROUP, max_size=4), st.lists(PATHS, min_size=1, max_size=6))
 def test_protego_reads_the_same(groups: list[tuple[list[str], list[str]]], paths: list[str]) -> None:
     """What it reads otherwise is left out, as the RFC has it our way: it counts `?` as three octets and takes a final
@@ -297,7 +296,6 @@ def test_protego_reads_the_same(groups: list[tuple[list[str], list[str]]], paths
 # -- hostile files ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=400) | st.text("user-agent:*\n\r alowdis/%$#é\ufeff2", max_size=400), st.text(max_size=50))
 def test_whatever_stands_in_a_file_it_is_read_and_judges(file: str | bytes, path: str) -> None:
     rules = parse_robots(file).rules_for("FooBot")

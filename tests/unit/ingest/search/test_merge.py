@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.ingest import SearchResult
@@ -62,7 +62,6 @@ def test_where_there_is_one_site_only_its_order_stays() -> None:
 addresses = st.lists(st.integers(0, 12).map(lambda number: f"https://site{number % 5}.example/{number}"), unique=True)
 
 
-@settings(max_examples=30, deadline=None)
 @given(answers=st.lists(addresses, min_size=1, max_size=4), top_k=st.integers(1, 20))
 def test_every_page_stands_there_once_with_ranks_from_one(answers: list[list[str]], top_k: int) -> None:
     together = merged([found(*answer) for answer in answers], top_k)

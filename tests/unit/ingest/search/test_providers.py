@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
@@ -519,7 +519,6 @@ rows = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(rows | anything, max_size=5))
 def test_whatever_the_rows_hold_the_results_are_plain(sent: list[Any]) -> None:
     answer = answer_from(sent, Fields(url="url", title="title", snippet="body", dates=("date",)), now=NOW, usd=0.0)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.base import BlobRef
@@ -23,7 +23,6 @@ def file_of(root: Path, ref: BlobRef) -> Path:
     return root / ref.sha256[:2] / ref.sha256[2:4] / f"{ref.sha256}.zst"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=2_000))
 def test_what_is_put_comes_back(root: Path, data: bytes) -> None:
     store = BlobStore(root)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.extract.html.block_classifier import second_opinion
@@ -100,7 +100,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(PIECES, max_size=50).map("".join))
 def test_what_is_left_is_in_order_and_stands_in_what_it_stood_in(soup: str) -> None:
     nodes = read_nodes(f"<body>{soup}")

@@ -1,0 +1,123 @@
+"""Direct queries in a query worker. One that asks for a journal offset that is not covered yet holds no thread.
+
+It waits in a list, is looked after by one thread for all, and goes back to the queue once what is served covers its
+offset. An offset beyond the end of the journal is refused at once: no wait would help.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+
+from contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
+from index.disk.layout import CorpusLayout
+from index.journal.journal import JournalTail
+from workers.broker.direct_query import bad_reply
+from workers.broker.transport import ReadRequest
+from workers.context import Context
+from workers.steps.answer import read
+
+log = structlog.get_logger(__name__)
+
+MOST_WAITING = 1_000
+"""Queries that may wait in one process: some megabytes."""
+LOOK_SECONDS = 0.02
+"""How often the list is looked through while it is not empty: a few reads of memory for each query."""
+REPLY_MARGIN_SECONDS = 0.5
+"""How long before its caller gives up a waiting query is told that it waited in vain."""
+
+
+class _Waiting(NamedTuple):
+    request: ReadRequest
+    until: float
+
+    @property
+    def corpus(self) -> str:
+        return self.request.query.corpus
+
+
+class DirectReads:
+    """Answers direct queries, refuses them, or lets them wait. Safe across threads."""
+
+    def __init__(self, context: Context, *, clock: Callable[[], float] = time.time) -> None:
+        self._context = context
+        self._clock = clock
+        self._waiting: list[_Waiting] = []
+        self._changed = threading.Condition()
+
+    def take(self, request: ReadRequest) -> None:
+        """Reply to a query, or put it on the list of those that wait. Raises what the broker raises."""
+        try:
+            if not self._is_covered(request):
+                self._wait_with(request)
+                return
+            reply = read(request.query, self._context)
+        except SluiceError as error:
+            reply = bad_reply(error)
+        except Exception as error:
+            log.error("read_failed", error=repr(error), exc_info=error)
+            reply = bad_reply(SluiceError("the query worker failed; its log has the trace"))
+        self._context.transport.reply(request.reply_key, reply)
+
+    def look_after_waiting(self, stopping: threading.Event) -> None:
+        """Until `stopping` is set: send back to the queue what is covered, and tell what has waited too long."""
+        while not stopping.is_set():
+            with self._changed:
+                if not self._waiting:
+                    self._changed.wait(1.0)
+            self.look()
+            stopping.wait(LOOK_SECONDS)
+
+    def look(self) -> None:
+        """Look through the list once."""
+        waiting = tuple(self._waiting)
+        covered = {corpus: self._context.reader(corpus).journal_offset for corpus in {one.corpus for one in waiting}}
+        for one in waiting:
+            if self._has_gone_on(one, covered[one.corpus]):
+                with self._changed:
+                    self._waiting.remove(one)
+
+    def _has_gone_on(self, waiting: _Waiting, covered: int) -> bool:
+        transport, query = self._context.transport, waiting.request.query
+        if covered >= query.minimum_journal_offset:
+            transport.put_back_read(waiting.request)
+        elif self._clock() >= waiting.until:
+            told = f"corpus {query.corpus} covers journal offset {covered}, not yet {query.minimum_journal_offset}"
+            transport.reply(waiting.request.reply_key, bad_reply(Unavailable(told)))
+        else:
+            return False
+        return True
+
+    def _is_covered(self, request: ReadRequest) -> bool:
+        wanted, corpus = request.query.minimum_journal_offset, request.query.corpus
+        covered = self._context.existing_reader(corpus).journal_offset
+        if wanted <= covered:
+            return True
+        end = max(covered, self._journal_end(corpus))
+        if wanted > end:
+            raise InvalidInput(
+                "minimum_journal_offset",
+                f"{wanted} is beyond the journal of corpus {corpus}, which ends at {end}",
+                "send the journal_offset of a finished run",
+            )
+        return False
+
+    def _journal_end(self, corpus: str) -> int:
+        journal = JournalTail(CorpusLayout(self._context.index_root, corpus).journal, 0)
+        try:
+            return journal.durable_offset()
+        finally:
+            journal.close()
+
+    def _wait_with(self, request: ReadRequest) -> None:
+        patience = self._context.settings.query.reload_timeout_seconds
+        until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + patience)
+        with self._changed:
+            if len(self._waiting) >= MOST_WAITING:
+                raise Overloaded(f"{MOST_WAITING} queries wait for a journal offset in this worker: come back later")
+            self._waiting.append(_Waiting(request, until))
+            self._changed.notify()
