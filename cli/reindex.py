@@ -14,6 +14,7 @@ from cli.session import session
 from contracts.errors import Conflict, InvalidInput, InvalidSetting, NotFound, Unavailable
 from index.journal.records import Vectors
 from index.local.reindex import Plan, Reindexed, reindex
+from index.local.write_policy import WritePolicy
 from ingest.embed.embed import fingerprint_of_corpus
 from ingest.embed.minilm.files import FINGERPRINTS
 from ingest.settings import EmbedSettings
@@ -44,7 +45,9 @@ def reindex_corpus(
         wanted = _model(context, corpus, model)
         embedding = _Embedding(context, wanted[0])
         with _progress(quiet=as_json) as on_progress:
-            plan = Plan(context.settings.index, patience, keep_old, on_progress)
+            plan = Plan(
+                WritePolicy(keep_generations=context.settings.index.keep_generations), patience, keep_old, on_progress
+            )
             try:
                 done = reindex(context.index_root, corpus, wanted, embedding, plan)
             except Unavailable as error:

@@ -30,10 +30,11 @@ def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[C
     """The parts of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
         settings = load_settings()
-        make_private(settings.data_dir)
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         start_telemetry(
             "sluice-cli", _quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance
         )
+        make_private(settings.data_dir)  # after the log is set up: what it mends must not stand before a JSON answer
         context = Context(settings)
         try:
             if needs_workers:

@@ -424,7 +424,6 @@ class Context:
             self.settings.query,
             self.reranker,
             on_fallback=count_fallback,
-            verify_on_open=self.settings.index.verify_on_open,
         )
 
     def _collection(self, corpus: str) -> Collection:
@@ -505,10 +504,12 @@ class Context:
         if settings.engine == "qdrant":
             from index.qdrant.writer import QdrantWriter
 
-            return QdrantWriter(self.index_root, corpus, settings, self.settings.qdrant, self._collection(corpus))
+            return QdrantWriter(self.index_root, corpus, self._collection(corpus))
+        from index.local.write_policy import WritePolicy
         from index.local.writer import IndexWriter
 
-        return IndexWriter(self.index_root, corpus, settings, on_fallback=count_fallback)
+        policy = WritePolicy(keep_generations=settings.keep_generations)
+        return IndexWriter(self.index_root, corpus, policy, on_fallback=count_fallback)
 
     @lazy
     def shipper(self) -> Shipper:

@@ -14,14 +14,13 @@ from bench.index.beacons import CORPUS, beacons
 from bench.index.documents import CHUNKS_PER_DOCUMENT, FINGERPRINT
 from bench.index.synthetic import SyntheticCorpus
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 
 CHANGED_CHUNKS = 10 * CHUNKS_PER_DOCUMENT
 
 
 def main(folder: Path, chunks: int) -> None:
     corpus = SyntheticCorpus()
-    with IndexWriter(folder, CORPUS, IndexSettings()) as writer:
+    with IndexWriter(folder, CORPUS) as writer:
         for batch, vectors in corpus.batches(chunks):
             writer.append(batch, vectors, FINGERPRINT)
         version = 0

@@ -10,7 +10,7 @@ from bench.peers.serve import main
 from contracts.retrieval import Query, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 
 CORPUS = "bench"
 
@@ -23,7 +23,7 @@ class SluiceEngine:
     strategies = ("hybrid", "vector", "bm25")
 
     def __init__(self, folder: Path) -> None:
-        self._writer = IndexWriter(folder, CORPUS, IndexSettings())
+        self._writer = IndexWriter(folder, CORPUS)
         self._reader = IndexReader(folder, CORPUS, QuerySettings())
 
     def prepare(self, chunks: Chunks) -> list[Batch]:

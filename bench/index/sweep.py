@@ -26,7 +26,7 @@ from bench.index.synthetic import SyntheticCorpus, Vectors
 from contracts.retrieval import Query, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 
 Figures = dict[str, float]
 CORPUS = "sweep"
@@ -72,7 +72,7 @@ def growth(found: Mapping[int, Figures]) -> Figures:
 def measure_size(chunks: int, folder: Path) -> Figures:
     """All figures of one size."""
     corpus = SyntheticCorpus()
-    with IndexWriter(folder, CORPUS, IndexSettings()) as writer:
+    with IndexWriter(folder, CORPUS) as writer:
         appended = _append(writer, corpus.batches(chunks))
         full_seconds, full_bytes = _written_by(writer.publish, folder)
         figures = {

@@ -36,7 +36,7 @@ def candidates(layout: CorpusLayout) -> list[str]:
 
 
 def find_base(
-    layout: CorpusLayout, journal_offset: int, is_verified: bool, on_fallback: Callable[[str], None]
+    layout: CorpusLayout, journal_offset: int, on_fallback: Callable[[str], None]
 ) -> tuple[Path, Manifest] | None:
     """The newest candidate that is whole, or None: then everything comes from the journal.
 
@@ -47,8 +47,7 @@ def find_base(
         folder = layout.generations / name
         try:
             manifest = load_manifest(folder)
-            if is_verified:
-                verify_files(folder, manifest, VerifiedFiles())
+            verify_files(folder, manifest, VerifiedFiles())
         except (Corrupted, NotFound) as error:
             on_fallback(str(error))
             continue

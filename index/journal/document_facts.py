@@ -11,6 +11,10 @@ from pydantic import Field
 from contracts.base import Sha256, Value
 from contracts.document import ChunkedDocument, Provenance, Scalar
 
+REFRESH_AFTER_SECONDS = 3_600.0
+"""An unchanged document fetched again within this time is the same version. Later its new date is recorded, since the
+gate judges freshness by it."""
+
 
 class DocumentFacts(Value):
     """A `ChunkedDocument` without its chunks."""
@@ -39,14 +43,14 @@ def facts_of(document: ChunkedDocument) -> DocumentFacts:
     )
 
 
-def same_version(old: DocumentFacts, new: DocumentFacts, refresh_after_seconds: float) -> bool:
+def same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
     """Whether recording `new` after `old` would change nothing worth recording.
 
     The same content under the same facts is the same version, whichever run brought it, unless it was
     fetched again so much later that its new date matters.
     """
     age_seconds = (new.provenance.fetched_at - old.provenance.fetched_at).total_seconds()
-    if age_seconds > refresh_after_seconds:
+    if age_seconds > REFRESH_AFTER_SECONDS:
         return False
     return _settled(old, old.provenance.fetched_at) == _settled(new, old.provenance.fetched_at)
 

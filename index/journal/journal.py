@@ -40,6 +40,9 @@ _OFFSET = struct.Struct("<Q")
 _DURABLE = "durable"
 _OPEN_END = (1 << 63) - 1
 
+SEGMENT_BYTES = 64_000_000
+"""Size at which a new segment begins: small enough to copy away, large enough to be few."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -56,7 +59,7 @@ class Journal:
     Raises `Corrupted` when a frame before the last intact one is damaged.
     """
 
-    def __init__(self, folder: Path, segment_bytes: int) -> None:
+    def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._segment_bytes = segment_bytes

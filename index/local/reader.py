@@ -24,6 +24,7 @@ from index.local.follower import Follower, Held
 from index.search.candidates import DEEPER, gather_candidates
 from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions
+from index.search.fusion import CANDIDATES
 from index.search.probe import EMPTY_PROBE, Probe, raw_hit
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
@@ -31,6 +32,9 @@ from index.search.retrievers import Search, find
 from index.search.select import NOTHING, Selection, choose, metadata_of
 from index.settings import QuerySettings
 from index.terms.bm25 import document_frequency
+
+RELOAD_TIMEOUT_SECONDS = 10.0
+"""How long a query waits for a generation that covers the offset it asks for."""
 
 
 def _utc_now() -> datetime:
@@ -52,8 +56,10 @@ class IndexReader:
         clock: Callable[[], datetime] = _utc_now,
         on_fallback: Callable[[str], None] = lambda reason: None,
         verify_on_open: bool = True,
+        reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
     ) -> None:
         self._settings = settings
+        self._reload_timeout_seconds = reload_timeout_seconds
         self._ranking = Ranking.of(settings, reranker)
         self._clock = clock
         self._masks = FilterMasks()
@@ -106,7 +112,7 @@ class IndexReader:
         started = time.perf_counter()
         if query_vector is None and query.strategy is not Strategy.BM25:
             raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
-        generation = self._follower.covering(query.minimum_journal_offset, self._settings.reload_timeout_seconds)
+        generation = self._follower.covering(query.minimum_journal_offset, self._reload_timeout_seconds)
         if generation is None:
             return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
         search = self._search(generation, query, query_vector)
@@ -124,7 +130,7 @@ class IndexReader:
         Raises `Unavailable` when no generation covers the offset in time.
         """
         held = copy.copy(self)
-        held._follower = Held(self._follower.covering(minimum_journal_offset, self._settings.reload_timeout_seconds))
+        held._follower = Held(self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds))
         return held
 
     def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
@@ -134,7 +140,7 @@ class IndexReader:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
         search = Search(query_text, query_vector, strategy, generation.alive(), is_filtered=False)
-        ranked = find(generation, search, max(top_k, self._settings.candidates), self._settings)
+        ranked = find(generation, search, max(top_k, CANDIDATES), self._settings)
         return Probe(
             generation.name,
             generation.journal_offset,
@@ -177,7 +183,7 @@ class IndexReader:
 
     def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
         """Look deeper while what is dropped, not want of candidates, leaves the list short."""
-        depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
+        depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         source, now = SegmentChunkSource(generation), self._clock()
         while True:
             ranked = find(generation, search, depth, self._settings)

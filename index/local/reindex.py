@@ -41,8 +41,8 @@ from index.journal.live_records import (
 )
 from index.journal.records import Vectors
 from index.local.shadow_corpus import Shadow, last_offset, shadow_of
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts to float32 (texts, dimension), each row of length 1."""
@@ -77,7 +77,7 @@ class Reindexed:
 class Plan:
     """How to do it. `on_progress` is told chunks done and chunks there are, `wanted` raises what ends the work."""
 
-    settings: IndexSettings
+    policy: WritePolicy
     patience_seconds: float = 60.0
     """How long the corpus's writer may take to let go."""
     is_old_kept: bool = False
@@ -100,9 +100,9 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
         if before == model:
             return Reindexed(before[0], model[0], None, 0, shadow.clear())
         require_swap(layout.beside)
-        _mark_durable(layout, plan.settings)
+        _mark_durable(layout, plan.policy)
         with ExitStack() as closing:
-            writer = closing.enter_context(_opened(shadow, model, plan.settings))
+            writer = closing.enter_context(_opened(shadow, model, plan.policy))
             building = _Building(layout, shadow.layout, writer, model, embed, plan)
             building.follow()
             with taken_over(layout, plan.patience_seconds):
@@ -212,25 +212,25 @@ class _Building:
         return vectors
 
 
-def _opened(shadow: Shadow, model: tuple[str, int], settings: IndexSettings) -> IndexWriter:
+def _opened(shadow: Shadow, model: tuple[str, int], policy: WritePolicy) -> IndexWriter:
     """The shadow's writer. A shadow that is damaged is no loss but of work: it is begun anew."""
     shadow.prepare(model)
     try:
-        return IndexWriter(shadow.layout.root, shadow.layout.corpus, settings)
+        return IndexWriter(shadow.layout.root, shadow.layout.corpus, policy)
     except Corrupted:
         shadow.clear()
         shadow.prepare(model)
-        return IndexWriter(shadow.layout.root, shadow.layout.corpus, settings)
+        return IndexWriter(shadow.layout.root, shadow.layout.corpus, policy)
 
 
-def _mark_durable(layout: CorpusLayout, settings: IndexSettings) -> None:
+def _mark_durable(layout: CorpusLayout, policy: WritePolicy) -> None:
     """Where nobody writes, let the journal say how far it goes: a writer that was killed may have left it unsaid."""
     try:
         lock = WriterLock(layout)
     except Unavailable:
         return
     try:
-        Journal(layout.journal, settings.journal_segment_bytes).close()
+        Journal(layout.journal, policy.journal_segment_bytes).close()
     finally:
         lock.release()
 

@@ -27,9 +27,9 @@ from index.generations.publish import Sources, entry_of
 from index.journal.document_facts import DocumentFacts, document_key
 from index.journal.records import Record, Removal, Upsert
 from index.local.prepare import take_in
+from index.local.write_policy import WritePolicy
 from index.segments.merge_policy import next_merge
 from index.segments.segment_file import SUFFIX, SegmentDocument, StoredSegment, content_of, joined, write_segment
-from index.settings import IndexSettings
 from index.terms.tantivy_index import TermWriter, committed_files, write_meta
 
 
@@ -62,11 +62,11 @@ class WorkingView:
     def __init__(
         self,
         layout: CorpusLayout,
-        settings: IndexSettings,
+        policy: WritePolicy,
         names: Iterator[str],
         base: tuple[Path, Manifest] | None,
     ) -> None:
-        self._settings = settings
+        self._policy = policy
         self._names = names
         self._folder = layout.working
         self._segments_folder = layout.working / "segments"
@@ -86,7 +86,7 @@ class WorkingView:
         self._merged_aside: dict[str, FileEntry] = {}
         if base is not None:
             self._start_from(*base)
-        self._terms = TermWriter(layout.working / "terms", settings.term_heap_bytes)
+        self._terms = TermWriter(layout.working / "terms")
 
     @property
     def id_set_hash(self) -> str:
@@ -215,7 +215,7 @@ class WorkingView:
         self.document_count += 1
         self.chunk_count += len(entry.numbers)
         self._pending_chunks += len(entry.numbers)
-        if self._pending_chunks >= self._settings.flush_chunks:
+        if self._pending_chunks >= self._policy.flush_chunks:
             self._flush()
 
     def _forget(self, key: int) -> None:
@@ -264,7 +264,7 @@ class WorkingView:
             if due is None:
                 return
             merge = _Merge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
-            if merge.chunk_count > self._settings.aside_merge_chunks:
+            if merge.chunk_count > self._policy.aside_merge_chunks:
                 self._merge = merge
                 merge.start()
             else:
@@ -274,7 +274,7 @@ class WorkingView:
     def _due(self) -> range | None:
         living = [owner.live_chunks for owner in self._segments]
         dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
-        return next_merge(living, dead, self._settings.merge_factor, self._settings.max_segments)
+        return next_merge(living, dead, self._policy.merge_factor, self._policy.max_segments)
 
     def _replace(self, merge: _Merge) -> None:
         """Put the merged segment in the place of its sources. Raises what kept it from being written."""

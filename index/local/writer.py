@@ -1,6 +1,6 @@
 """The one writer of a corpus: journal first, then the view that becomes the next generation.
 
-    writer = IndexWriter(root, "default", IndexSettings())
+    writer = IndexWriter(root, "default")
     offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
     generation = writer.publish()                         # searchable when it returns
 
@@ -48,8 +48,8 @@ from index.journal.document_facts import DocumentFacts, facts_of, same_version
 from index.journal.journal import Journal, pinned_model, read_journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
 from index.local.working_set import WorkingView
+from index.local.write_policy import USUAL_POLICY, WritePolicy
 from index.segments.batch_checks import check_model, check_vectors
-from index.settings import IndexSettings
 
 
 def _utc_now() -> datetime:
@@ -67,12 +67,12 @@ class IndexWriter:
         self,
         root: Path,
         corpus: str,
-        settings: IndexSettings,
+        policy: WritePolicy = USUAL_POLICY,
         clock: Callable[[], datetime] = _utc_now,
         on_fallback: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._layout = CorpusLayout(root, corpus)
-        self._settings = settings
+        self._policy = policy
         self._clock = clock
         self._on_fallback = on_fallback
         self._mutex = threading.RLock()
@@ -81,7 +81,7 @@ class IndexWriter:
         self._open_view: WorkingView | None = None
         self._collector: threading.Thread | None = None
         try:
-            self._journal = Journal(self._layout.journal, settings.journal_segment_bytes)
+            self._journal = Journal(self._layout.journal, policy.journal_segment_bytes)
             sweep(self._layout)
             self._base = self._find_base()
             self._point_to_base()
@@ -262,7 +262,7 @@ class IndexWriter:
         """`offset` is the one at which `living_offsets` are those of what is alive. A full disk: later, then."""
         layout = self._layout
         with contextlib.suppress(OSError):
-            collect(layout, self._settings.keep_generations)
+            collect(layout, self._policy.keep_generations)
             covered = [generation.journal_offset for generation in list_generations(layout.root, layout.corpus)]
             horizon = min([offset, *covered])
             try:
@@ -322,7 +322,7 @@ class IndexWriter:
 
     def _make_view(self) -> WorkingView:
         """The base generation, and all that the journal has after it."""
-        view = WorkingView(self._layout, self._settings, self._segment_names, self._base)
+        view = WorkingView(self._layout, self._policy, self._segment_names, self._base)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
         view.model = view.model or pinned_model(self._layout.journal)
@@ -330,8 +330,7 @@ class IndexWriter:
 
     def _find_base(self) -> tuple[Path, Manifest] | None:
         """The newest whole generation to start from."""
-        is_verified = self._settings.verify_on_open
-        return find_base(self._layout, self._journal.last_offset, is_verified, self._on_fallback)
+        return find_base(self._layout, self._journal.last_offset, self._on_fallback)
 
     def _point_to_base(self) -> None:
         """Make the pointer that is not there: whoever wrote the base died before it did, or somebody removed it."""
@@ -347,4 +346,4 @@ class IndexWriter:
         """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
         if document.provenance.fetched_at < recorded.provenance.fetched_at:
             return True
-        return same_version(recorded, facts_of(document), self._settings.refresh_after_seconds)
+        return same_version(recorded, facts_of(document))

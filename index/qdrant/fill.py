@@ -19,11 +19,12 @@ from index.qdrant.payload import (
     points_of,
     read_document,
 )
-from index.settings import QdrantSettings
 from index.terms.analysis import ENGLISH, analysed_as
 
 _POINTS_AT_ONCE = 500
 """Points in one request: of 384 dimensions and 500 characters about 5 MB, well below what a server takes."""
+BATCH_DOCUMENTS = 64
+"""Documents sent at once while publishing; at 4 chunks of 384 dimensions each about 3 MB."""
 
 
 class Filling:
@@ -32,10 +33,10 @@ class Filling:
     What is replaced is marked as dead from this generation on and stays for searches in earlier ones.
     """
 
-    def __init__(self, collection: Collection, number: int, base: State | None, settings: QdrantSettings) -> None:
+    def __init__(self, collection: Collection, number: int, base: State | None, batch_documents: int) -> None:
         self._collection = collection
         self._number = number
-        self._settings = settings
+        self._batch_documents = batch_documents
         self._ids = IdSet(base.id_set_hash) if base else IdSet()
         self.document_count = base.document_count if base else 0
         self.chunk_count = base.chunk_count if base else 0
@@ -54,7 +55,7 @@ class Filling:
     def take_in(self, records: Iterable[tuple[int, Record]]) -> None:
         """Apply the records in their order."""
         following = iter(records)
-        while batch := list(islice(following, self._settings.batch_documents)):
+        while batch := list(islice(following, self._batch_documents)):
             # Nobody sees a version that another one of the same batch replaces.
             self._apply({_document_id(record): (offset, record) for offset, record in batch})
 
@@ -80,7 +81,7 @@ class Filling:
 
     def _points(self, arrived: Sequence[tuple[int, Upsert]]) -> Iterator[Point]:
         for offset, record in arrived:
-            yield from points_of(self._number, offset, record, self._settings.average_terms)
+            yield from points_of(self._number, offset, record)
 
 
 def documents_alive(collection: Collection, number: int, document_ids: Sequence[str]) -> dict[str, StoredDocument]:

@@ -78,7 +78,7 @@ def state_of(payload: Payload | None, corpus: str) -> State | None:
     return state
 
 
-def points_of(generation: int, offset: int, record: Upsert, average_terms: float) -> Iterator[Point]:
+def points_of(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
     """A document version as points: one for the document, one for each distinct chunk."""
     document = record.document
     facts, key = facts_of(document), key_of(document.document_id)
@@ -96,7 +96,7 @@ def points_of(generation: int, offset: int, record: Upsert, average_terms: float
             "languages": (chunk.language or document.language or "").lower(),
             "chunk": chunk.model_dump_json(),
         }
-        terms = chunk_weights(document.title, chunk, average_terms, analysed_as(chunk.language or document.language))
+        terms = chunk_weights(document.title, chunk, language=analysed_as(chunk.language or document.language))
         yield Point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
 
 

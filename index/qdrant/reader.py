@@ -24,11 +24,13 @@ from contracts.retrieval import (
 )
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
+from index.local.reader import RELOAD_TIMEOUT_SECONDS
 from index.local.retrieval_port import check_corpus, check_vector, vectors_of
 from index.qdrant.collection import Collection
 from index.qdrant.payload import STATE_ID, State, state_of
 from index.qdrant.view import QdrantChunkSource, QdrantView
 from index.search.candidates import DEEPER, gather_candidates
+from index.search.fusion import CANDIDATES
 from index.search.probe import EMPTY_PROBE, Probe, RawHit
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
@@ -57,10 +59,12 @@ class QdrantReader:
         settings: QuerySettings,
         reranker: Reranker | None = None,
         clock: Callable[[], datetime] = _utc_now,
+        reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
     ) -> None:
         self._collection = collection
         self._corpus = corpus
         self._settings = settings
+        self._reload_timeout_seconds = reload_timeout_seconds
         self._ranking = Ranking.of(settings, reranker)
         self._clock = clock
 
@@ -130,7 +134,7 @@ class QdrantReader:
         if view is None:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
-        depth = max(top_k, self._settings.candidates)
+        depth = max(top_k, CANDIDATES)
         ranked, source = view.find(query_text, query_vector, strategy, Filters(), depth)
         return Probe(
             view.state.name,
@@ -181,7 +185,7 @@ class QdrantReader:
 
     def _select(self, view: QdrantView, query: Query, vector: Vectors | None) -> tuple[Selection, int]:
         """Look deeper while what is dropped, not want of candidates, leaves the list short."""
-        depth = max(self._settings.candidates, query.top_k, self._ranking.rerank_depth(query))
+        depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         now = self._clock()
         while True:
             ranked, source = view.find(query.query, vector, query.strategy, query.filters, depth)
@@ -192,7 +196,7 @@ class QdrantReader:
 
     def _covering(self, journal_offset: int) -> QdrantView | None:
         """What is served, once it covers the offset. Raises `Unavailable` when that takes too long."""
-        deadline = time.monotonic() + self._settings.reload_timeout_seconds
+        deadline = time.monotonic() + self._reload_timeout_seconds
         look_seconds = _FIRST_LOOK_SECONDS
         while True:
             view = self._view()

@@ -19,21 +19,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from contracts.document import Chunk
-from index.settings import QuerySettings
 from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, asked_in, content_words
-from index.terms.bm25 import K1, PROSE_FIELDS, B
+from index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts
 from index.terms.chunk_terms import chunk_terms
 from index.terms.identifiers import identifier_query_terms
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
-"""Usual lengths of the short fields; that of the text is a setting."""
+"""Usual lengths of the short fields."""
+AVERAGE_TEXT_TERMS = 120.0
+"""Terms of a chunk that BM25 takes as the usual length. Fixed, as a chunk's weights are stored when it comes."""
 _STOPPED = frozenset(STOP_WORDS)
 
 Weights = dict[int, float]
 """A weight for each dimension: a sparse vector."""
 
 
-def chunk_weights(title: str | None, chunk: Chunk, average_terms: float, language: str = ENGLISH) -> Weights:
+def chunk_weights(
+    title: str | None, chunk: Chunk, average_terms: float = AVERAGE_TEXT_TERMS, language: str = ENGLISH
+) -> Weights:
     """The document side of BM25 for every term of the chunk, analysed as `language`; empty where it has none."""
     terms = chunk_terms(title, language, chunk)
     weights: Weights = {}
@@ -44,7 +47,7 @@ def chunk_weights(title: str | None, chunk: Chunk, average_terms: float, languag
     return weights
 
 
-def question_weights(text: str, settings: QuerySettings, languages: Sequence[str] = (ENGLISH,)) -> Weights:
+def question_weights(text: str, languages: Sequence[str] = (ENGLISH,), boosts: Boosts = USUAL_BOOSTS) -> Weights:
     """The weights of a question's terms, analysed as each of `languages`, by field; empty where it has no term at all.
 
     The first words count. Where the question's function words tell its language, that one alone is asked for: how rare
@@ -52,12 +55,12 @@ def question_weights(text: str, settings: QuerySettings, languages: Sequence[str
     """
     language = asked_in(text, languages)
     words = content_words(text, (language,) if language else tuple(languages))
-    terms = [term for one in words[: settings.max_query_terms] for term in one]
+    terms = [term for one in words[: boosts.max_terms] for term in one]
     names = list(dict.fromkeys(term for term in identifier_query_terms(text) if term not in _STOPPED))
-    boosts = (("text", 1.0), ("title", settings.title_boost), ("headings", settings.heading_boost))
-    weights = {dimension(field, term): boost for field, boost in boosts for term in terms if boost > 0}
-    if settings.code_boost > 0:
-        weights |= {dimension("code", name): settings.code_boost for name in names[: settings.max_query_terms]}
+    fields = (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings))
+    weights = {dimension(field, term): boost for field, boost in fields for term in terms if boost > 0}
+    if boosts.code > 0:
+        weights |= {dimension("code", name): boosts.code for name in names[: boosts.max_terms]}
     return weights
 
 

@@ -47,7 +47,7 @@ class QdrantView:
         self._check_dimension(vector)
         where = self._chunks & meeting(filters)
         is_lexical = strategy is not Strategy.VECTOR
-        weights = question_weights(text, self._settings, self.state.languages) if is_lexical else {}
+        weights = question_weights(text, self.state.languages) if is_lexical else {}
         asks: list[Ask] = []
         if weights:
             asks.append(Ask(depth, where, terms=weights, fields=CHUNK_FIELDS))

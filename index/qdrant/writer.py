@@ -1,6 +1,6 @@
 """The one writer of a corpus whose engine is a Qdrant: journal first, the collection at `publish`.
 
-    writer = QdrantWriter(root, "default", IndexSettings(), QdrantSettings(), collection)
+    writer = QdrantWriter(root, "default", collection)
     offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
     generation = writer.publish()                         # searchable when it returns
 
@@ -28,11 +28,12 @@ from index.journal.document_facts import DocumentFacts, facts_of, same_version
 from index.journal.journal import Journal, pieces, pinned_model, read_journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
 from index.qdrant.collection import Collection
-from index.qdrant.fill import Filling, documents_alive, forget_dead, take_back
+from index.qdrant.fill import BATCH_DOCUMENTS, Filling, documents_alive, forget_dead, take_back
 from index.qdrant.payload import STATE_ID, State, StoredDocument, state_of
 from index.segments.batch_checks import check_model, check_vectors
-from index.settings import IndexSettings, QdrantSettings
 
+KEEP_REPLACED_SECONDS = 60.0
+"""How long replaced and removed chunks stay for searches that began before; longer than any search may take."""
 _MOST_RECORDS = 2_000
 """Journal records that one generation takes in: what is begun anew at most when a publish fails half-way."""
 
@@ -52,14 +53,14 @@ class QdrantWriter:
         self,
         root: Path,
         corpus: str,
-        settings: IndexSettings,
-        qdrant: QdrantSettings,
         collection: Collection,
         clock: Callable[[], datetime] = _utc_now,
         monotonic: Callable[[], float] = time.monotonic,
+        keep_replaced_seconds: float = KEEP_REPLACED_SECONDS,
+        batch_documents: int = BATCH_DOCUMENTS,
     ) -> None:
         self._layout = CorpusLayout(root, corpus)
-        self._settings, self._qdrant = settings, qdrant
+        self._keep_replaced_seconds, self._batch_documents = keep_replaced_seconds, batch_documents
         self._collection = collection
         self._clock, self._monotonic = clock, monotonic
         self._mutex = threading.RLock()
@@ -68,7 +69,7 @@ class QdrantWriter:
         """What came since the last publish, by document; None: removed."""
         self._is_clean = False
         try:
-            self._journal = Journal(self._layout.journal, settings.journal_segment_bytes)
+            self._journal = Journal(self._layout.journal)
             self._state = self._read_state()
             self._model = self._model_of_state() or pinned_model(self._layout.journal)
             self._published = [(self._state.number, monotonic())] if self._state else []
@@ -174,7 +175,7 @@ class QdrantWriter:
             take_back(self._collection, self._state.number)
         self._is_clean = False
         number = self._state.number + 1 if self._state else 1
-        filling = Filling(self._collection, number, base, self._qdrant)
+        filling = Filling(self._collection, number, base, self._batch_documents)
         if base is None and self._state is not None:
             filling.replace_all()
         filling.take_in(_records(self._layout, base.journal_offset if base else 0, last_offset))
@@ -207,7 +208,7 @@ class QdrantWriter:
         """Remove what no search can still be looking at: dead in a generation that was published long ago."""
         now = self._monotonic()
         self._published.append((number, now))
-        old = [one for one, moment in self._published if moment <= now - self._qdrant.keep_replaced_seconds]
+        old = [one for one, moment in self._published if moment <= now - self._keep_replaced_seconds]
         if old:
             forget_dead(self._collection, old[-1])
             self._published = [entry for entry in self._published if entry[0] > old[-1]]
@@ -264,7 +265,7 @@ class QdrantWriter:
         """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
         if document.provenance.fetched_at < recorded.provenance.fetched_at:
             return True
-        return same_version(recorded, facts_of(document), self._settings.refresh_after_seconds)
+        return same_version(recorded, facts_of(document))
 
     def _read_state(self) -> State | None:
         corpus = self._layout.corpus

@@ -32,6 +32,10 @@ Result = TypeVar("Result")
 
 _PART_BYTES = 8_000_000
 """What one request carries at most, up or down: small enough to end within its time-out on a slow line."""
+_FILES_AT_A_TIME = 8
+"""Files that travel at the same time."""
+_CONNECT_TIMEOUT_SECONDS = 5.0
+"""Longest to wait for a connection; a store that is there answers within one."""
 _CREDENTIALS = "object_store.access_key_id"
 _REFUSED = re.compile(r"status code: 40[13]\b")
 """How the library tells that a listing was refused: in the message alone."""
@@ -40,7 +44,7 @@ _REFUSED = re.compile(r"status code: 40[13]\b")
 class ObjectStore:
     """One place in an object store. Safe for threads."""
 
-    def __init__(self, backend: Backend, max_concurrency: int = 8) -> None:
+    def __init__(self, backend: Backend, max_concurrency: int = _FILES_AT_A_TIME) -> None:
         self._backend = backend
         self._max_concurrency = max_concurrency
 
@@ -121,12 +125,12 @@ def open_store(url: str, settings: ObjectStoreSettings) -> ObjectStore:
         raise InvalidSetting(
             "index.object_store_url", f"opens no store: {_first_line(error)}", "like s3://bucket/prefix or file:///path"
         ) from error
-    return ObjectStore(backend, settings.max_concurrency)
+    return ObjectStore(backend)
 
 
 def _options(scheme: str, settings: ObjectStoreSettings) -> dict[str, Any]:
     seconds = timedelta(seconds=settings.timeout_seconds)
-    client = {"timeout": seconds, "connect_timeout": timedelta(seconds=settings.connect_timeout_seconds)}
+    client = {"timeout": seconds, "connect_timeout": timedelta(seconds=_CONNECT_TIMEOUT_SECONDS)}
     endpoint = settings.endpoint or ""
     return {
         "config": _s3_options(settings) if scheme in ("s3", "s3a") else {},

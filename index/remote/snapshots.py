@@ -223,7 +223,7 @@ def _check_journal(layout: CorpusLayout, manifest: Manifest) -> None:
     """A corpus that is written here may go back to what its own journal holds, and to nothing else."""
     if not any(layout.journal.glob("*.log")):
         return
-    journal = Journal(layout.journal, IndexSettings().journal_segment_bytes)
+    journal = Journal(layout.journal)
     journal.close()
     if 0 < journal.last_offset < manifest.journal_offset:
         raise Conflict(

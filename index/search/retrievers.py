@@ -17,7 +17,7 @@ from index.generations.view import Masks, View
 from index.journal.records import Vectors
 from index.search.fusion import Candidates, fused_scores, ordered, pooled
 from index.settings import QuerySettings
-from index.terms.bm25 import Boosts, Hit, best_possible_score
+from index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit, best_possible_score
 
 _FEW_CHUNKS = 2_000
 """Up to so many passing chunks are named to the term index one by one: measured cheaper than looking deeper."""
@@ -38,7 +38,7 @@ def find(view: View, search: Search, depth: int, settings: QuerySettings) -> Can
     """The candidates of both arms, `depth` from each, fused and in order."""
     lexical = dense = NOTHING_FOUND
     if search.strategy is not Strategy.VECTOR:
-        lexical = ordered(Ranked.of(lexical_hits(view, search, depth, boosts_of(settings))), view.chunk_id)
+        lexical = ordered(Ranked.of(lexical_hits(view, search, depth, USUAL_BOOSTS)), view.chunk_id)
     if search.strategy is not Strategy.BM25 and search.vector is not None:
         dense = ordered(view.nearest(search.vector, depth, search.masks), view.chunk_id)
     similarity_of = None if search.vector is None else partial(view.similarities, search.vector)
@@ -70,8 +70,3 @@ def passing_numbers(view: View, masks: Masks) -> np.ndarray[tuple[int], np.dtype
     parts = zip(view.parts, masks, strict=True)
     chosen = [part.segment.numbers if mask is None else part.segment.numbers[mask] for part, mask in parts]
     return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.uint64)
-
-
-def boosts_of(settings: QuerySettings) -> Boosts:
-    """The weights of the fields as the term index takes them."""
-    return Boosts(settings.title_boost, settings.heading_boost, settings.code_boost, settings.max_query_terms)

@@ -30,10 +30,18 @@ Hit = tuple[int, float]
 class Boosts:
     """Weights of the fields, text being 1, and the most terms of a question to search."""
 
-    title: float
-    headings: float
-    code: float
-    max_terms: int
+    title: float = 0.5
+    """Half did best on SciFact's training questions: nDCG@10 0.699, against 0.689 without titles and 0.642 at twice
+    the text's weight."""
+    headings: float = 0.5
+    """Of a term found in the chunk's section path."""
+    code: float = 0.25
+    """Of a part of an identifier (camelCase, snake_case); low, as plain words match in the text too."""
+    max_terms: int = 64
+    """Terms of a question that are searched, the rarest first: a bound on the cost of a pasted page."""
+
+
+USUAL_BOOSTS = Boosts()
 
 
 class WeightedTerm(NamedTuple):

@@ -24,6 +24,8 @@ _PROSE = "sluice_prose"
 _CODE = "sluice_code"
 _NO_LOCK = "Failed to acquire Lockfile"
 """What Tantivy says where it cannot make the file that it locks, as on a full disk."""
+_HEAP_BYTES = 50_000_000
+"""Memory of the term index writer; Tantivy refuses less than 15 MB."""
 _MOST_FREQUENCIES = 20_000
 """Frequencies of terms kept from one question to the next, some 150 bytes each: a question looks at thirty."""
 
@@ -31,14 +33,14 @@ _MOST_FREQUENCIES = 20_000
 class TermWriter:
     """The writer's own term index in `folder`. One at a time; the caller holds the writer lock."""
 
-    def __init__(self, folder: Path, heap_bytes: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         with _disk_may_refuse():
             self._index = tantivy.Index(_schema(), path=str(folder))
             for name in (_PROSE, _CODE):  # what comes in is terms already
                 self._index.register_tokenizer(name, code_analyzer())
-            self._writer = self._index.writer(heap_size=heap_bytes, num_threads=1)
+            self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         self._is_dirty = False
 
     def add(self, document_key: int, numbers: Iterable[int], chunks: Iterable[ChunkTerms]) -> None:

@@ -114,8 +114,9 @@ class DirectReads:
             journal.close()
 
     def _wait_with(self, request: ReadRequest) -> None:
-        patience = self._context.settings.query.reload_timeout_seconds
-        until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + patience)
+        from index.local.reader import RELOAD_TIMEOUT_SECONDS
+
+        until = min(request.expires_at - REPLY_MARGIN_SECONDS, self._clock() + RELOAD_TIMEOUT_SECONDS)
         with self._changed:
             if len(self._waiting) >= MOST_WAITING:
                 raise Overloaded(f"{MOST_WAITING} queries wait for a journal offset in this worker: come back later")

@@ -22,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 MOST_ANSWER_BYTES = 1_000_000
 """Of one answer; the scores of 200 texts are some 20 kB, and some endpoints send the texts back."""
+PAUSE_SECONDS = 30.0
+"""How long it is left alone once most of its last 20 calls (at least 5) failed, before one query tries it again."""
 
 
 def build_reranker(
@@ -37,7 +39,7 @@ def build_reranker(
     from index.search.rerank.base import ScoringReranker
     from ingest.circuit_breaker import Breaker, BreakerRule
 
-    rule = BreakerRule(window=20, least=5, pause_seconds=settings.pause_seconds)
+    rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
     return ScoringReranker(
         _scorer(settings, fetcher),
         depth=settings.depth,
@@ -85,7 +87,7 @@ def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher]) -> Scorer:
     from index.search.rerank.onnx import OnnxScorer
 
     if settings.provider == "onnx" and settings.model_dir is not None:
-        return OnnxScorer(settings.model_dir, settings.max_tokens, settings.batch_size, settings.threads)
+        return OnnxScorer(settings.model_dir)
     return HttpScorer(posting(fetcher), settings.url or "", settings.shape, settings.model, settings.key)
 
 

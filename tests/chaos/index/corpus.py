@@ -19,8 +19,9 @@ from contracts.retrieval import Filters, Query, Strategy
 from index.disk.layout import CorpusLayout
 from index.generations.publish import rollback
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.support.index_corpus import Maker
 
 CORPUS = "c"
@@ -34,7 +35,7 @@ Holding = dict[str, ChunkedDocument]
 Answers = tuple[tuple[str, ...], ...]
 """For each question of `QUESTIONS` its results as JSON, best first."""
 
-KEPT = IndexSettings(keep_generations=9)
+KEPT = WritePolicy(keep_generations=9)
 """Settings under which no story loses a generation."""
 
 QUESTIONS: tuple[Query, ...] = (
@@ -163,7 +164,7 @@ class Story:
 
     name: str
     steps: tuple[Step, ...]
-    settings: IndexSettings = KEPT
+    settings: WritePolicy = KEPT
     ending: Callable[[Path], None] = lambda root: None
 
     @property

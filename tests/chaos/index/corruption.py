@@ -23,8 +23,8 @@ from contracts.errors import Corrupted, NotFound
 from index.disk.layout import CorpusLayout
 from index.generations.publish import rollback, verify
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.corpus import (
     CORPUS,
@@ -61,7 +61,7 @@ STORIES: tuple[Story, ...] = (
     Story(
         "merged",
         (*(Step(documents(range(5 * n, 5 * n + 7), version=n)) for n in range(4)), Step(documents(range(3), version=9))),
-        IndexSettings(keep_generations=9, max_segments=2, flush_chunks=8),
+        WritePolicy(keep_generations=9, max_segments=2, flush_chunks=8),
     ),
     Story(
         "rebuilt", (Step(documents(range(9))), Step(documents((1, 2), 2), ("doc-3",)), Step(documents((11,)))), KEPT, rebuild

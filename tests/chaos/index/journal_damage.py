@@ -17,8 +17,8 @@ from pathlib import Path
 
 from contracts.errors import Corrupted
 from index.disk.layout import CorpusLayout
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 from tests.chaos.index.child import ChildFailed, in_child
 from tests.chaos.index.corpus import (
     CORPUS,
@@ -35,7 +35,7 @@ from tests.chaos.index.corpus import (
 )
 from tests.chaos.index.harms import flip_a_bit
 
-SETTINGS = IndexSettings(journal_segment_bytes=4_000)
+SETTINGS = WritePolicy(journal_segment_bytes=4_000)
 PUBLISHED = (Step(documents(range(12))), *(Step(documents((number,))) for number in range(12, 24)))
 APPENDED = tuple(Step(documents((number,), version=3)) for number in range(8))
 KINDS = ("flip", "flip", "flip", "cut", "missing", "swap", "torn", "beside")

@@ -27,7 +27,7 @@ from index.disk.layout import CorpusLayout
 from index.generations.manifest import generation_number
 from index.generations.publish import list_generations, rollback, verify
 from index.journal.document_facts import facts_of
-from index.settings import IndexSettings
+from index.local.write_policy import WritePolicy
 from tests.chaos.index.corpus import CORPUS, PUBLISHED_ONLY, WITH_RECENT, Holding, after, passages
 from tests.chaos.index.model_inputs import DOCUMENTS, EVERYTHING, FILTERS, NAMES, SETTINGS, TEXTS
 from tests.chaos.index.model_processes import Died, Process, Reading, Writing
@@ -62,7 +62,7 @@ class Model(RuleBasedStateMachine):
         self.seen["sequences"] += 1
 
     @initialize(chosen=SETTINGS)
-    def open(self, chosen: IndexSettings) -> None:
+    def open(self, chosen: WritePolicy) -> None:
         self.writer = Process(partial(Writing, self.root, chosen, []))
         offset, held, told = self.writer.call("state", NAMES)
         assert (offset, held, told) == (self.offset, set(self.journal), []), "a writer opens with something else"
@@ -112,21 +112,21 @@ class Model(RuleBasedStateMachine):
         self._look()
 
     @rule(chosen=SETTINGS)
-    def reopen(self, chosen: IndexSettings) -> None:
+    def reopen(self, chosen: WritePolicy) -> None:
         assert self.writer is not None
         self.writer.call("close")
         self.writer.kill()
         self.open(chosen)
 
     @rule(chosen=SETTINGS)
-    def crash(self, chosen: IndexSettings) -> None:
+    def crash(self, chosen: WritePolicy) -> None:
         assert self.writer is not None
         self.writer.kill()
         self.seen["deaths between calls"] += 1
         self.open(chosen)
 
     @rule(at=DEATHS, chosen=SETTINGS, method=st.sampled_from(("publish", "publish", "rebuild")))
-    def crash_in_publish(self, at: int, chosen: IndexSettings, method: str) -> None:
+    def crash_in_publish(self, at: int, chosen: WritePolicy, method: str) -> None:
         assert self.writer is not None
         before = self._current()
         with suppress(Died):
@@ -142,7 +142,7 @@ class Model(RuleBasedStateMachine):
         self.open(chosen)
 
     @rule(at=st.integers(1, 3), chosen=SETTINGS, batch=st.lists(DOCUMENTS, min_size=1, max_size=4))
-    def crash_in_append(self, at: int, chosen: IndexSettings, batch: list[ChunkedDocument]) -> None:
+    def crash_in_append(self, at: int, chosen: WritePolicy, batch: list[ChunkedDocument]) -> None:
         assert self.writer is not None
         news = self._news(batch)
         acknowledged = False

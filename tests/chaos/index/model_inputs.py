@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.document import ChunkedDocument
 from contracts.retrieval import Filters
-from index.settings import IndexSettings
+from index.local.write_policy import WritePolicy
 from tests.chaos.index.corpus import MAKE
 
 NAMES = tuple(f"d{number}" for number in range(6))
@@ -38,7 +38,7 @@ DOCUMENTS = st.builds(
     st.sampled_from((None, "Stoats")),
 )
 SETTINGS = st.builds(
-    IndexSettings,
+    WritePolicy,
     keep_generations=st.integers(1, 3),
     max_segments=st.sampled_from((1, 2, 3, 24)),
     merge_factor=st.sampled_from((2, 4)),

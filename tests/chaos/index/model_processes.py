@@ -20,8 +20,9 @@ from typing import Any
 from contracts.errors import SluiceError
 from contracts.retrieval import Filters, Query, Strategy
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.chaos.index.corpus import CORPUS, MAKE, TODAY, new_reader
 
 TIMEOUT_SECONDS = 30.0
@@ -78,7 +79,7 @@ class Process:
 class Writing:
     """A writer, by calls that can travel."""
 
-    def __init__(self, root: Path, settings: IndexSettings, told: list[str]) -> None:
+    def __init__(self, root: Path, settings: WritePolicy, told: list[str]) -> None:
         self._told = told
         self._writer = IndexWriter(root, CORPUS, settings, clock=lambda: TODAY, on_fallback=told.append)
 

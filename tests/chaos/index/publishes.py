@@ -13,8 +13,8 @@ from pathlib import Path
 from contracts.document import ChunkedDocument
 from contracts.errors import Corrupted, NotFound
 from index.generations.publish import list_generations, verify
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 from tests.chaos.index.corpus import (
     CORPUS,
     TODAY,
@@ -38,7 +38,7 @@ class Kind:
 
     before: Story
     steps: tuple[Step, ...]
-    settings: IndexSettings
+    settings: WritePolicy
     is_rolled_back: bool = False
     """Whether the current generation lacks the story's last step."""
     rebuilds: bool = False
@@ -162,9 +162,9 @@ def unverified(root: Path) -> list[str]:
     return problems
 
 
-_SMALL = IndexSettings(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4)
-_ASIDE = IndexSettings(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4, aside_merge_chunks=0)
-_USUAL = IndexSettings(keep_generations=3)
+_SMALL = WritePolicy(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4)
+_ASIDE = WritePolicy(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4, aside_merge_chunks=0)
+_USUAL = WritePolicy(keep_generations=3)
 _GROWN = (Step(documents(range(12))), Step(documents(range(12, 15))), Step(documents((1, 13), 2), ("doc-2",)))
 
 KINDS: tuple[Kind, ...] = (
@@ -182,8 +182,8 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(Story("rebuild", _GROWN, _USUAL), (Step(documents((40,))),), _USUAL, rebuilds=True),
     Kind(
-        Story("journal roll", _GROWN, IndexSettings(journal_segment_bytes=1_000)),
+        Story("journal roll", _GROWN, WritePolicy(journal_segment_bytes=1_000)),
         (Step(documents((50,))), Step(documents((51,)))),
-        IndexSettings(journal_segment_bytes=1_000),
+        WritePolicy(journal_segment_bytes=1_000),
     ),
 )  # fmt: skip

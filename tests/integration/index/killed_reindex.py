@@ -28,12 +28,13 @@ from index.journal.journal import read_journal
 from index.journal.records import Upsert, Vectors, decode_record
 from index.local.reader import IndexReader
 from index.local.reindex import Plan, reindex
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.support.index_corpus import DIMENSION, Maker
 
 OLD, NEW = "test-model@1", "test-model@2"
-SETTINGS = IndexSettings(keep_generations=2, aside_merge_chunks=0)
+SETTINGS = WritePolicy(keep_generations=2, aside_merge_chunks=0)
 
 
 def embed_with(fingerprint: str, texts: Sequence[str]) -> Vectors:

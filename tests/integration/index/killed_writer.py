@@ -19,11 +19,12 @@ from contracts.retrieval import Query, Strategy
 from index.disk.layout import CorpusLayout
 from index.generations.publish import current_name, verify
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.support.index_corpus import Maker
 
-SETTINGS = IndexSettings(keep_generations=2, max_segments=3, aside_merge_chunks=0)
+SETTINGS = WritePolicy(keep_generations=2, max_segments=3, aside_merge_chunks=0)
 PUBLISHED_ONLY = QuerySettings(duplicate_threshold=0, max_recent_chunks=0)
 
 

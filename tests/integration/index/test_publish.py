@@ -21,8 +21,8 @@ from index.generations.publish import (
     verify,
     verify_files,
 )
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 from tests.support.repository import REPOSITORY
 
 
@@ -41,7 +41,7 @@ def test_a_writer_killed_at_random_leaves_a_complete_generation_and_loses_nothin
 
 
 def test_verifying_names_the_damaged_file(tmp_path: Path, make) -> None:
-    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "c") as writer:
         writer.append(*make.batch(make.many(3)))
         generation = writer.publish()
     assert verify(tmp_path, "c", generation.name).chunk_count == 6
@@ -52,7 +52,7 @@ def test_verifying_names_the_damaged_file(tmp_path: Path, make) -> None:
 
 
 def test_a_generation_that_is_not_there_is_named(tmp_path: Path, make) -> None:
-    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "c") as writer:
         writer.append(*make.batch(make.many(1)))
         writer.publish()
     for name in ("g00000009-0123456789abcdef", "../../etc"):
@@ -63,11 +63,11 @@ def test_a_generation_that_is_not_there_is_named(tmp_path: Path, make) -> None:
 
 
 def test_no_more_than_the_wanted_generations_are_kept(tmp_path: Path, make) -> None:
-    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=2)) as writer:
+    with IndexWriter(tmp_path, "c", WritePolicy(keep_generations=2)) as writer:
         for number in range(6):
             writer.append(*make.batch([make.document(f"d{number}", "ferrets")]))
             writer.publish()
-    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=2)) as writer:
+    with IndexWriter(tmp_path, "c", WritePolicy(keep_generations=2)) as writer:
         writer.append(*make.batch([make.document("last", "ferrets")]))
         writer.publish()
     infos = list_generations(tmp_path, "c")
@@ -79,7 +79,7 @@ def test_no_more_than_the_wanted_generations_are_kept(tmp_path: Path, make) -> N
 
 def test_a_generation_published_while_others_are_collected_stays(tmp_path: Path, make, monkeypatch) -> None:
     layout = CorpusLayout(tmp_path, "default")
-    with IndexWriter(tmp_path, "default", IndexSettings(keep_generations=9)) as writer:
+    with IndexWriter(tmp_path, "default", WritePolicy(keep_generations=9)) as writer:
         for number in range(3):
             writer.append(*make.batch([make.document(f"d{number}", "some text")]))
             writer.publish()
@@ -100,7 +100,7 @@ def test_a_generation_published_while_others_are_collected_stays(tmp_path: Path,
 
 def test_the_memory_of_verified_files_does_not_grow_with_generations(tmp_path: Path, make) -> None:
     layout, verified = CorpusLayout(tmp_path, "default"), VerifiedFiles()
-    with IndexWriter(tmp_path, "default", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "default") as writer:
         for number in range(5):
             writer.append(*make.batch([make.document(f"d{number}", "some text")]))
             folder = layout.generations / writer.publish().name

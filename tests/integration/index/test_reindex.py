@@ -24,13 +24,14 @@ from index.generations.publish import current_name, generation_names, verify
 from index.journal.journal import pinned_model
 from index.local.reader import IndexReader
 from index.local.reindex import Plan, reindex
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.integration.index.killed_reindex import NEW, OLD, contents, embed_with, model_of
 from tests.support.index_corpus import DIMENSION, Maker
 from tests.support.repository import REPOSITORY
 
-SETTINGS = IndexSettings(aside_merge_chunks=0)
+SETTINGS = WritePolicy(aside_merge_chunks=0)
 PLAN = Plan(SETTINGS, patience_seconds=5)
 CURRENT_MODEL = (NEW, DIMENSION)
 
@@ -169,7 +170,7 @@ def test_what_is_appended_replaced_and_removed_meanwhile_is_so_afterwards(tmp_pa
 
 
 def test_a_removal_that_was_compacted_away_is_found_by_comparing(tmp_path: Path, make: Maker) -> None:
-    settings = IndexSettings(journal_segment_bytes=1_000, keep_generations=1)
+    settings = WritePolicy(journal_segment_bytes=1_000, keep_generations=1)
     written(tmp_path, make, 150)
     writer = IndexWriter(tmp_path, "c", settings)
     expected: list[object] = []
@@ -260,7 +261,7 @@ def test_a_corpus_that_was_exchanged_and_not_yet_removed_is_never_taken_for_a_sh
         raise KeyboardInterrupt
 
     for is_old_kept in (False, True):
-        monkeypatch.setattr("index.local.reindex.exchange", killed)
+        monkeypatch.setattr("index.local.reindex.swap", killed)
         new, old = ((NEW, OLD), (OLD, NEW))[is_old_kept]
         plan = Plan(SETTINGS, is_old_kept=is_old_kept)
         with pytest.raises(KeyboardInterrupt):

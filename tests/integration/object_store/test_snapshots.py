@@ -18,14 +18,15 @@ from index.disk.layout import CorpusLayout
 from index.generations.manifest import generation_name, load_manifest
 from index.generations.publish import current_name, generation_names, verify
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 from index.remote.layout import stored_current, stored_generations
 from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import prune, pull, push
-from index.settings import IndexSettings, ObjectStoreSettings, QuerySettings
+from index.settings import ObjectStoreSettings, QuerySettings
 from tests.support.loopback_s3 import LoopbackS3, serving
 
-SETTINGS = IndexSettings()
+SETTINGS = WritePolicy()
 
 
 @pytest.fixture

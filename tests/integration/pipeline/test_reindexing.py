@@ -129,7 +129,7 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     try:
         _await_finished(instance, "first")
         with pytest.raises(Unavailable):  # the worker holds the corpus
-            IndexWriter(instance.context.index_root, CORPUS, instance.context.settings.index)
+            IndexWriter(instance.context.index_root, CORPUS)
         assert value(sluice("--model", "int8", "--json"))["chunks"] == 4
         _await_finished(instance, "second")
         assert instance.context.reader(CORPUS).model_fingerprint == FINGERPRINTS["int8"]

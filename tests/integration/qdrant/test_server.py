@@ -16,7 +16,7 @@ from index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS
 from index.qdrant.open import open_collection
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
-from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from index.settings import QdrantSettings, QuerySettings
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
 
 pytestmark = pytest.mark.filterwarnings(
@@ -36,7 +36,7 @@ def _settings(url: str, **more: object) -> QdrantSettings:
 
 def _filled(make, root: Path, settings: QdrantSettings, count: int = 6):
     collection = open_collection("c", settings)
-    with QdrantWriter(root, "c", IndexSettings(), settings, collection) as writer:
+    with QdrantWriter(root, "c", collection) as writer:
         writer.append(*make.batch(make.many(count)))
         writer.publish()
     return collection

@@ -12,12 +12,12 @@ from contracts.retrieval import Filters, Query, Strategy
 from index.qdrant.collection import Collection
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
-from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
-QUERIES = QuerySettings(candidates=20, duplicate_threshold=0.0)
+QUERIES = QuerySettings(duplicate_threshold=0.0)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def collection() -> Iterator[Collection]:
 
 @pytest.fixture
 def writer(memory_path: Path, collection: Collection) -> Iterator[QdrantWriter]:
-    with QdrantWriter(memory_path, "c", IndexSettings(), QdrantSettings(), collection) as writer:
+    with QdrantWriter(memory_path, "c", collection) as writer:
         yield writer
 
 

@@ -15,18 +15,17 @@ import pytest
 from contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
 from index.journal.journal import pieces
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 from index.qdrant.collection import Collection, Point, Where
 from index.qdrant.payload import STATE_ID, State
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
-from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
-SETTINGS = IndexSettings()
-QDRANT = QdrantSettings(keep_replaced_seconds=3_600, batch_documents=3)
 EVERYTHING = Where(one_of=(("kind", ("chunk", "document")),))
 
 
@@ -42,8 +41,9 @@ def root(memory_path: Path) -> Path:
     return memory_path
 
 
-def _writer(root: Path, collection: Collection, qdrant: QdrantSettings = QDRANT, **more: Any) -> QdrantWriter:
-    return QdrantWriter(root, "c", SETTINGS, qdrant, collection, **more)
+def _writer(root: Path, collection: Collection, **more: Any) -> QdrantWriter:
+    patient = {"keep_replaced_seconds": 3_600.0, "batch_documents": 3}
+    return QdrantWriter(root, "c", collection, **{**patient, **more})
 
 
 def _found(collection: Collection) -> set[tuple[str, str]]:
@@ -107,7 +107,7 @@ def test_what_was_appended_and_never_published_is_caught_up_at_the_next_open(mak
 
 def test_a_journal_of_the_local_engine_fills_a_new_collection(make, root, collection) -> None:
     documents = make.many(5)
-    with IndexWriter(root, "c", SETTINGS) as local:
+    with IndexWriter(root, "c") as local:
         local.append(*make.batch(documents))
         local.remove(["doc-2"])
         id_set_hash = local.rebuild().hash_after
@@ -204,8 +204,7 @@ def test_vectors_of_another_model_or_shape_are_refused_and_the_next_writer_knows
 
 def test_replaced_chunks_stay_for_searches_under_way_and_go_when_none_can_be(make, root, collection) -> None:
     now = 0.0
-    settings = QdrantSettings(keep_replaced_seconds=10)
-    with _writer(root, collection, settings, monotonic=lambda: now) as writer:
+    with _writer(root, collection, keep_replaced_seconds=10, batch_documents=64, monotonic=lambda: now) as writer:
         writer.append(*make.batch([make.document("d", "alpha one")]))
         writer.publish()
         writer.append(*make.batch([make.document("d", "alpha two", age=timedelta(seconds=-1))]))
@@ -269,7 +268,7 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
 def test_a_long_journal_is_taken_in_by_parts_that_each_count(make, root, collection, monkeypatch) -> None:
     monkeypatch.setattr("index.qdrant.writer._MOST_RECORDS", 4)
     documents = make.many(11)
-    with IndexWriter(root, "c", SETTINGS) as local:
+    with IndexWriter(root, "c") as local:
         local.append(*make.batch(documents))
     with pytest.raises(Unavailable):
         _writer(root, _Failing(collection, 14))
@@ -338,7 +337,7 @@ def test_a_journal_that_was_compacted_meanwhile_fills_the_collection_anew(make, 
     with _writer(root, collection) as writer:
         writer.append(*make.batch(first))
         writer.publish()
-    with IndexWriter(root, "c", IndexSettings(journal_segment_bytes=1_000, keep_generations=1)) as local:
+    with IndexWriter(root, "c", WritePolicy(journal_segment_bytes=1_000, keep_generations=1)) as local:
         local.remove(["doc-0", "doc-1"])
         for turn in range(12):
             changed = make.document("doc-2", f"alpha turn{turn} " + "filler " * 200, age=timedelta(seconds=-turn - 1))

@@ -25,7 +25,6 @@ from cli.config_file import config_text, setting_count
 from cli.main import COMMANDS, app
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 from ledger.ledger import Ledger
 from workers.settings import Settings, load_settings
 
@@ -315,7 +314,7 @@ def document(number: int) -> ChunkedDocument:
 @pytest.fixture
 def generations(data_dir: Path) -> list[str]:
     """Two published generations of the corpus `default`, the newest first."""
-    writer = IndexWriter(data_dir / "index", "default", IndexSettings(), on_fallback=lambda _: None)
+    writer = IndexWriter(data_dir / "index", "default", on_fallback=lambda _: None)
     try:
         names = []
         for number in (1, 2):

@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from contracts.retrieval import Query, Strategy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 from tests.support.valves import valve
 from workers.context import Context
 from workers.settings import Settings
@@ -37,7 +36,7 @@ def sluice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sluice:
 @pytest.fixture
 def published(tmp_path: Path) -> list[str]:
     """Two generations of the corpus `default` below `home`, the older first."""
-    with IndexWriter(tmp_path / "home/index", "default", IndexSettings()) as writer:
+    with IndexWriter(tmp_path / "home/index", "default") as writer:
         return [_publish(writer, number) for number in (1, 2)]
 
 

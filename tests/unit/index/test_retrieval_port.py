@@ -16,19 +16,21 @@ from contracts.errors import Conflict, InvalidInput, Unavailable
 from contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
 from index.local.reader import IndexReader
 from index.local.retrieval_port import LocalRetrieval
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 from index.qdrant.collection import Collection
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
 from index.search.fusion import ordered
-from index.settings import IndexSettings, QdrantSettings, QuerySettings
+from index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
 CORPUS = "c"
-SETTINGS = IndexSettings()
-QUERIES = QuerySettings(reload_timeout_seconds=0.2)
+SETTINGS = WritePolicy()
+QUERIES = QuerySettings()
+RELOAD_TIMEOUT_SECONDS = 0.2
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 """The readers' clock stands still: trust depends on it, and results are compared."""
 
@@ -53,15 +55,15 @@ class Engine:
 
 
 def _local(root: Path) -> Iterator[Engine]:
-    reader = IndexReader(root, CORPUS, QUERIES, clock=lambda: NOW)
+    reader = IndexReader(root, CORPUS, QUERIES, clock=lambda: NOW, reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS)
     with IndexWriter(root, CORPUS, SETTINGS) as writer:
         yield Engine("local", writer, LocalRetrieval(reader, CORPUS), reader)
     reader.close()
 
 
 def _over(root: Path, collection: Collection) -> Iterator[Engine]:
-    reader = QdrantReader(collection, CORPUS, QUERIES, clock=lambda: NOW)
-    with QdrantWriter(root, CORPUS, SETTINGS, QdrantSettings(), collection) as writer:
+    reader = QdrantReader(collection, CORPUS, QUERIES, clock=lambda: NOW, reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS)
+    with QdrantWriter(root, CORPUS, collection) as writer:
         yield Engine("qdrant", writer, reader, reader)
     collection.close()
 

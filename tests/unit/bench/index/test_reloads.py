@@ -11,7 +11,7 @@ from bench.index.documents import FINGERPRINT
 from bench.index.reloads import drift, figures_of, measure_reloads, mixed
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 
 
 def test_every_publish_is_reloaded_while_threads_search(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_every_publish_is_reloaded_while_threads_search(tmp_path: Path) -> None:
 
 
 def test_a_beacon_tells_its_version_twice(tmp_path: Path) -> None:
-    with IndexWriter(tmp_path, QUERY.corpus, IndexSettings()) as writer:
+    with IndexWriter(tmp_path, QUERY.corpus) as writer:
         for version in (3, 4):
             writer.append(*beacons(version), FINGERPRINT)
             writer.publish()

@@ -12,10 +12,10 @@ from contracts.errors import Corrupted
 from index.generations.publish import list_generations
 from index.journal.compaction import compact
 from index.journal.journal import frames_of, pieces, pinned_model, read_journal
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings
 
-SETTINGS = IndexSettings(journal_segment_bytes=1_000, keep_generations=1)
+SETTINGS = WritePolicy(journal_segment_bytes=1_000, keep_generations=1)
 
 
 def _write_versions(writer: IndexWriter, make, versions: int) -> None:
@@ -121,7 +121,7 @@ def test_segments_that_a_killed_compaction_left_behind_are_passed_over_and_remov
 
 
 def test_what_an_older_generation_on_disk_does_not_cover_is_left_alone(memory_path: Path, make) -> None:
-    settings = IndexSettings(journal_segment_bytes=1_000, keep_generations=50)
+    settings = WritePolicy(journal_segment_bytes=1_000, keep_generations=50)
     with IndexWriter(memory_path, "c", settings) as writer:
         _write_versions(writer, make, 12)
     oldest = min(generation.journal_offset for generation in list_generations(memory_path, "c"))

@@ -15,7 +15,7 @@ from index.generations.publish import list_generations, rollback
 from index.journal import journal
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from index.terms.chunk_terms import FIELDS
 from index.terms.memory_bm25 import MemoryPostings
 
@@ -24,7 +24,7 @@ KEEP_ALL = QuerySettings(duplicate_threshold=0)
 
 @pytest.fixture
 def writer(memory_path: Path):
-    with IndexWriter(memory_path, "c", IndexSettings()) as writer:
+    with IndexWriter(memory_path, "c") as writer:
         yield writer
 
 
@@ -183,7 +183,7 @@ def test_a_damaged_journal_is_not_followed_and_the_generation_serves_on(reader, 
 
 
 def test_a_reader_of_the_first_documents_of_a_corpus_learns_their_model(memory_path: Path, make) -> None:
-    with IndexWriter(memory_path, "c", IndexSettings()) as writer:
+    with IndexWriter(memory_path, "c") as writer:
         writer.append(*make.batch([make.document("empty")]))
         writer.publish()
         reader = IndexReader(memory_path, "c", KEEP_ALL)

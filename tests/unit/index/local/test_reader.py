@@ -17,10 +17,11 @@ from contracts.errors import Conflict, Corrupted, InvalidInput, NotFound, Unavai
 from contracts.retrieval import Filters, Query, RetrievedChunk, Strategy
 from index.generations.publish import list_generations, rollback
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 
-SETTINGS = IndexSettings()
+SETTINGS = WritePolicy()
 QUERIES = QuerySettings(duplicate_threshold=0)
 
 
@@ -222,7 +223,7 @@ def test_a_query_waits_for_the_generation_that_covers_its_offset(tmp_path, make,
     query = Query(query="ferrets", strategy=Strategy.BM25, minimum_journal_offset=offset)
     assert reader.search(query).journal_offset >= offset
     timer.join()
-    impatient = IndexReader(tmp_path, "c", QuerySettings(reload_timeout_seconds=0.05))
+    impatient = IndexReader(tmp_path, "c", QuerySettings(), reload_timeout_seconds=0.05)
     with pytest.raises(Unavailable):
         impatient.search(query.model_copy(update={"minimum_journal_offset": offset + 1}))
 
@@ -306,7 +307,7 @@ def test_a_generation_that_is_lost_after_a_rollback_is_stood_in_for_by_an_older_
 
 
 def test_a_pinned_generation_is_never_collected(tmp_path, make) -> None:
-    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=1)) as writer:
+    with IndexWriter(tmp_path, "c", WritePolicy(keep_generations=1)) as writer:
         writer.append(*make.batch([make.document("d0", "ferrets")]))
         first = writer.publish()
         reader = IndexReader(tmp_path, "c", QUERIES)
@@ -318,7 +319,7 @@ def test_a_pinned_generation_is_never_collected(tmp_path, make) -> None:
     assert first.name in names
     assert len(names) <= 3
     reader.close()
-    with IndexWriter(tmp_path, "c", IndexSettings(keep_generations=1)) as writer:
+    with IndexWriter(tmp_path, "c", WritePolicy(keep_generations=1)) as writer:
         writer.append(*make.batch([make.document("last", "ferrets")]))
         writer.publish()
     assert first.name not in [info.name for info in list_generations(tmp_path, "c")]
@@ -333,7 +334,7 @@ def test_fifty_reloads_under_load_fail_no_query_and_mix_no_generations(memory_pa
     failures: list[BaseException] = []
     seen: set[str] = set()
     done = threading.Event()
-    with IndexWriter(memory_path, "c", IndexSettings(keep_generations=1)) as writer:
+    with IndexWriter(memory_path, "c", WritePolicy(keep_generations=1)) as writer:
         writer.append(*version(0))
         writer.publish()
         reader = IndexReader(memory_path, "c", QUERIES)

@@ -18,10 +18,11 @@ from index.generations.publish import list_generations, verify
 from index.journal.document_facts import document_key
 from index.journal.journal import Journal
 from index.local.reader import IndexReader
+from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 
-SETTINGS = IndexSettings()
+SETTINGS = WritePolicy()
 QUERIES = QuerySettings()
 
 
@@ -181,7 +182,7 @@ def test_a_corpus_name_cannot_leave_its_folder(tmp_path: Path, name: str) -> Non
 
 
 def test_segments_stay_few_and_the_dead_leave_with_a_merge(tmp_path: Path, make) -> None:
-    with IndexWriter(tmp_path, "c", IndexSettings(max_segments=3, keep_generations=1)) as writer:
+    with IndexWriter(tmp_path, "c", WritePolicy(max_segments=3, keep_generations=1)) as writer:
         for round_number in range(12):
             writer.append(*make.batch(make.many(4, start=2 * round_number)))
             generation = writer.publish()
@@ -207,7 +208,7 @@ def test_a_publish_links_the_files_that_did_not_change(tmp_path: Path, make) -> 
 
 
 def test_what_fills_memory_becomes_a_segment_before_publishing(tmp_path: Path, make) -> None:
-    with IndexWriter(tmp_path, "c", IndexSettings(flush_chunks=10)) as writer:
+    with IndexWriter(tmp_path, "c", WritePolicy(flush_chunks=10)) as writer:
         for document in make.many(30):
             writer.append(*make.batch([document]))
         assert writer.publish().chunk_count == 60
@@ -275,7 +276,7 @@ def test_a_journal_that_lost_what_a_generation_covers_is_not_continued(tmp_path:
 
 
 def test_an_older_fetch_that_comes_late_does_not_bring_its_version_back(tmp_path: Path, make) -> None:
-    with IndexWriter(tmp_path, "default", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "default") as writer:
         older = make.document("a", "old text", age=timedelta(minutes=5))
         writer.append(*make.batch([older]))
         covered = writer.append(*make.batch([make.document("a", "new text")]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,7 @@ from index.qdrant.sparse_bm25 import (
     question_weights,
     saturated,
 )
-from index.settings import QuerySettings
-
-SETTINGS = QuerySettings()
+from index.terms.bm25 import USUAL_BOOSTS
 
 
 def _idf(population: int, count: int) -> float:
@@ -34,7 +33,7 @@ def test_a_dimension_never_changes_and_differs_by_field() -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_gives_weights_that_an_engine_can_store(text) -> None:
-    weights = question_weights(text, SETTINGS)
+    weights = question_weights(text)
     assert all(0 <= place < 2**32 and weight > 0 for place, weight in weights.items())
 
 
@@ -62,15 +61,13 @@ def test_title_headings_and_identifiers_have_dimensions_of_their_own(make) -> No
 
 
 def test_a_question_weighs_each_field_by_its_boost_and_drops_function_words() -> None:
-    weights = question_weights("how is the lease renewed", SETTINGS)
+    weights = question_weights("how is the lease renewed")
     assert weights[dimension("text", "leas")] == 1.0
-    assert weights[dimension("title", "leas")] == SETTINGS.title_boost
+    assert weights[dimension("title", "leas")] == USUAL_BOOSTS.title
     assert dimension("text", "the") not in weights
-    assert question_weights("lease", SETTINGS.model_copy(update={"title_boost": 0.0})).keys() >= {
-        dimension("text", "leas")
-    }
-    many = question_weights(" ".join(f"word{i}" for i in range(500)), SETTINGS)
-    assert len(many) <= 4 * SETTINGS.max_query_terms
+    assert question_weights("lease", boosts=replace(USUAL_BOOSTS, title=0.0)).keys() >= {dimension("text", "leas")}
+    many = question_weights(" ".join(f"word{i}" for i in range(500)))
+    assert len(many) <= 4 * USUAL_BOOSTS.max_terms
 
 
 @given(population=st.integers(1, 1_000_000), share=st.floats(0.0, 1.0), weight=st.floats(0.1, 2.2))

@@ -91,7 +91,7 @@ def test_asking_for_more_changes_nothing_in_the_order_of_the_first(fusion: str) 
     dense = Ranked(random.permutation(400).tolist(), np.sort(random.random(400))[::-1].tolist())
     lexical = Ranked(random.permutation(400).tolist(), np.sort(20 * random.random(400))[::-1].tolist())
     cosines = dict(zip(dense.numbers, dense.scores, strict=True))
-    settings = QuerySettings.model_validate({"fusion": fusion, "candidates": 50})
+    settings = QuerySettings.model_validate({"fusion": fusion})
 
     def best(depth: int) -> list[int]:
         pool = pooled(

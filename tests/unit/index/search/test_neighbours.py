@@ -11,7 +11,7 @@ from contracts.retrieval import Query, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.search.neighbours import joined
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 
 
 def _cut(text: str, start: int, end: int, ordinal: int = 0) -> Chunk:
@@ -57,7 +57,7 @@ ANIMALS = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu")
 @pytest.fixture
 def reader(tmp_path, make):
     texts = [f"paragraph {number} speaks of {word}" for number, word in enumerate(ANIMALS)]
-    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "c") as writer:
         writer.append(*make.batch([make.document("before", "another document"), make.document("animals", *texts)]))
         writer.append(*make.batch([make.document("after", "yet another document")]))
         writer.publish()

@@ -10,7 +10,7 @@ import pytest
 from contracts.retrieval import Query, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.settings import IndexSettings, QuerySettings
+from index.settings import QuerySettings
 from index.terms.analysis import LANGUAGES, analyse, analysed_as, content_terms, content_words
 from index.terms.identifiers import identifier_query_terms, identifier_terms
 
@@ -101,7 +101,7 @@ def test_code_and_prose_are_found_in_the_words_of_the_question(
         make.document("titled", "They are long and thin.", title="Mustelids"),
         make.document("other", "Something else entirely."),
     ]
-    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "c") as writer:
         writer.append(*make.batch(documents))
         writer.publish()
     found = IndexReader(tmp_path, "c", QuerySettings()).search(Query(query=question, strategy=Strategy.BM25))

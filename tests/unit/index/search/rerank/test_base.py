@@ -13,7 +13,7 @@ from contracts.retrieval import Query, RetrievedChunk, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.search.rerank.base import NotReranked, ScoringReranker, text_of
-from index.settings import IndexSettings, QuerySettings, RerankSettings
+from index.settings import QuerySettings, RerankSettings
 
 
 class Scripted:
@@ -47,7 +47,7 @@ class Counting:
 
 @pytest.fixture
 def chunks(tmp_path, make) -> Sequence[RetrievedChunk]:
-    with IndexWriter(tmp_path, "c", IndexSettings()) as writer:
+    with IndexWriter(tmp_path, "c") as writer:
         writer.append(*make.batch([make.document(f"d{i}", f"ferrets sleep {i}", title="On ferrets") for i in range(3)]))
         writer.publish()
     reader = IndexReader(tmp_path, "c", QuerySettings())
