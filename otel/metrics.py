@@ -4,7 +4,8 @@ Several processes make one instance. When `PROMETHEUS_MULTIPROC_DIR` names a dir
 is imported (see `otel.metrics_dir`), each process keeps its figures in files there and `render_metrics`
 adds them all up; without it the figures are this process's own. Label values come from small fixed sets:
 stages, kinds, plans, outcomes, routes; never a URL, a query or an id. What went well has the outcome `ok`
-(pages, search calls) or `Done` (events): the dashboards and alerts count everything else as failed.
+(pages, search calls) or `Done` (events): the dashboards and alerts count everything else as failed, except pages that
+are `unchanged`, or `refused` by a rule.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ SEARCH_CALLS = _counter("sluice_search_calls_total", "Calls of search providers,
 SEARCH_COST_USD = _counter("sluice_search_cost_usd_total", "US dollars spent on search calls.", "provider")
 CRAWL_PAGES = _counter(
     "sluice_crawl_pages_total",
-    "Pages asked for, by outcome (ok, unchanged, missed) and by whether the browser rendered them.",
+    "Pages asked for, by outcome (ok, unchanged, refused by a rule or a budget, missed) and by whether the browser "
+    "rendered them.",
     "outcome",
     "rendered",
 )
@@ -110,7 +112,7 @@ EGRESS_REFUSALS = _counter(
 )
 CRAWL_REFUSALS = _counter(
     "sluice_crawl_refusals_total",
-    "Pages not fetched because a rule forbids it: robots, egress, allowlist, budget.",
+    "Pages not fetched or not kept because a rule or a budget forbids it, by the name of the rule.",
     "rule",
 )
 

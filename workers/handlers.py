@@ -44,6 +44,7 @@ from ingest.extract.extract import extract_document
 from ingest.search.search import SearchFailed, search
 from otel import metrics
 from workers.context import Context
+from workers.runtime.event_counters import count_failed_search
 from workers.runtime.heartbeat import check_cancelled
 from workers.steps.answer import answer_question
 from workers.steps.documents import document_of_page, documents_of_snippets, remembered
@@ -92,6 +93,7 @@ def on_search_directed(event: Event, context: Context) -> Outcome | Postponable:
     mark_refusals(report)
     if not isinstance(outcome, SearchFailed):
         return replace(outcome, emits=(*outcome.emits, *refused(report)))
+    count_failed_search(name for name, _ in outcome.reasons)
     is_shut_out = report.refusals and not report.hosts  # by our own rules: trying again cannot help
     if outcome.asked and not is_shut_out:
         raise outcome

@@ -39,6 +39,7 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.event import Event, Gap, Queue
+from contracts.gate import GateDecided
 from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
 from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from ledger.park import subject_of
@@ -86,6 +87,8 @@ class Handled(NamedTuple):
 
     outcome: Outcome
     error: BaseException | None = None
+    seconds: float = 0.0
+    """How long the handler took."""
 
 
 def use_wake_up(announced: str, worker: StageWorker) -> None:
@@ -162,7 +165,7 @@ def _settle_within_budget(claim: Claim, handled: Handled, worker: StageWorker, h
             costly = [emit for emit in outcome.emits if emit.reserve] if isinstance(outcome, Done) else []
             if not isinstance(outcome, Done) or not costly:
                 raise
-            handled = Handled(_without(costly[len(costly) // 2 :], outcome, worker.stage, str(error)))
+            handled = handled._replace(outcome=_without(costly[len(costly) // 2 :], outcome, worker.stage, str(error)))
 
 
 def _without(left_out: Sequence[Next], outcome: Done, stage: Queue, why: str) -> Done:
@@ -187,7 +190,7 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> S
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
         else:
-            _record(claim.event, worker.stage, handled.outcome, hop)
+            _record(claim, worker.stage, handled, hop)
             _judge_stage(claim, handled.error, worker)
             return settled
 
@@ -217,16 +220,18 @@ def _send(emitted: Sequence[Event], context: Context) -> None:
 
 def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> Handled:
     """The outcome of the event's handler; whatever it raises is turned into one."""
+    started = time.perf_counter()
     try:
-        return Handled(_decided(HANDLERS[event.kind](event, context), event, context))
+        outcome = _decided(HANDLERS[event.kind](event, context), event, context)
+        return Handled(outcome, seconds=time.perf_counter() - started)
     except CostlyFailure as failure:
         met, spend = failure.__cause__, failure.spend
         error = met if isinstance(met, Exception) else failure
     except Exception as raised:  # noqa: BLE001 - whatever it is, it has an outcome and is logged
         error, spend = raised, Spend()
-    outcome = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
-    log.warning("handler_failed", kind=event.kind, outcome=type(outcome).__name__, error=repr(error), exc_info=error)
-    return Handled(replace(outcome, spend=spend), error)
+    failed = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
+    log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=error)
+    return Handled(replace(failed, spend=spend), error, time.perf_counter() - started)
 
 
 def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> Outcome:
@@ -266,8 +271,11 @@ def backoff_seconds(attempts: int, delivery: DeliverySettings) -> float:
     return random.uniform(delivery.retry_base_seconds / 10, ceiling)
 
 
-def _record(event: Event, stage: Queue, outcome: Outcome, hop: Span) -> None:
+def _record(claim: Claim, stage: Queue, handled: Handled, hop: Span) -> None:
+    """What became of an event, once the ledger has it: counted, marked on its span, and one line of the log."""
+    event, outcome = claim.event, handled.outcome
     metrics.EVENTS_HANDLED.labels(stage, event.kind, type(outcome).__name__).inc()
+    facts: dict[str, object] = {}
     match outcome:
         case DeadLetter(reason=reason):
             metrics.DEAD_LETTERS.labels(stage, reason).inc()
@@ -275,8 +283,21 @@ def _record(event: Event, stage: Queue, outcome: Outcome, hop: Span) -> None:
             log.error("dead_letter", kind=event.kind, reason=reason, error=repr(outcome.error))
         case Retry(after_seconds=after, why=why):
             mark_failed(hop, f"retry: {why}")
-            log.warning("retry", kind=event.kind, after_seconds=round(after, 3), why=why)
+            facts = {"after_seconds": round(after, 3), "why": why}
         case Discard(why=why):
-            log.info("discarded", kind=event.kind, why=why)
+            facts = {"why": why}
         case Done(emits=emits, gaps=gaps):
-            log.debug("done", kind=event.kind, emitted=[emit.body.kind for emit in emits], gaps=len(gaps))
+            facts = {"emitted": [emit.body.kind for emit in emits], "gaps": [gap.reason for gap in gaps]}
+            for decided in (emit.body for emit in emits if isinstance(emit.body, GateDecided)):
+                facts |= {"plan": decided.plan, "vetoes": [veto.name for veto in decided.vetoes]}
+    log.info(
+        "event_handled",
+        kind=event.kind,
+        run_id=event.run_id,
+        stage=stage,
+        outcome=type(outcome).__name__,
+        attempt=claim.attempts + 1,
+        duration_seconds=round(handled.seconds, 6),
+        spend={} if isinstance(outcome, Discard) else outcome.spend.model_dump(exclude_defaults=True),
+        **facts,
+    )

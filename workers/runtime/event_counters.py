@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from contracts.event import Event, GapFound
 from contracts.gate import GateDecided
 from contracts.ids import made_at
-from contracts.index import RunFinished, SnapshotPublished
+from contracts.index import AnswerReady, RunFinished, SnapshotPublished
 from contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
+from contracts.retrieval import RetrievedChunk
 from otel import metrics
+
+REFUSALS = frozenset(
+    {
+        *("robots", "noindex", "access"),  # the site's word
+        *("crawl", "egress", "budget_exhausted", "redirects"),  # ours
+        *("bytes", "encoding", "media_type", "memory", "nodes", "requests", "windows"),  # ours, of what a page may be
+    }
+)
+"""Reasons of gaps for which a page was not to be had although nothing failed."""
 
 
 def count_events(events: Iterable[Event]) -> None:
@@ -30,19 +41,36 @@ def count_events(events: Iterable[Event]) -> None:
                 metrics.CRAWL_PAGES.labels("unchanged", "false").inc()
             case EgressRefused() as refused:
                 metrics.EGRESS_REFUSALS.labels(refused.purpose, refused.rule).inc(refused.count)
+            case GapFound(gap=gap) if gap.stage == "crawl" and gap.reason in REFUSALS:
+                metrics.CRAWL_PAGES.labels("refused", "false").inc()
+                metrics.CRAWL_REFUSALS.labels(gap.reason).inc()
             case GapFound(gap=gap) if gap.stage == "crawl":
                 metrics.CRAWL_PAGES.labels("missed", "false").inc()
-                metrics.CRAWL_REFUSALS.labels(gap.reason).inc()
             case ChunksEmbedded() as embedded:
                 metrics.EMBEDDING_CACHE.labels("hit").inc(embedded.cache_hits)
                 metrics.EMBEDDING_CACHE.labels("miss").inc(embedded.chunk_count - embedded.cache_hits)
             case SnapshotPublished() as published:
                 metrics.INDEX_GENERATION_CHUNKS.labels(event.corpus).set(published.chunk_count)
+            case AnswerReady(answer=answer):
+                _observe_ages(answer.chunks, event.occurred_at)
             case RunFinished() as finished:
                 lasted = event.occurred_at - made_at(event.run_id)
                 metrics.RUN_SECONDS.labels(finished.status).observe(max(0.0, lasted.total_seconds()))
             case _:
                 continue
+
+
+def count_failed_search(providers: Iterable[str]) -> None:
+    """Add a search that none of `providers` answered: nothing of it is recorded but that it is tried again."""
+    for provider in providers:
+        metrics.SEARCH_CALLS.labels(provider, "failed").inc()
+
+
+def _observe_ages(chunks: Sequence[RetrievedChunk], answered_at: datetime) -> None:
+    """The age of each document that an answer cites, once."""
+    for provenance in {chunk.document_id: chunk.provenance for chunk in chunks}.values():
+        age = answered_at - (provenance.published_at or provenance.fetched_at)
+        metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
 
 
 def _count_decision(decided: GateDecided) -> None:

@@ -18,7 +18,6 @@ from ingest.embed.tokens import count_tokens
 from otel import metrics
 from workers.broker.direct_query import good_reply
 from workers.context import Context
-from workers.wiring.observers import utc_now
 
 
 class Answered(NamedTuple):
@@ -48,10 +47,6 @@ def retrieve(query: Query, context: Context) -> tuple[Retrieval, Spend]:
     found = without_nosnippet(ranked)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
-    now = utc_now()
-    for chunk in found.chunks:
-        age = now - (chunk.provenance.published_at or chunk.provenance.fetched_at)
-        metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
     reranking = Spend(usd=context.settings.rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
     return found, spend + reranking
 
