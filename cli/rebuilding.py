@@ -20,10 +20,10 @@ def rebuild(
 ) -> None:
     """Make the index anew from the journal, and publish it; the old generation serves until then."""
     with session(as_json=as_json) as context:
-        if checked_corpus(corpus) not in context.corpora():
-            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.corpora()) or 'none yet'}")
+        if checked_corpus(corpus) not in context.readers.names():
+            raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.readers.names()) or 'none yet'}")
         try:
-            with context.writing(corpus) as writer:
+            with context.writers.writing(corpus) as writer:
                 done = writer.rebuild()
         except Unavailable as error:
             raise Unavailable(f"{error}; stop the index workers (or `sluice up`) first") from error

@@ -49,7 +49,7 @@ def reindex_corpus(
                 WritePolicy(keep_generations=context.settings.index.keep_generations), patience, keep_old, on_progress
             )
             try:
-                done = reindex(context.index_root, corpus, wanted, embedding, plan)
+                done = reindex(context.settings.index_root, corpus, wanted, embedding, plan)
             except Unavailable as error:
                 raise Unavailable(f"{error}; what was built is kept, and the same call goes on") from error
         if done.generation:
@@ -84,8 +84,8 @@ def _check(context: Context, corpus: str) -> None:
     if context.settings.index.engine != "local":
         problem = f"{context.settings.index.engine} keeps its vectors where they cannot be swapped"
         raise InvalidSetting("index.engine", problem, "ingest into another corpus instead")
-    if corpus not in context.corpora():
-        raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.corpora()) or 'none yet'}")
+    if corpus not in context.readers.names():
+        raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.readers.names()) or 'none yet'}")
 
 
 def _model(context: Context, corpus: str, model: str) -> tuple[str, int]:

@@ -35,7 +35,9 @@ def list_snapshots(corpus: OneCorpus = None, as_json: AsJson = False) -> None:
     """List the generations of each corpus, newest first; the current one is marked."""
     with session(as_json=as_json) as context:
         found = [
-            (name, one) for name in _corpora(context, corpus) for one in list_generations(context.index_root, name)
+            (name, one)
+            for name in _corpora(context, corpus)
+            for one in list_generations(context.settings.index_root, name)
         ]
         if as_json:
             print_json([{"corpus": name, **_facts(one)} for name, one in found])
@@ -71,9 +73,9 @@ def roll_back(
 ) -> None:
     """Serve an earlier generation, verified first. It holds until new documents are published."""
     with session(as_json=as_json) as context:
-        layout = CorpusLayout(context.index_root, _corpora(context, corpus)[0])
+        layout = CorpusLayout(context.settings.index_root, _corpora(context, corpus)[0])
         left = current_name(layout)
-        now = rollback(context.index_root, corpus, generation or _one_before(layout, left))
+        now = rollback(context.settings.index_root, corpus, generation or _one_before(layout, left))
         if as_json:
             print_json({"corpus": corpus, "left": left, "current": now})
         else:
@@ -90,7 +92,7 @@ def push_snapshot(
     """Copy a generation to the object store and make it the store's current one. Only new files travel."""
     with session(as_json=as_json) as context:
         _corpora(context, corpus)
-        moved = push(context.index_root, corpus, _store(context, store), generation)
+        moved = push(context.settings.index_root, corpus, _store(context, store), generation)
         _print_transfer("pushed", corpus, moved, as_json=as_json)
 
 
@@ -104,7 +106,7 @@ def pull_snapshot(
     """Load a generation from the object store, verified, and serve it. Only new files travel."""
     with session(as_json=as_json) as context:
         keep = context.settings.index.keep_generations
-        moved = pull(context.index_root, checked_corpus(corpus), _store(context, store), generation, keep)
+        moved = pull(context.settings.index_root, checked_corpus(corpus), _store(context, store), generation, keep)
         _print_transfer("pulled", corpus, moved, as_json=as_json)
 
 
@@ -126,9 +128,9 @@ def _print_transfer(what: str, corpus: str, moved: Transfer, *, as_json: bool) -
 
 def _corpora(context: Context, wanted: str | None) -> tuple[str, ...]:
     if wanted is None:
-        return context.corpora()
-    if checked_corpus(wanted) not in context.corpora():
-        raise NotFound(f"no corpus {wanted!r}; there are: {', '.join(context.corpora()) or 'none yet'}")
+        return context.readers.names()
+    if checked_corpus(wanted) not in context.readers.names():
+        raise NotFound(f"no corpus {wanted!r}; there are: {', '.join(context.readers.names()) or 'none yet'}")
     return (wanted,)
 
 
@@ -136,7 +138,7 @@ def _wanted(context: Context, corpus: str | None, generation: str | None) -> lis
     every = [
         (name, one)
         for name in _corpora(context, corpus)
-        for one in generation_names(CorpusLayout(context.index_root, name))
+        for one in generation_names(CorpusLayout(context.settings.index_root, name))
     ]
     wanted = [(name, one) for name, one in every if generation in (None, one)]
     if generation and not wanted:
@@ -154,9 +156,9 @@ def _verified(context: Context, wanted: list[tuple[str, str]], *, quiet: bool) -
 
 def _verdict(context: Context, corpus: str, generation: str) -> _Verdict:
     try:
-        verify(context.index_root, corpus, generation)
+        verify(context.settings.index_root, corpus, generation)
     except (Corrupted, NotFound) as error:
-        if generation not in generation_names(CorpusLayout(context.index_root, corpus)):
+        if generation not in generation_names(CorpusLayout(context.settings.index_root, corpus)):
             return _Verdict(corpus, generation, True, "made way for newer ones meanwhile")
         return _Verdict(corpus, generation, False, str(error))
     return _Verdict(corpus, generation, True, "")

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
 from contracts.base import Value, is_empty
-from contracts.errors import InvalidSetting, first_problem
+from contracts.errors import InvalidInput, InvalidSetting, first_problem
 from contracts.gate import ProfileName
 from contracts.ingest import Vertical
 from gate.slots import SLOTS
@@ -208,6 +208,17 @@ def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
     extra_files = {path.stem: path for path in sorted(extra_dir.glob("*.toml"))}
     extra = [load_profile(path, files | extra_files) for path in extra_files.values()]
     return _highest_versions(own) | _highest_versions(extra)
+
+
+def chosen_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if name not in profiles:
+        raise InvalidInput("profile", f"no profile {name!r}", f"one of {', '.join(sorted(profiles))}")
+    return profiles[name]
 
 
 def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:

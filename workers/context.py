@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from contracts.base import BlobRef
-from contracts.budget import Ceilings, Spend
-from contracts.document import ChunkBatch
-from contracts.errors import Fenced, InvalidInput, NotFound, Overloaded
-from contracts.event import Event
-from contracts.gate import BudgetState, PolicyState
-from gate.directives import CrawlLimits
-from gate.policy import policy_state
 from ledger.ledger import Ledger
 from workers.broker.cancellation import Cancellations
 from workers.broker.transport import Transport
@@ -28,41 +19,28 @@ from workers.runtime.blob_store import BlobStore
 from workers.runtime.heartbeat import check_cancelled
 from workers.runtime.transient_pages import TransientPages
 from workers.settings import Settings
-from workers.wiring.observers import count_circuit_opened, count_fallback, log_refusal, utc_now
+from workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
+from workers.wiring.embedding import EmbeddingService
+from workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
 from workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from tokenizers import Tokenizer
 
     from contracts.known_pages import PageMemory
-    from contracts.retrieval import RetrievalPort
+    from gate.directives import CrawlLimits
     from gate.profile import Profile
-    from index.local.reader import IndexReader
-    from index.local.writer import IndexWriter
-    from index.qdrant.collection import Collection
-    from index.qdrant.reader import QdrantReader
-    from index.qdrant.writer import QdrantWriter
     from index.search.rerank.base import Reranker
     from ingest.crawl.crawler import Crawler
     from ingest.egress.proxy import EgressProxy
-    from ingest.embed.port import Embedded, Embedder, Vectors
+    from ingest.embed.port import Embedder
     from ingest.http.fetch import Fetcher
     from ingest.politeness.host_rendering import HostMemory
     from ingest.politeness.host_stats import HostFigures
-    from ingest.search.negative_cache import EmptySearches
-    from ingest.search.port import SearchProvider
-    from ingest.search.quota import Quota
     from ingest.settings import Purpose
-
-    Reader = IndexReader | QdrantReader
-    Writer = IndexWriter | QdrantWriter
-
-
-HANDOVER_SECONDS = 1.0
-"""When to come back to a corpus that is being handed over: that takes about as long."""
+    from workers.wiring.searcher import Searcher
 
 Built = TypeVar("Built")
 
@@ -71,7 +49,7 @@ class lazy(Generic[Built]):  # noqa: N801 - used as a decorator
     """A property that is built at its first use and kept, however many threads ask for it at once."""
 
     def __init__(self, build: Callable[[Context], Built]) -> None:
-        self._build = build
+        self.build = build
         self.__doc__ = build.__doc__
 
     def __set_name__(self, owner: type[Context], name: str) -> None:
@@ -80,26 +58,25 @@ class lazy(Generic[Built]):  # noqa: N801 - used as a decorator
     def __get__(self, context: Context, owner: type[Context]) -> Built:
         with context.lock:
             if self._name not in context.__dict__:
-                context.__dict__[self._name] = self._build(context)
+                context.__dict__[self._name] = self.build(context)
             built: Built = context.__dict__[self._name]
             return built
 
 
 class Context:
-    """Everything that handlers work with. Safe across the threads of one process."""
+    """What the handlers and services of one process work with. Safe across its threads."""
 
     def __init__(self, settings: Settings, *, publish_patience_seconds: float | None = None) -> None:
         """`publish_patience_seconds` limits publishing for whoever has somebody waiting; the ledger has the event."""
         self.settings = settings
         self._publish_patience_seconds = publish_patience_seconds
         self.lock = threading.RLock()
-        self._collections: dict[str, Collection] = {}
-        self._readers: dict[str, Reader] = {}
         self._fetchers: dict[Purpose, Fetcher] = {}
-        self._writers: dict[str, Writer] = {}
-        self._writers_used: Counter[str] = Counter()
-        self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
         self._closing = ExitStack()
+
+    def close(self) -> None:
+        """Close what was opened, the latest first."""
+        self._closing.close()
 
     # -- state --------------------------------------------------------------------------------
 
@@ -129,7 +106,7 @@ class Context:
 
     @lazy
     def cancellations(self) -> Cancellations:
-        """Word of cancelled runs."""
+        """Notices of cancelled runs."""
         cancellations = Cancellations(self.settings)
         self._closing.callback(cancellations.close)
         return cancellations
@@ -138,20 +115,6 @@ class Context:
     def admission(self) -> Admission:
         """Whether there is room for one more request."""
         return Admission(self.ledger, self.settings.delivery)
-
-    def cause_of(self, event: Event) -> Event:
-        """The event that caused this one.
-
-        Raises:
-            NotFound: it has no cause, or the ledger does not know it.
-        """
-        if event.cause_id is None:
-            raise NotFound(f"event {event.id} has no cause")
-        return self.ledger.event(event.cause_id)
-
-    def chunk_batch(self, reference: BlobRef) -> ChunkBatch:
-        """The chunked documents that a message refers to."""
-        return ChunkBatch.model_validate_json(self.blobs.get(reference))
 
     # -- gate ---------------------------------------------------------------------------------
 
@@ -162,79 +125,27 @@ class Context:
 
         return load_profiles(self.settings.gate.profiles_dir)
 
-    def profile(self, name: str) -> Profile:
-        """One profile.
-
-        Raises:
-            InvalidInput: there is none of that name.
-        """
-        if name not in self.profiles:
-            raise InvalidInput("profile", f"no profile {name!r}", f"one of {', '.join(sorted(self.profiles))}")
-        return self.profiles[name]
-
-    def prototypes(self, name: str, fingerprint: str) -> Mapping[str, Vectors]:
-        """The vectors of a profile's intent prototypes by one model, (n, d) for each intent."""
-        with self.lock:
-            if (name, fingerprint) not in self._prototypes:
-                self._prototypes[name, fingerprint] = self._embedded_prototypes(name, fingerprint)
-            return self._prototypes[name, fingerprint]
-
-    def _embedded_prototypes(self, name: str, fingerprint: str) -> Mapping[str, Vectors]:
-        prototypes = self.profile(name).prototypes()
-        return {intent: self.embedder.embed(texts, fingerprint).vectors for intent, texts in prototypes.items()}
-
-    @property
-    def policy(self) -> PolicyState:
-        """What the owner's settings allow."""
-        search, crawl = self.settings.search, self.settings.crawl
-        return policy_state(
-            search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
-        )
-
-    def budget_state(self, run_id: str) -> BudgetState:
-        """What the run and the day have left."""
-        search = self.search_at_most
-        left = self.ledger.budget_left(run_id)
-        return BudgetState.of(left, search_usd=search.usd, search_milliseconds=search.milliseconds)
-
     @lazy
     def crawl_limits(self) -> CrawlLimits:
         """How far a run may go by the settings."""
-        search, crawl = self.settings.search, self.settings.crawl
-        rendering = 1 if crawl.render == "never" else 2
-        return CrawlLimits(
-            max_pages=crawl.max_pages,
-            max_depth=crawl.max_depth,
-            max_bytes=crawl.run_bytes,
-            page_bytes=crawl.max_page_bytes,
-            page_milliseconds=rendering * crawl.page_timeout_seconds * 1_000,
-            search_top_k=search.top_k,
-            search_usd=self.search_at_most.usd,
-            search_milliseconds=self.search_at_most.milliseconds,
-            locale=search.locale,
-            render=crawl.render,
-        )
+        from workers.wiring.limits import crawl_limits_of
+
+        return crawl_limits_of(self.settings)
 
     # -- the outside world --------------------------------------------------------------------
 
     @lazy
     def egress(self) -> EgressProxy:
-        """The one way out of this process, started.
-
-        Raises:
-            PolicyRefused: rule `egress`: nothing may leave at all.
-        """
+        """The one way out of this process, started. Where the policy is `deny` it refuses everything."""
         from ingest.egress.proxy import EgressProxy
-        from ingest.egress.rules import require_open
 
-        require_open(self.settings.egress)
         proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
         proxy.start()
         self._closing.callback(proxy.stop)
         return proxy
 
     def fetcher(self, purpose: Purpose) -> Fetcher:
-        """HTTP through that way, for one purpose."""
+        """HTTP through the egress proxy, for one purpose."""
         from ingest.crawl.egress_context import current_egress_grant
         from ingest.http.fetch import Fetcher
 
@@ -247,59 +158,37 @@ class Context:
             return self._fetchers[purpose]
 
     @lazy
-    def search_providers(self) -> Sequence[SearchProvider]:
-        """The configured providers, in order of fail-over."""
+    def searcher(self) -> Searcher:
+        """Live search by the configured providers."""
         from ingest.search.build import build_providers
+        from ingest.search.negative_cache import BrokerEmptySearches
+        from ingest.search.quota import BrokerQuota
+        from workers.wiring.searcher import Searcher
 
-        return build_providers(
-            self.settings.search,
+        search, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
+        providers = build_providers(
+            search,
             fetcher=self.fetcher("search"),
             proxy_url=self.egress.url_for("search"),
             clock=utc_now,
             on_breaker_open=lambda: count_circuit_opened("provider"),
         )
-
-    @lazy
-    def search_quota(self) -> Quota:
-        """Calls per provider and day, counted in the broker for all workers together."""
-        from ingest.search.quota import BrokerQuota
-
-        quota = BrokerQuota(self.settings.broker_location, key_prefix=self.settings.instance)
+        quota = BrokerQuota(broker_url, key_prefix=instance)
         self._closing.callback(quota.close)
-        return quota
-
-    @lazy
-    def empty_searches(self) -> EmptySearches:
-        """What providers found nothing for, remembered by all workers together."""
-        from ingest.search.negative_cache import BrokerEmptySearches
-
-        broker_url, seconds = self.settings.broker_location, self.settings.search.empty_seconds
-        empty = BrokerEmptySearches(broker_url, seconds=seconds, key_prefix=self.settings.instance)
+        empty = BrokerEmptySearches(broker_url, seconds=search.empty_seconds, key_prefix=instance)
         self._closing.callback(empty.close)
-        return empty
-
-    @lazy
-    def search_at_most(self) -> Spend:
-        """What one search may take, with every fail-over."""
-        from ingest.search.build import search_at_most
-
-        return search_at_most(self.settings.search)
+        return Searcher(search, providers, quota, empty)
 
     @lazy
     def page_memory(self) -> PageMemory:
         """What was read of each page, by which to know it again."""
-        return self.ledger.page_memory(read_as=self._way_of_reading, is_there=self._has_journal)
-
-    def _has_journal(self, corpus: str) -> bool:
-        from index.disk.layout import CorpusLayout
-
-        return CorpusLayout(self.index_root, corpus).journal.is_dir()
+        return self.ledger.page_memory(read_as=self._reading_fingerprint, is_there=self.readers.exists)
 
     @property
-    def _way_of_reading(self) -> str:
-        """What stands for all that decides what becomes of a page: one that was read otherwise is read again."""
-        told = f"{version('sluice')} {self.settings.chunk.model_dump_json()}"
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+    def _reading_fingerprint(self) -> str:
+        """Stands for all that decides what becomes of a page: one that was read otherwise is read again."""
+        text = f"{version('sluice')} {self.settings.chunk.model_dump_json()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @lazy
     def host_figures(self) -> HostFigures:
@@ -351,28 +240,15 @@ class Context:
         cache = self.settings.data_dir / "embedding-cache.sqlite"
         return make_embedder(self.settings.embed, self.settings.model_dir, cache, check_cancelled=check_cancelled)
 
-    def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
-        """Vectors that may stand in the corpus's index, of its own model or an error."""
-        return self.embedder.embed(texts, self._fingerprint_for(corpus))
-
-    def _fingerprint_for(self, corpus: str) -> str:
-        """The model that the corpus is bound to, or the one that it will be."""
-        from ingest.embed.embed import fingerprint_of_corpus
-
-        return self.reader(corpus).model_fingerprint or fingerprint_of_corpus(self.settings.embed, corpus)
-
-    def embedding_reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings) -> Spend:
-        """What embedding the texts for a corpus may take at most, in the units that are under a ceiling.
-
-        Tokens are only counted where that matters: for the local model they cost nothing.
-        """
-        from ingest.embed.cost import embedding_at_most
-
-        settings = self.settings.embed.of_corpus(corpus)
-        is_paid = settings.provider != "local" and ceilings.least("usd") is not None
-        if not texts or (ceilings.least("tokens") is None and not is_paid):
-            return Spend()
-        return ceilings.capped(embedding_at_most(texts, settings, self.tokenizer)) or Spend()
+    @lazy
+    def embedding(self) -> EmbeddingService:
+        """The embedder as corpora use it: each by its own model."""
+        return EmbeddingService(
+            self.settings.embed,
+            embedder=lambda: self.embedder,
+            tokenizer=lambda: self.tokenizer,
+            model_of_corpus=lambda corpus: self.readers.reader(corpus).model_fingerprint,
+        )
 
     # -- index ----------------------------------------------------------------------------------
 
@@ -385,143 +261,32 @@ class Context:
         daily_budget = DailyBudget(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
         return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take)
 
-    @property
-    def index_root(self) -> Path:
-        """The folder that holds one folder per corpus."""
-        return self.settings.data_dir / "index"
+    @lazy
+    def _collections(self) -> QdrantCollections:
+        collections = QdrantCollections(self.settings)
+        self._closing.callback(collections.close)
+        return collections
 
-    def corpora(self) -> tuple[str, ...]:
-        """The corpora that were ever written to."""
-        from index.disk.layout import corpora
+    @lazy
+    def readers(self) -> CorpusReaders:
+        """The reader of each corpus."""
+        readers = CorpusReaders(self.settings, self._collections, reranker=lambda: self.reranker)
+        self._closing.callback(readers.close)
+        return readers
 
-        return corpora(self.index_root)
-
-    def reader(self, corpus: str) -> Reader:
-        """The reader of a corpus, which may be empty."""
-        with self.lock:
-            if corpus not in self._readers:
-                self._readers[corpus] = reader = self._new_reader(corpus)
-                self._closing.callback(reader.close)
-            return self._readers[corpus]
-
-    def retrieval(self, corpus: str) -> RetrievalPort:
-        """The configured engine's searches of a corpus."""
-        from index.local.reader import IndexReader
-        from index.local.retrieval_port import LocalRetrieval
-
-        reader = self.reader(corpus)
-        return LocalRetrieval(reader, corpus) if isinstance(reader, IndexReader) else reader
-
-    def _new_reader(self, corpus: str) -> Reader:
-        from index.local.reader import IndexReader
-        from index.qdrant.reader import QdrantReader
-
-        if self.settings.index.engine == "qdrant":
-            return QdrantReader(self._collection(corpus), corpus, self.settings.query, self.reranker)
-        return IndexReader(
-            self.index_root,
-            corpus,
-            self.settings.query,
-            self.reranker,
-            on_fallback=count_fallback,
-        )
-
-    def _collection(self, corpus: str) -> Collection:
-        """The Qdrant collection of a corpus: one for its reader and its writer."""
-        from index.qdrant.open import open_collection
-
-        with self.lock:
-            if corpus not in self._collections:
-                collection = open_collection(corpus, self.settings.qdrant)
-                self._closing.callback(collection.close)
-                self._collections[corpus] = collection
-            return self._collections[corpus]
-
-    def existing_reader(self, corpus: str) -> Reader:
-        """The reader of a corpus that was written to.
-
-        Raises:
-            NotFound: it never was.
-        """
-        if not self._has_journal(corpus):
-            raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
-        return self.reader(corpus)
-
-    @contextmanager
-    def writing(self, corpus: str) -> Iterator[Writer]:
-        """The one writer of a corpus; given up when another process has taken the corpus over.
-
-        Raises:
-            Overloaded: it is being handed over to another process; come back in a moment.
-            Unavailable: another process writes to it.
-            Fenced: another took it over meanwhile; the next try begins with a new writer.
-        """
-        writer = self._writer(corpus)
-        try:
-            yield writer
-        except Fenced:
-            with self.lock:
-                self._writers.pop(corpus, None)
-            writer.close()
-            raise
-        finally:
-            with self.lock:
-                self._writers_used[corpus] -= 1
-
-    def let_go_of_writers(self) -> None:
-        """Close the writers of corpora that are wanted by another process, but for those in use."""
-        with self.lock:
-            held = tuple(self._writers)
-        for corpus in held:
-            if self._is_handed_over(corpus):
-                self._close_writer(corpus)
-
-    def _writer(self, corpus: str) -> Writer:
-        """The writer, counted as in use."""
-        if self._is_handed_over(corpus):
-            self._close_writer(corpus)
-            raise Overloaded(f"corpus {corpus} is being handed over to another process", HANDOVER_SECONDS)
-        with self.lock:
-            if corpus not in self._writers:
-                self._writers[corpus] = self._new_writer(corpus)
-            self._writers_used[corpus] += 1
-            return self._writers[corpus]
-
-    def _is_handed_over(self, corpus: str) -> bool:
-        from index.disk.handover import is_wanted
-        from index.disk.layout import CorpusLayout
-
-        return is_wanted(CorpusLayout(self.index_root, corpus))
-
-    def _close_writer(self, corpus: str) -> None:
-        with self.lock:
-            writer = None if self._writers_used[corpus] else self._writers.pop(corpus, None)
-        if writer is not None:
-            writer.close()
-
-    def _new_writer(self, corpus: str) -> Writer:
-        settings = self.settings.index
-        if settings.engine == "qdrant":
-            from index.qdrant.writer import QdrantWriter
-
-            return QdrantWriter(self.index_root, corpus, self._collection(corpus))
-        from index.local.write_policy import WritePolicy
-        from index.local.writer import IndexWriter
-
-        policy = WritePolicy(keep_generations=settings.keep_generations)
-        return IndexWriter(self.index_root, corpus, policy, on_fallback=count_fallback)
+    @lazy
+    def writers(self) -> CorpusWriters:
+        """The writer of each corpus that this process writes to."""
+        writers = CorpusWriters(self.settings, self._collections)
+        self._closing.callback(writers.close)
+        return writers
 
     @lazy
     def shipper(self) -> Shipper:
         """Copies published snapshots to the object store, where one is configured."""
         index = self.settings.index
-        shipper = Shipper(self.index_root, index.object_store_url, self.settings.object_store, index.keep_generations)
+        shipper = Shipper(
+            self.settings.index_root, index.object_store_url, self.settings.object_store, index.keep_generations
+        )
         self._closing.callback(shipper.close)
         return shipper
-
-    def close(self) -> None:
-        """Close what was opened, the latest first."""
-        with self.lock:
-            for writer in self._writers.values():
-                self._closing.callback(writer.close)
-        self._closing.close()

@@ -1,24 +1,26 @@
 """The pipeline: one short function per event kind, and the table at the foot that is the architecture.
 
 A handler loads what its event refers to, calls one domain function, stores what is large as a blob
-and returns the next events. Every handler may run twice; what makes that harmless stands in its
+and returns the next events. What it needs beside its event stands in its signature, each thing by its
+name in `workers.context.Context`. Every handler may run twice; what makes that harmless stands in its
 first line. None of them publishes, and none settles its own event: `workers.task` does.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from contracts.base import BlobRef
 from contracts.budget import Spend
-from contracts.document import ChunkBatch, Document, DocumentBatch, sha256_text
+from contracts.document import ChunkBatch, DocumentBatch
 from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
-from contracts.event import Body, Event, Gap
+from contracts.event import Event, Gap
 from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, SnapshotPublished
 from contracts.ingest import (
-    ChunkFact,
     ChunksEmbedded,
     CrawlDirected,
     DocumentChunked,
@@ -30,65 +32,104 @@ from contracts.ingest import (
     SearchDirected,
 )
 from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
-from gate.budget import within
 from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
-from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunk.token_ids import chunk_batch, embedding_texts, tokenized_texts
+from gate.profile import chosen_profile
+from ingest.chunk.token_ids import embedding_texts
 from ingest.circuit_breaker import HostUnavailable
 from ingest.crawl.budget_meter import BudgetMeter
-from ingest.crawl.crawler import CrawledPage, UnchangedPage, directions_from
+from ingest.crawl.crawler import directions_from
 from ingest.crawl.egress_context import egress_context
-from ingest.embed.tokens import tokenizer_sha256
-from ingest.extract.extract import extract_document
-from ingest.search.search import SearchFailed, search
+from ingest.search.search import SearchFailed
 from otel import metrics
-from workers.context import Context
 from workers.runtime.event_counters import count_failed_search
-from workers.runtime.heartbeat import check_cancelled
 from workers.steps.answer import answer_question
-from workers.steps.documents import document_of_page, documents_of_snippets, remembered
+from workers.steps.chunk import chunk_documents
+from workers.steps.documents import document_of_page, documents_of_snippets, record_page
 from workers.steps.egress_refusals import mark_refusals, refused
+from workers.steps.gaps import gap_of
 from workers.steps.probe import probe_coverage
 from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
+from workers.wiring.inject import with_dependencies
+from workers.wiring.limits import budget_of, policy_of
 from workers.wiring.observers import utc_now
 
-Handler = Callable[[Event, Context], Outcome | Postponable]
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from contracts.known_pages import PageMemory
+    from gate.directives import CrawlLimits
+    from gate.profile import Profile
+    from ingest.crawl.crawler import Crawler
+    from ingest.egress.proxy import EgressProxy
+    from ledger.ledger import Ledger
+    from workers.context import Context
+    from workers.runtime.blob_store import BlobStore
+    from workers.runtime.transient_pages import TransientPages
+    from workers.settings import Settings
+    from workers.wiring.corpora import CorpusReaders, CorpusWriters
+    from workers.wiring.embedding import EmbeddingService
+    from workers.wiring.searcher import Searcher
+    from workers.wiring.snapshot_upload import Shipper
+
+Handler = Callable[[Event, "Context"], Outcome | Postponable]
 
 
-def on_gate_requested(event: Event, context: Context) -> Outcome:
+def on_gate_requested(
+    event: Event,
+    profiles: Mapping[str, Profile],
+    embedding: EmbeddingService,
+    readers: CorpusReaders,
+    page_memory: PageMemory,
+) -> Outcome:
     """Probe the local corpus. A read: a second run measures again."""
     request = event.body_as(GateRequested)
-    probed, spend = probe_coverage(request, event.corpus, context)
+    profile = chosen_profile(profiles, request.profile)
+    probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory)
     return Done((Next(probed),), spend=spend)
 
 
-def on_coverage_probed(event: Event, context: Context) -> Outcome:
+def on_coverage_probed(
+    event: Event,
+    ledger: Ledger,
+    profiles: Mapping[str, Profile],
+    blobs: BlobStore,
+    settings: Settings,
+    crawl_limits: CrawlLimits,
+) -> Outcome:
     """Decide. Pure; the profile is kept under its hash, so that the decision can always be recomputed."""
-    request = context.cause_of(event).body_as(GateRequested)
-    profile = context.profile(request.profile)
-    context.blobs.put(profile.canonical_bytes())
+    request = _cause_of(event, ledger).body_as(GateRequested)
+    profile = chosen_profile(profiles, request.profile)
+    blobs.put(profile.canonical_bytes())
     decided = decide(
         request,
         event.body_as(CoverageProbed),
         profile,
-        policy=context.policy,
-        budget=context.budget_state(event.run_id),
+        policy=policy_of(settings),
+        budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
     )
-    return Done((Next(decided), *directives(request, decided, context.crawl_limits)))
+    return Done((Next(decided), *directives(request, decided, crawl_limits)))
 
 
-def on_search_directed(event: Event, context: Context) -> Outcome | Postponable:
+def _cause_of(event: Event, ledger: Ledger) -> Event:
+    if event.cause_id is None:
+        raise NotFound(f"event {event.id} has no cause")
+    return ledger.event(event.cause_id)
+
+
+def on_search_directed(
+    event: Event, egress: EgressProxy, searcher: Searcher, crawl_limits: CrawlLimits
+) -> Outcome | Postponable:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
     try:
-        egress_grant = context.egress.open("search", run_id=event.run_id)
+        egress_grant = egress.open("search", run_id=event.run_id)
     except PolicyRefused as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     with egress_grant, egress_context(egress_grant.url):
-        outcome = _searched(directed, context)
+        outcome = _searched(directed, searcher, crawl_limits)
     report = egress_grant.report()
     mark_refusals(report)
     if not isinstance(outcome, SearchFailed):
@@ -98,21 +139,13 @@ def on_search_directed(event: Event, context: Context) -> Outcome | Postponable:
     if outcome.asked and not is_shut_out:
         raise outcome
     done = Done(refused(report), (gap_of(outcome, "search", directed.query),))
-    return done if is_shut_out else Postponable(done, context.settings.search.breaker_reset_seconds, str(outcome))
+    return done if is_shut_out else Postponable(done, searcher.settings.breaker_reset_seconds, str(outcome))
 
 
-def _searched(directed: SearchDirected, context: Context) -> Done | SearchFailed:
+def _searched(directed: SearchDirected, searcher: Searcher, crawl_limits: CrawlLimits) -> Done | SearchFailed:
     """What the providers found, and the crawls of it; or that none of them answered."""
     try:
-        answered = search(
-            directed,
-            context.search_providers,
-            quota=context.search_quota,
-            settings=context.settings.search,
-            clock=utc_now,
-            check_cancelled=check_cancelled,
-            empty=context.empty_searches,
-        )
+        answered = searcher.search(directed)
     except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
         return Done(gaps=(gap_of(refusal, "search", directed.query),))
     except SearchFailed as failure:
@@ -125,17 +158,32 @@ def _searched(directed: SearchDirected, context: Context) -> Done | SearchFailed
     if not completed.results:
         gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
     spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
-    return Done((Next(completed), *crawls_of_results(directed, completed, context.crawl_limits.render)), gaps, spend)
+    return Done((Next(completed), *crawls_of_results(directed, completed, crawl_limits.render)), gaps, spend)
 
 
-def on_search_completed(event: Event, context: Context) -> Outcome:
+def on_search_completed(
+    event: Event,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
     """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
     completed = event.body_as(SearchCompleted)
     documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
-    return _chunk(documents, event, context)
+    return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
 
 
-def on_crawl_directed(event: Event, context: Context) -> Outcome | Postponable:
+def on_crawl_directed(
+    event: Event,
+    crawler: Crawler,
+    page_memory: PageMemory,
+    readers: CorpusReaders,
+    blobs: BlobStore,
+    transient_pages: TransientPages,
+    settings: Settings,
+) -> Outcome | Postponable:
     """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
 
     A page that may no longer be in the index is withdrawn from it.
@@ -143,10 +191,13 @@ def on_crawl_directed(event: Event, context: Context) -> Outcome | Postponable:
     directed = event.body_as(CrawlDirected)
     meter = BudgetMeter(directed.allowance)
     try:
-        page = context.crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
-        crawled = _recorded(page, event, context)
+        page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        crawled = record_page(page, event, page_memory, blobs, transient_pages)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
-        return _not_crawled(refusal, event, meter, context)
+        without_page = _not_crawled(refusal, event, meter, readers, page_memory)
+        if isinstance(refusal, HostUnavailable):
+            return Postponable(without_page, settings.crawl.breaker_reset_seconds, str(refusal))
+        return without_page
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     finally:
@@ -155,58 +206,68 @@ def on_crawl_directed(event: Event, context: Context) -> Outcome | Postponable:
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
 
 
-def _not_crawled(refusal: SluiceError, event: Event, meter: BudgetMeter, context: Context) -> Outcome | Postponable:
+def _not_crawled(
+    refusal: SluiceError, event: Event, meter: BudgetMeter, readers: CorpusReaders, page_memory: PageMemory
+) -> Done:
     """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
     try:
-        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), context)
+        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), readers, page_memory)
     except Exception as error:
         raise CostlyFailure(meter.spend) from error
     gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
-    done = Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
-    if isinstance(refusal, HostUnavailable):
-        return Postponable(done, context.settings.crawl.breaker_reset_seconds, str(refusal))
-    return done
+    return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
 
 
-def _recorded(page: CrawledPage | UnchangedPage, event: Event, context: Context) -> Body:
-    """The event of a page, which is remembered, so that the next crawl need not read it again."""
-    if isinstance(page, UnchangedPage):
-        context.page_memory.seen_again(event.corpus, page.url, page.fetched_at)
-        return page.as_event()
-    picture = context.blobs.put(page.screenshot) if page.screenshot else None
-    bodies = context.transient_pages.of_crawl(event.run_id, event.id) if page.noarchive else context.blobs
-    crawled = page.as_event(bodies.put(page.body), picture, unarchived_by=event.id if page.noarchive else None)
-    context.page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
-    return crawled
-
-
-def on_page_crawled(event: Event, context: Context) -> Outcome:
+def on_page_crawled(
+    event: Event,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+    transient_pages: TransientPages,
+) -> Outcome:
     """Extract and chunk a page. Chunk ids follow from URL and content."""
     page = event.body_as(PageCrawled)
     unarchived_by = page.unarchived_by
-    bodies = context.transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else context.blobs
-    return _chunk((document_of_page(page, bodies.get(page.blob), event.run_id),), event, context)
+    bodies = transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else blobs
+    document = document_of_page(page, bodies.get(page.blob), event.run_id)
+    return chunk_documents(
+        (document,),
+        event,
+        settings=settings.chunk,
+        tokenizer=tokenizer,
+        embedding=embedding,
+        ledger=ledger,
+        blobs=blobs,
+    )
 
 
-def on_documents_submitted(event: Event, context: Context) -> Outcome:
-    """Chunk what was handed in. Chunk ids follow from source and content."""
+def on_documents_submitted(
+    event: Event,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
+    """Extract and chunk what was handed in. Chunk ids follow from source and content."""
     submitted = event.body_as(DocumentsSubmitted)
-    batch = DocumentBatch.model_validate_json(context.blobs.get(submitted.documents))
-    return _chunk(batch.documents, event, context)
+    documents = DocumentBatch.model_validate_json(blobs.get(submitted.documents)).documents
+    return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
 
 
-def on_document_chunked(event: Event, context: Context) -> Outcome:
+def on_document_chunked(event: Event, embedding: EmbeddingService, blobs: BlobStore) -> Outcome:
     """Embed every chunk of the batch. Vectors follow from the texts; the cache makes a second run cheap."""
     chunked = event.body_as(DocumentChunked)
-    batch = context.chunk_batch(chunked.chunks_blob)
-    texts = embedding_texts(batch)
+    texts = embedding_texts(_chunk_batch(chunked.chunks_blob, blobs))
     started = time.perf_counter()
-    embedded = context.embed(texts, event.corpus)
+    embedded = embedding.embed(texts, event.corpus)
     metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
     metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
     body = ChunksEmbedded(
         chunks_blob=chunked.chunks_blob,
-        vectors_blob=context.blobs.put(vectors_to_bytes(embedded.vectors)),
+        vectors_blob=blobs.put(vectors_to_bytes(embedded.vectors)),
         model_fingerprint=embedded.fingerprint,
         dimension=embedded.vectors.shape[1],
         chunk_count=len(texts),
@@ -216,19 +277,21 @@ def on_document_chunked(event: Event, context: Context) -> Outcome:
     return Done((Next(body),), spend=embedded.spend)
 
 
-def on_chunks_embedded(event: Event, context: Context) -> Outcome:
+def on_chunks_embedded(
+    event: Event, writers: CorpusWriters, embedding: EmbeddingService, page_memory: PageMemory, blobs: BlobStore
+) -> Outcome:
     """Append to the journal, which takes an equal document version only once.
 
     Where the corpus was given another model since the vectors were made, they are made again.
     """
     embedded = event.body_as(ChunksEmbedded)
-    batch = context.chunk_batch(embedded.chunks_blob)
-    vectors = vectors_from_bytes(context.blobs.get(embedded.vectors_blob), embedded.dimension)
+    batch = _chunk_batch(embedded.chunks_blob, blobs)
+    vectors = vectors_from_bytes(blobs.get(embedded.vectors_blob), embedded.dimension)
     fingerprint, spend = embedded.model_fingerprint, Spend()
     try:
-        with context.writing(event.corpus) as writer:
+        with writers.writing(event.corpus) as writer:
             if writer.model and writer.model[0] != fingerprint:
-                again = context.embedder.embed(embedding_texts(batch), writer.model[0])
+                again = embedding.embed_by(writer.model[0], embedding_texts(batch))
                 vectors, fingerprint, spend = again.vectors, again.fingerprint, again.spend
                 metrics.EMBEDDED_TOKENS.inc(again.tokens)
             offset = writer.append(batch, vectors, fingerprint)
@@ -237,35 +300,39 @@ def on_chunks_embedded(event: Event, context: Context) -> Outcome:
             raise
         raise CostlyFailure(spend) from error
     ids = tuple(document.document_id for document in batch.documents)
-    context.page_memory.confirm(event.corpus, ids, run_id=event.run_id)
+    page_memory.confirm(event.corpus, ids, run_id=event.run_id)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)
     return Done((Next(indexed),), spend=spend)
 
 
-def on_documents_removed(event: Event, context: Context) -> Outcome:
+def _chunk_batch(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
+    return ChunkBatch.model_validate_json(blobs.get(reference))
+
+
+def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
     """Append tombstones to the journal. A second removal of the same ids changes nothing."""
     ids = event.body_as(DocumentsRemoved).document_ids
-    with context.writing(event.corpus) as writer:
+    with writers.writing(event.corpus) as writer:
         offset = writer.remove(ids)
-    context.page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
+    page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
     return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
 
 
-def on_page_withdrawn(event: Event, context: Context) -> Outcome:
+def on_page_withdrawn(event: Event, readers: CorpusReaders, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
     """Append tombstones for what the index still holds of the page. A second time there is nothing left of it."""
     page = event.body_as(PageWithdrawn)
-    going = withdrawable(page.document_ids, event.corpus, page.seen_at, context)
-    with context.writing(event.corpus) as writer:
+    going = withdrawable(page.document_ids, event.corpus, page.seen_at, readers, page_memory)
+    with writers.writing(event.corpus) as writer:
         offset = writer.remove(going)
-    context.page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
+    page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
     return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
 
 
-def on_document_indexed(event: Event, context: Context) -> Outcome:
+def on_document_indexed(event: Event, writers: CorpusWriters, shipper: Shipper) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is."""
-    with metrics.INDEX_PUBLISH_SECONDS.time(), context.writing(event.corpus) as writer:
+    with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
         generation = writer.publish()
-    context.shipper.ship(event.corpus, generation.name)
+    shipper.ship(event.corpus, generation.name)
     published = SnapshotPublished(
         generation=generation.name,
         journal_offset=generation.journal_offset,
@@ -275,19 +342,35 @@ def on_document_indexed(event: Event, context: Context) -> Outcome:
     return Done((Next(published, f"generation:{generation.name}"),))
 
 
-def on_answer_directed(event: Event, context: Context) -> Outcome:
+def on_answer_directed(
+    event: Event,
+    ledger: Ledger,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    tokenizer: Tokenizer,
+    settings: Settings,
+) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
     directed = event.body_as(AnswerDirected)
     started = time.perf_counter()
-    answered = answer_question(event.run_id, event.corpus, directed, context)
+    answered = answer_question(
+        event.run_id,
+        event.corpus,
+        directed,
+        ledger=ledger,
+        readers=readers,
+        embedding=embedding,
+        tokenizer=tokenizer,
+        rerank=settings.rerank,
+    )
     ready = AnswerReady(answer=answered.answer, duration_ms=(time.perf_counter() - started) * 1e3)
     return Done((Next(ready),), answered.gaps, answered.spend)
 
 
-def on_feedback_given(event: Event, context: Context) -> Outcome:
+def on_feedback_given(event: Event, ledger: Ledger) -> Outcome:
     """Weigh feedback against the answer that it is about. Recorded by its event; metrics may count twice."""
     feedback = event.body_as(FeedbackGiven)
-    answer = context.ledger.run(event.run_id).answer
+    answer = ledger.run(event.run_id).answer
     metrics.FEEDBACK.labels(feedback.outcome).inc()
     if answer and answer.chunks:
         used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
@@ -295,63 +378,7 @@ def on_feedback_given(event: Event, context: Context) -> Outcome:
     return Done()
 
 
-def gap_of(refusal: SluiceError, stage: str, subject: str) -> Gap:
-    """What a refusal leaves out of the answer."""
-    if isinstance(refusal, PolicyRefused):
-        return Gap(
-            stage=stage, subject=subject, reason=refusal.rule, detail=refusal.problem, lifted_by=refusal.lifted_by
-        )
-    return Gap(stage=stage, subject=subject, reason=refusal.code, detail=str(refusal))
-
-
-def _chunk(documents: Sequence[Document], event: Event, context: Context) -> Outcome:
-    """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
-    chunked: list[Tokenized] = []
-    gaps: list[Gap] = []
-    for document in documents:
-        check_cancelled()
-        try:
-            extracted = extract_document(document)
-            result = chunk_and_tokenize(document, extracted, context.settings.chunk, context.tokenizer)
-        except (InvalidInput, PolicyRefused) as refusal:
-            gaps.append(gap_of(refusal, "chunk", document.source))
-            continue
-        if result.document.chunks:
-            chunked.append(result)
-        else:
-            gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
-    left = context.ledger.budget_left(event.run_id)
-    tokenizer_hash = tokenizer_sha256(context.tokenizer)
-    texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
-    prices = ((one, context.embedding_reserve(those, event.corpus, left)) for one, those in texts)
-    payable = within(left, prices, stage="embed", subject=_source_of)
-    emits: tuple[Next, ...] = ()
-    if payable.items:
-        batch = chunk_batch(payable.items, tokenizer_hash)
-        emits = (Next(_chunked(batch, context), reserve=payable.cost),)
-    return Done(emits, (*gaps, *payable.gaps))
-
-
-def _source_of(chunked: Tokenized) -> str:
-    document = chunked.document
-    return document.url or document.file_path or document.document_id
-
-
-def _chunked(batch: ChunkBatch, context: Context) -> DocumentChunked:
-    facts = (
-        ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
-        for document in batch.documents
-        for chunk, text in zip(document.chunks, document.embedding_texts(), strict=True)
-    )
-    return DocumentChunked(
-        chunks_blob=context.blobs.put(batch.model_dump_json().encode()),
-        document_ids=tuple(document.document_id for document in batch.documents),
-        chunks=tuple(facts),
-        token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),
-    )
-
-
-HANDLERS: dict[str, Handler] = {
+PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "GateRequested": on_gate_requested,
     "CoverageProbed": on_coverage_probed,
     "SearchDirected": on_search_directed,
@@ -367,3 +394,6 @@ HANDLERS: dict[str, Handler] = {
     "AnswerDirected": on_answer_directed,
     "FeedbackGiven": on_feedback_given,
 }
+
+HANDLERS: dict[str, Handler] = {kind: with_dependencies(handler) for kind, handler in PIPELINE.items()}
+"""Each handler with what its signature names, from the context of the process that runs it."""

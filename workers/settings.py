@@ -176,6 +176,11 @@ class Settings(BaseSettings):
         return port_file.read_text().strip()
 
     @property
+    def index_root(self) -> Path:
+        """The folder that holds one folder per corpus."""
+        return self.data_dir / "index"
+
+    @property
     def model_dir(self) -> Path:
         """Where the local embedding model's files are."""
         return self.embed.model_dir or self.data_dir / "models"

@@ -45,7 +45,7 @@ from ingest.egress.crawl_account import Account, EgressAccount, EgressReport, ca
 from ingest.egress.dial import Dialler
 from ingest.egress.relay import Side
 from ingest.egress.resolver import Resolver
-from ingest.egress.rules import EgressRules, Refusal, check_address
+from ingest.egress.rules import EgressRules, Refusal, check_address, require_open
 from ingest.egress.serve_client import RequestServer
 from ingest.settings import PURPOSES, EgressSettings, Purpose
 
@@ -125,8 +125,10 @@ class EgressProxy:
         told with its refusals.
 
         Raises:
+            PolicyRefused: rule `egress`: the policy is `deny`, nothing may leave at all.
             Unavailable: the proxy does not run.
         """
+        require_open(self._settings)
         name = f"{purpose}-{next(self._opened)}"
         caps = caps_of(self._settings, max_bytes=max_bytes, max_requests=max_requests)
         account = Account(purpose, run_id=run_id, caps=caps)

@@ -90,6 +90,12 @@ class Instance:
                 self._process.wait()
 
     @property
+    def process_id(self) -> int:
+        """Of `sluice up` itself, while the instance runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def processes(self) -> dict[str, int]:
         """Process ids by name, as `sluice up` records them."""
         table: dict[str, int] = json.loads((self.data_dir / "processes.json").read_text())

@@ -303,7 +303,7 @@ def _begin_child(process: WorkerProcess) -> None:
 def _keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
     """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it."""
     while not stopping.is_set():
-        for corpus in process.context.corpora():
+        for corpus in process.context.readers.names():
             _heal(process, corpus)
         stopping.wait(HEAL_SECONDS)
 
@@ -311,7 +311,7 @@ def _keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 def _heal(process: WorkerProcess, corpus: str) -> None:
     from index.local.writer import IndexWriter
 
-    reader = process.context.reader(corpus)
+    reader = process.context.readers.reader(corpus)
     try:
         reader.reload()
         problem = reader.fallback_reason
@@ -321,7 +321,7 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
         return
     log.warning("corpus_healing", corpus=corpus, problem=problem)
     try:
-        with process.context.writing(corpus) as writer:
+        with process.context.writers.writing(corpus) as writer:
             if isinstance(writer, IndexWriter):
                 writer.heal()
     except SluiceError as error:  # another worker has it, or the journal is damaged too
@@ -338,10 +338,10 @@ def _warm(process: WorkerProcess) -> None:
     if process.stage == "index":
         process.serve(lambda stopping: _keep_whole(process, stopping), "heal")
     if process.stage == "query":
-        for profile in process.context.profiles:
-            process.context.prototypes(profile, process.context.embedder.fingerprint)
-        for corpus in process.context.corpora():
-            process.context.reader(corpus).reload()
+        for profile in process.context.profiles.values():
+            process.context.embedding.prototypes(profile, process.context.embedder.fingerprint)
+        for corpus in process.context.readers.names():
+            process.context.readers.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
         process.serve(process.direct_reads.look_after_waiting, "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
@@ -434,7 +434,7 @@ def _keep_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
         transport.put_back_orphans(stage, process.name)
         while transport.park_malformed(stage, park) and not stopping.is_set():
             pass
-        process.context.let_go_of_writers()
+        process.context.writers.close_wanted()
         stopping.wait(TIDY_SECONDS)
 
 
@@ -447,7 +447,7 @@ def _heed_cancellations(process: WorkerProcess, stopping: threading.Event) -> No
 def _follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:
     for notice in process.context.transport.announcements(stopping):
         if notice["kind"] == "SnapshotPublished":
-            process.context.reader(notice["corpus"]).reload()
+            process.context.readers.reader(notice["corpus"]).reload()
 
 
 def _serve_reads(process: WorkerProcess, stopping: threading.Event) -> None:

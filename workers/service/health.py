@@ -61,8 +61,8 @@ def _embedder(context: Context) -> HealthCheck:
 
 def _snapshots(context: Context) -> HealthCheck:
     corpora, damaged = {}, []
-    for corpus in context.corpora():
-        reader = context.reader(corpus)
+    for corpus in context.readers.names():
+        reader = context.readers.reader(corpus)
         reader.reload()
         corpora[corpus] = {"generation": reader.generation, "chunks": reader.chunk_count}
         if reader.fallback_reason:

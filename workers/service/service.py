@@ -23,6 +23,7 @@ from contracts.ingest import DocumentsRemoved, DocumentsSubmitted, Render
 from contracts.outcome import Next
 from gate.budget import ceilings_of_run, lifted_by
 from gate.directives import allowance_of, crawl_directives, lowered, shown_as
+from gate.profile import chosen_profile
 from ledger.fair_queue import NO_KEY
 from ledger.ledger import NewRun
 from ledger.outbox import run_baggage
@@ -56,7 +57,7 @@ class Service:
             Overloaded: its queues are full; says when to come back.
             BudgetExhausted: embedding the session costs more than is left; a question alone is never refused.
         """
-        self._context.profile(request.profile)
+        chosen_profile(self._context.profiles, request.profile)
         seconds = request.deadline_seconds or self._context.settings.gate.deadline_seconds
         body = GateRequested(
             query=request.query,
@@ -90,7 +91,7 @@ class Service:
         )
         self._context.admission.admit(run, {"query": 1})
         session = [message.content for message in request.session]
-        reading = self._context.embedding_reserve(session, request.corpus, run.ceilings)
+        reading = self._context.embedding.reserve(session, request.corpus, run.ceilings)
         return self._accept(run, [Next(body, reserve=reading)])
 
     def add_documents(
@@ -174,7 +175,7 @@ class Service:
             NotFound: the corpus holds no such document.
             Overloaded: the index's queue is full; says when to come back.
         """
-        if not self._context.existing_reader(corpus).has_document(document_id):
+        if not self._context.readers.existing(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
         run = self._new_run("deletion", corpus, owner=owner)
         self._context.admission.admit(run, {"index": 1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.budget import Spend
 from contracts.event import Gap
@@ -14,10 +14,16 @@ from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from gate.budget import lifted_by
 from index.search.compose_answer import compose_answer
 from index.search.nosnippet import without_nosnippet
+from index.settings import RerankSettings
 from ingest.embed.tokens import count_tokens
+from ledger.ledger import Ledger
 from otel import metrics
 from workers.broker.direct_query import good_reply
-from workers.context import Context
+from workers.wiring.corpora import CorpusReaders
+from workers.wiring.embedding import EmbeddingService
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 
 class Answered(NamedTuple):
@@ -28,61 +34,73 @@ class Answered(NamedTuple):
     spend: Spend
 
 
-def read(query: Query, context: Context) -> bytes:
+def read(query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings) -> bytes:
     """The reply to a direct query.
 
     Raises:
         NotFound: nothing was written to the corpus yet.
         SluiceError: as `retrieve`.
     """
-    context.existing_reader(query.corpus)
-    found, _ = retrieve(query, context)
+    readers.existing(query.corpus)
+    found, _ = retrieve(query, readers, embedding, rerank)
     return good_reply(found.model_dump_json().encode())
 
 
-def retrieve(query: Query, context: Context) -> tuple[Retrieval, Spend]:
+def retrieve(
+    query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings
+) -> tuple[Retrieval, Spend]:
     """Search one corpus, measured, text that may not be shown left out; and what embedding and reranking cost."""
     started = time.perf_counter()
-    ranked, spend = _searched(query, context)
+    ranked, spend = _searched(query, readers, embedding)
     found = without_nosnippet(ranked)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
-    reranking = Spend(usd=context.settings.rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
+    reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
     return found, spend + reranking
 
 
-def _searched(query: Query, context: Context) -> tuple[Retrieval, Spend]:
+def _searched(query: Query, readers: CorpusReaders, embedding: EmbeddingService) -> tuple[Retrieval, Spend]:
     """The result, and what embedding the query cost: twice where the corpus got another model meanwhile."""
-    port = context.retrieval(query.corpus)
+    port = readers.retrieval(query.corpus)
     if query.strategy is Strategy.BM25:
         return port.retrieve(query), Spend()
-    embedded = context.embed([query.query], query.corpus)
+    embedded = embedding.embed([query.query], query.corpus)
     found = port.retrieve(query, embedded.vectors[0])
-    if context.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
+    if readers.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
         return found, embedded.spend
-    again, spend = _searched(query, context)
+    again, spend = _searched(query, readers, embedding)
     return again, embedded.spend + spend
 
 
-def answer_question(run_id: str, corpus: str, directed: AnswerDirected, context: Context) -> Answered:
+def answer_question(
+    run_id: str,
+    corpus: str,
+    directed: AnswerDirected,
+    *,
+    ledger: Ledger,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    tokenizer: Tokenizer,
+    rerank: RerankSettings,
+) -> Answered:
     """The cited answer of a run.
 
     It comes from a generation that covers what the run has indexed.
     """
-    run = context.ledger.run(run_id)
-    request = context.ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
+    run = ledger.run(run_id)
+    request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
     query = _query(request, corpus, directed)
-    unpaid = _unpaid_reranking(run_id, context) if query.rerank and plan is not Plan.SKIP else ()
+    unpaid = _unpaid_reranking(run_id, rerank, ledger) if query.rerank and plan is not Plan.SKIP else ()
     if unpaid:
         query = query.model_copy(update={"rerank": False})
-    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, context)
+    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank)
     gaps = (
         *unpaid,
         *_not_reranked(found, corpus),
         *_lowered(run.decision),
-        *_unfinished(run_id, directed, context),
-        *_unused_seeds(run_id, request, plan, context),
+        *_unfinished(run_id, directed, ledger),
+        *_unused_seeds(run_id, request, plan, ledger),
     )
     if plan is not Plan.SKIP and found.generation is None:
         gaps = (*gaps, Gap(stage="query", subject=corpus, reason="empty_corpus", detail="nothing is indexed here"))
@@ -93,7 +111,7 @@ def answer_question(run_id: str, corpus: str, directed: AnswerDirected, context:
         found,
         request.max_tokens,
         (*run.missing, *gaps),
-        count_tokens=lambda text: count_tokens(text, context.tokenizer),
+        count_tokens=lambda text: count_tokens(text, tokenizer),
     )
     left_out = _left_out(found, answer, corpus)
     complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
@@ -116,12 +134,11 @@ def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Que
     )
 
 
-def _unpaid_reranking(run_id: str, context: Context) -> tuple[Gap, ...]:
+def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tuple[Gap, ...]:
     """What keeps the run from having its passages reranked: a ceiling that leaves less than the price of it."""
-    rerank = context.settings.rerank
     if rerank.provider == "none" or not rerank.usd_per_search:
         return ()
-    short = context.ledger.budget_left(run_id).missing_for(Spend(usd=rerank.usd_per_search))
+    short = ledger.budget_left(run_id).missing_for(Spend(usd=rerank.usd_per_search))
     why = "reranking costs more than is left"
     return tuple(
         Gap(stage="query", subject="rerank", reason="budget_exhausted", detail=why, lifted_by=lifted_by(ceiling))
@@ -142,13 +159,13 @@ def _lowered(decision: GateDecided | None) -> tuple[Gap, ...]:
     )
 
 
-def _unfinished(run_id: str, directed: AnswerDirected, context: Context) -> tuple[Gap, ...]:
+def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> tuple[Gap, ...]:
     """The work that the deadline cut off, and where its stage rests, why."""
     if directed.reason != "deadline":
         return ()
-    paused = {pause.stage: pause.why for pause in context.ledger.paused()}
+    paused = {pause.stage: pause.why for pause in ledger.paused()}
     gaps: list[Gap] = []
-    for stage, count in context.ledger.open_by_queue(run_id).items():
+    for stage, count in ledger.open_by_queue(run_id).items():
         others = count - (stage == AnswerDirected.queue)  # this answer is an open event itself
         if others:
             detail = f"the stage is paused: {paused[stage]}" if stage in paused else "still going on"
@@ -157,14 +174,14 @@ def _unfinished(run_id: str, directed: AnswerDirected, context: Context) -> tupl
     return tuple(gaps)
 
 
-def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, context: Context) -> tuple[Gap, ...]:
+def _unused_seeds(run_id: str, request: GateRequested, plan: Plan, ledger: Ledger) -> tuple[Gap, ...]:
     if not request.seeds:
         return ()
     if plan is Plan.FULL_LOOP:
         why, lift = "the run's pages go to the seeds before it", "a higher crawl.max_pages, or fewer seeds"
     else:
         why, lift = f"plan {plan} crawls nothing", "plan full_loop in the request"
-    crawled = {event.body_as(CrawlDirected).url for event in context.ledger.events_of_kind(run_id, CrawlDirected.kind)}
+    crawled = {event.body_as(CrawlDirected).url for event in ledger.events_of_kind(run_id, CrawlDirected.kind)}
     return tuple(
         Gap(stage="gate", subject=url, reason="seed_not_crawled", detail=why, lifted_by=lift)
         for url in dict.fromkeys(request.seeds)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
+from contracts.retrieval import Query
 from index.disk.layout import CorpusLayout
 from index.journal.journal import JournalTail
 from workers.broker.direct_query import bad_reply
@@ -55,7 +56,7 @@ class DirectReads:
             if not self._is_covered(request):
                 self._wait_with(request)
                 return
-            reply = read(request.query, self._context)
+            reply = self._answer(request.query)
         except SluiceError as error:
             reply = bad_reply(error)
         except Exception as error:
@@ -75,7 +76,9 @@ class DirectReads:
     def look(self) -> None:
         """Look through the list once."""
         waiting = tuple(self._waiting)
-        covered = {corpus: self._context.reader(corpus).journal_offset for corpus in {one.corpus for one in waiting}}
+        covered = {
+            corpus: self._context.readers.reader(corpus).journal_offset for corpus in {one.corpus for one in waiting}
+        }
         for one in waiting:
             if self._has_gone_on(one, covered[one.corpus]):
                 with self._changed:
@@ -94,7 +97,7 @@ class DirectReads:
 
     def _is_covered(self, request: ReadRequest) -> bool:
         wanted, corpus = request.query.minimum_journal_offset, request.query.corpus
-        covered = self._context.existing_reader(corpus).journal_offset
+        covered = self._context.readers.existing(corpus).journal_offset
         if wanted <= covered:
             return True
         end = max(covered, self._journal_end(corpus))
@@ -106,8 +109,12 @@ class DirectReads:
             )
         return False
 
+    def _answer(self, query: Query) -> bytes:
+        context = self._context
+        return read(query, context.readers, context.embedding, context.settings.rerank)
+
     def _journal_end(self, corpus: str) -> int:
-        journal = JournalTail(CorpusLayout(self._context.index_root, corpus).journal, 0)
+        journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)
         try:
             return journal.durable_offset()
         finally:

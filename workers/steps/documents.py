@@ -6,9 +6,12 @@ import base64
 
 from contracts.base import BlobRef
 from contracts.document import Document, Provenance, document_id_for, snippet_id_for
+from contracts.event import Body, Event
 from contracts.ingest import PageCrawled, SearchCompleted
-from contracts.known_pages import RememberedPage
-from ingest.crawl.crawler import CrawledPage
+from contracts.known_pages import PageMemory, RememberedPage
+from ingest.crawl.crawler import CrawledPage, UnchangedPage
+from workers.runtime.blob_store import BlobStore
+from workers.runtime.transient_pages import TransientPages
 
 
 def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
@@ -31,6 +34,27 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
             nosnippet=page.nosnippet,
         ),
     )
+
+
+def record_page(
+    page: CrawledPage | UnchangedPage,
+    event: Event,
+    page_memory: PageMemory,
+    blobs: BlobStore,
+    transient_pages: TransientPages,
+) -> Body:
+    """The event of a page, which is remembered, so that the next crawl need not read it again.
+
+    Its body is kept as a blob; where the site asks that no copy be archived, only until it was read.
+    """
+    if isinstance(page, UnchangedPage):
+        page_memory.seen_again(event.corpus, page.url, page.fetched_at)
+        return page.as_event()
+    picture = blobs.put(page.screenshot) if page.screenshot else None
+    bodies = transient_pages.of_crawl(event.run_id, event.id) if page.noarchive else blobs
+    crawled = page.as_event(bodies.put(page.body), picture, unarchived_by=event.id if page.noarchive else None)
+    page_memory.remember(event.corpus, remembered(page, crawled.blob), run_id=event.run_id)
+    return crawled
 
 
 def remembered(page: CrawledPage, body: BlobRef) -> RememberedPage:

@@ -6,9 +6,12 @@ from datetime import datetime
 
 from contracts.budget import Spend
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from contracts.known_pages import PageMemory
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
+from gate.profile import Profile
 from index.search.probe import RawHit
-from workers.context import Context
+from workers.wiring.corpora import CorpusReaders
+from workers.wiring.embedding import EmbeddingService
 from workers.wiring.observers import utc_now
 
 PROBE_HITS = 10
@@ -17,24 +20,31 @@ READ_HITS = 5
 """Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
 
 
-def probe_coverage(request: GateRequested, corpus: str, context: Context) -> tuple[CoverageProbed, Spend]:
+def probe_coverage(
+    request: GateRequested,
+    corpus: str,
+    profile: Profile,
+    embedding: EmbeddingService,
+    readers: CorpusReaders,
+    page_memory: PageMemory,
+) -> tuple[CoverageProbed, Spend]:
     """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost."""
-    question = context.embed([request.query], corpus)
+    question = embedding.embed([request.query], corpus)
     vector, spend = question.vectors[0], question.spend
     words = content_terms(request.query)
-    reader = context.reader(corpus)
+    reader = readers.reader(corpus)
     probe = reader.probe(request.query, vector, PROBE_HITS, words)
     if reader.model_fingerprint not in (None, question.fingerprint):  # the corpus got another model meanwhile
-        again, more = probe_coverage(request, corpus, context)
+        again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory)
         return again, spend + more
     terms = term_coverage(
         words, probe.document_frequency, probe.chunk_count, [_text(hit) for hit in probe.hits[:READ_HITS]]
     )
-    seen_at = context.page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
+    seen_at = page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
     similarity: tuple[float, ...] = ()
     session_coverage = 0.0
     if request.session:
-        session = context.embedder.embed([message.content for message in request.session], question.fingerprint)
+        session = embedding.embed_by(question.fingerprint, [message.content for message in request.session])
         similarity, session_coverage = session_measures(vector, session.vectors, terms, request.session)
         spend += session.spend
     probed = CoverageProbed(
@@ -44,7 +54,7 @@ def probe_coverage(request: GateRequested, corpus: str, context: Context) -> tup
         model_fingerprint=question.fingerprint,
         hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
         terms=terms,
-        intent_similarity=intent_similarity(vector, context.prototypes(request.profile, question.fingerprint)),
+        intent_similarity=intent_similarity(vector, embedding.prototypes(profile, question.fingerprint)),
         session_similarity=similarity,
         session_term_coverage=session_coverage,
         probed_at=utc_now(),

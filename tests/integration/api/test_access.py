@@ -42,7 +42,7 @@ def test_what_every_corpus_shares_needs_an_operator_of_all(http: TestClient, met
 def test_health_and_errors_name_no_corpus_that_the_caller_may_not_see(http: TestClient) -> None:
     context = http.app.state.context  # type: ignore[attr-defined]
     for corpus in ("docs", "secret-plans"):
-        CorpusLayout(context.index_root, corpus).journal.mkdir(parents=True)
+        CorpusLayout(context.settings.index_root, corpus).journal.mkdir(parents=True)
     some, whole = bearer(http, "operator", "docs", "empty"), bearer(http, "agent")
     assert "secret-plans" in http.get("/healthz", headers=whole).text
     assert "secret-plans" not in http.get("/healthz", headers=some).text
@@ -52,7 +52,7 @@ def test_health_and_errors_name_no_corpus_that_the_caller_may_not_see(http: Test
     assert refused.status_code == never.status_code == 403
     assert refused.json()["message"].replace("secret-plans", "never-was") == never.json()["message"]
     with pytest.raises(Exception, match="empty") as told:
-        context.existing_reader("empty")
+        context.readers.existing("empty")
     assert "secret-plans" not in str(told.value)
 
 

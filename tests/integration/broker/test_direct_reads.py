@@ -37,7 +37,7 @@ def unpublished(make_instance: MakeInstance) -> Instance:
     [event] = instance.context.ledger.events_of_kind(run_id, ChunksEmbedded.kind)
     embedded, blobs = event.body_as(ChunksEmbedded), instance.context.blobs
     vectors = vectors_from_bytes(blobs.get(embedded.vectors_blob), embedded.dimension)
-    with instance.context.writing(CORPUS) as writer:
+    with instance.context.writers.writing(CORPUS) as writer:
         writer.append(instance.context.chunk_batch(embedded.chunks_blob), vectors, embedded.model_fingerprint)
     return instance
 
@@ -85,7 +85,7 @@ def test_queries_that_wait_stop_no_other_and_are_answered_once_they_are_covered(
         assert json.loads(ask(unpublished, 0))["journal_offset"] == 0
         assert time.monotonic() - started < 3
         assert not any(one.done() for one in waiting)
-        with unpublished.context.writing(CORPUS) as writer:
+        with unpublished.context.writers.writing(CORPUS) as writer:
             writer.publish()
         assert [json.loads(one.result())["journal_offset"] for one in waiting] == [1] * 7
 

@@ -48,9 +48,9 @@ def test_half_a_surrogate_pair_is_refused_by_name(context: Context) -> None:
 
 
 def test_a_corpus_that_was_only_asked_about_does_not_exist(context: Context) -> None:
-    context.reader("ghost")
+    context.readers.reader("ghost")
     with pytest.raises(NotFound):
-        context.existing_reader("ghost")
+        context.readers.existing("ghost")
 
 
 MakeParts = Callable[..., Context]
@@ -185,9 +185,9 @@ def test_the_local_model_reserves_tokens_only_where_they_are_counted(make_parts:
     run_id = Service(counting).ask(GateRequest(query="q", session=session)).run_id
     assert counting.ledger.budget_left(run_id).run.tokens == 100 - 4
     heedless = make_parts()
-    assert heedless.embedding_reserve(["a word"], "default", heedless.ledger.budget_left(run_id)) == Spend(tokens=4)
+    assert heedless.embedding.reserve(["a word"], "default", heedless.ledger.budget_left(run_id)) == Spend(tokens=4)
     run_id = Service(heedless).ask(GateRequest(query="q", session=session)).run_id
-    assert heedless.embedding_reserve(["a word"], "default", heedless.ledger.budget_left(run_id)) == Spend()
+    assert heedless.embedding.reserve(["a word"], "default", heedless.ledger.budget_left(run_id)) == Spend()
 
 
 def test_a_cancelled_run_holds_nothing_and_is_cancelled_once(make_parts: MakeParts) -> None:

@@ -13,8 +13,8 @@ from contracts.index import AnswerReady
 from contracts.ingest import CrawlDirected
 from contracts.retrieval import Filters, Query, Retrieval
 from tests.support.in_process import Instance, MakeInstance
+from tests.support.searching import searched
 from tests.support.site import Site
-from workers.steps.answer import retrieve
 
 BODY = """<main><h1>Locks of the canal</h1>
 <p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>
@@ -42,7 +42,7 @@ def crawl(instance: Instance, url: str) -> list[str]:
 
 def search(instance: Instance, words: str = "who opens the paddles", **conditions: Any) -> Retrieval:
     query = Query(query=words, corpus="docs", filters=Filters.model_validate(conditions))
-    return retrieve(query, instance.context)[0]
+    return searched(query, instance.context)[0]
 
 
 @pytest.mark.parametrize(

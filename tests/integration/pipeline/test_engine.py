@@ -11,9 +11,9 @@ from contracts.gate import CoverageProbed, Plan
 from contracts.retrieval import Query, Strategy
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
+from tests.support.searching import searched
 from tests.support.valkey import Valkey
 from workers.service.health import check_health
-from workers.steps.answer import retrieve
 
 CORPUS = "default"
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
@@ -39,12 +39,12 @@ def test_a_corpus_in_qdrant_is_ingested_probed_searched_and_answered(instance) -
     assert instance.context.ledger.run(run_id).status == "finished"
 
     for strategy in Strategy:
-        found, _ = retrieve(Query(query="where do badgers sleep", strategy=strategy), instance.context)
+        found, _ = searched(Query(query="where do badgers sleep", strategy=strategy), instance.context)
         assert found.chunks[0].text == texts[1]
         assert found.generation is not None
         assert found.generation.startswith("q")
-    assert instance.context.retrieval(CORPUS).stats().engine == "qdrant"
-    assert instance.context.existing_reader(CORPUS).has_document("doc-1")
+    assert instance.context.readers.retrieval(CORPUS).stats().engine == "qdrant"
+    assert instance.context.readers.existing(CORPUS).has_document("doc-1")
 
     asked = instance.service.ask(GateRequest(query="how is a lease renewed", plan=Plan.RETRIEVE)).run_id
     instance.works("query", "gate", "query")
@@ -58,7 +58,7 @@ def test_a_corpus_in_qdrant_is_ingested_probed_searched_and_answered(instance) -
 
     instance.service.remove_document(CORPUS, "doc-1")
     instance.works("index")
-    found, _ = retrieve(Query(query="badgers", strategy=Strategy.BM25), instance.context)
+    found, _ = searched(Query(query="badgers", strategy=Strategy.BM25), instance.context)
     assert found.chunks == ()
 
 
@@ -67,13 +67,13 @@ def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey, qdrant) -> None
     local.adds("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.")
     local.works("chunk", "embed", "index")
     query = Query(query="badger heartbeat", top_k=2)
-    before, _ = retrieve(query, local.context)
+    before, _ = searched(query, local.context)
     local.close()
     moved = Instance(valkey, {"index": {"engine": "qdrant"}, "qdrant": {"url": qdrant.url}})
     try:
-        with moved.context.writing(CORPUS) as writer:
+        with moved.context.writers.writing(CORPUS) as writer:
             writer.publish()
-        after, _ = retrieve(query, moved.context)
+        after, _ = searched(query, moved.context)
         assert [chunk.chunk_id for chunk in after.chunks] == [chunk.chunk_id for chunk in before.chunks]
         for one, other in zip(after.chunks, before.chunks, strict=True):
             assert one.dense_distance == pytest.approx(other.dense_distance, abs=1e-5)

@@ -25,8 +25,8 @@ from index.local.writer import IndexWriter
 from ingest.embed.minilm.files import FINGERPRINTS
 from tests.support.in_process import Instance
 from tests.support.repository import MODELS, REPOSITORY
+from tests.support.searching import searched
 from tests.support.valkey import Valkey
-from workers.steps.answer import retrieve
 
 CORPUS = "default"
 TEXTS = ("A lease is renewed by a heartbeat.", "A badger sleeps in its sett.", "Valves open under pressure.")
@@ -64,7 +64,7 @@ def letting_go(instance: Instance) -> Iterator[None]:
 
     def keep_tidy() -> None:
         while not ending.wait(0.02):
-            instance.context.let_go_of_writers()
+            instance.context.writers.close_wanted()
 
     thread = threading.Thread(target=keep_tidy)
     thread.start()
@@ -101,10 +101,10 @@ def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_a
     run = instance.context.ledger.run(late)
     assert (run.status, run.dead_letters) == ("finished", 0)
     assert run.spend.tokens == 2 * before > 0
-    reader = instance.context.reader(CORPUS)
+    reader = instance.context.readers.reader(CORPUS)
     assert reader.model_fingerprint == FINGERPRINTS["int8"]
     for text in (*TEXTS, "Otters swim on their backs."):
-        found, _ = retrieve(Query(query=text, strategy=Strategy.VECTOR, top_k=1), instance.context)
+        found, _ = searched(Query(query=text, strategy=Strategy.VECTOR, top_k=1), instance.context)
         assert found.chunks[0].text == text
         assert found.chunks[0].dense_distance == pytest.approx(0, abs=1e-3)
 
@@ -120,7 +120,7 @@ def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_a
 def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     instance: Instance, valkey: Valkey, sluice: Sluice, tmp_path: Path
 ) -> None:
-    instance.context._close_writer(CORPUS)
+    instance.context.writers.close()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE", "PROMETH"))}
     command = [sys.executable, "-m", "cli", "worker", "index"]
     variables = {**inherited, **environment(valkey), "PYTHONPATH": str(REPOSITORY)}
@@ -129,10 +129,10 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
     try:
         _await_finished(instance, "first")
         with pytest.raises(Unavailable):  # the worker holds the corpus
-            IndexWriter(instance.context.index_root, CORPUS)
+            IndexWriter(instance.context.settings.index_root, CORPUS)
         assert value(sluice("--model", "int8", "--json"))["chunks"] == 4
         _await_finished(instance, "second")
-        assert instance.context.reader(CORPUS).model_fingerprint == FINGERPRINTS["int8"]
+        assert instance.context.readers.reader(CORPUS).model_fingerprint == FINGERPRINTS["int8"]
     finally:
         worker.terminate()
         worker.wait(timeout=30)
@@ -140,20 +140,20 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
 
 def test_a_corpus_that_is_being_handed_over_is_to_be_tried_again(instance: Instance) -> None:
     context = instance.context
-    layout = CorpusLayout(context.index_root, CORPUS)
-    with context.writing(CORPUS) as writer:
+    layout = CorpusLayout(context.settings.index_root, CORPUS)
+    with context.writers.writing(CORPUS) as writer:
         taken = threading.Thread(target=lambda: _take_over(layout))
         taken.start()
         while not layout.handover.exists():
             time.sleep(0.001)
-        context.let_go_of_writers()
+        context.writers.close_wanted()
         offset = writer.journal_offset
         assert writer.remove(["unknown"]) == offset  # in use: nobody closed it
-    with pytest.raises(Overloaded) as refused, context.writing(CORPUS):
+    with pytest.raises(Overloaded) as refused, context.writers.writing(CORPUS):
         pass
     assert refused.value.retry_after_seconds > 0
     taken.join()
-    with context.writing(CORPUS) as writer:
+    with context.writers.writing(CORPUS) as writer:
         assert writer.journal_offset == offset
 
 

@@ -49,7 +49,7 @@ def kinds(instance: Instance, run_id: str) -> list[str]:
 def test_the_raw_page_is_kept_until_it_was_read_and_then_no_longer(instance: Instance, site: Site) -> None:
     run_id = begin(instance, site.url("/page"))
     [body] = kept(instance)
-    assert "unarchived" in body.context
+    assert "unarchived" in body.parts
     assert (look(instance), kept(instance)) == (0, [body])
     instance.works("chunk")
     assert body.exists(), "it is there however often the event is delivered, until it is settled"

@@ -15,10 +15,10 @@ from contracts.ingest import CrawlDirected, PageWithdrawn, SearchCompleted, Sear
 from contracts.outcome import Done, Outcome
 from contracts.retrieval import Query, Strategy
 from tests.support.in_process import Instance, MakeInstance
+from tests.support.searching import searched
 from tests.support.site import Site
 from tests.support.valkey import Valkey
-from workers.handlers import on_page_withdrawn
-from workers.steps.answer import retrieve
+from workers.handlers import HANDLERS
 from workers.wiring.observers import utc_now
 
 TEXT = """<p>A canal lock raises boats between stretches of water at different levels, by means of a chamber with gates.</p>
@@ -48,8 +48,8 @@ def kinds(instance: Instance, run_id: str) -> list[str]:
 
 def found(instance: Instance, words: str = "paddles keeper") -> list[str]:
     """The ids of the documents that a search for `words` finds."""
-    query = Query(query=words, corpus="docs", strategy=Strategy.BM25)
-    return [chunk.document_id for chunk in retrieve(query, instance.context)[0].chunks]
+    query, context = Query(query=words, corpus="docs", strategy=Strategy.BM25), instance.context
+    return [chunk.document_id for chunk in searched(query, context)[0].chunks]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_site_that_forbids_to_look_withdraws_nothing(
 
 def test_a_page_that_was_never_indexed_is_no_event_and_makes_no_corpus(instance: Instance, site: Site) -> None:
     assert "PageWithdrawn" not in kinds(instance, crawl(instance, site.url("/nowhere")))
-    assert instance.context.corpora() == ()
+    assert instance.context.readers.names() == ()
     crawl(instance, site.url("/page"))
     assert "PageWithdrawn" not in kinds(instance, crawl(instance, site.url("/nowhere")))
 
@@ -177,11 +177,11 @@ def test_a_withdrawal_may_be_carried_out_twice_and_never_takes_what_was_read_sin
     crawl(instance, url)
     ids = (document_id_for(url),)
     early = withdrawn(PageWithdrawn(url=url, document_ids=ids, by="gone", seen_at=utc_now() - timedelta(hours=1)))
-    assert removed(on_page_withdrawn(early, instance.context)) == ()
+    assert removed(HANDLERS["PageWithdrawn"](early, instance.context)) == ()
     assert found(instance) == list(ids)
     assert instance.context.page_memory.recall("docs", url) is not None
     now = withdrawn(PageWithdrawn(url=url, document_ids=ids, by="gone", seen_at=utc_now()))
-    assert [removed(on_page_withdrawn(now, instance.context)) for _ in range(2)] == [ids, ()]
+    assert [removed(HANDLERS["PageWithdrawn"](now, instance.context)) for _ in range(2)] == [ids, ()]
     assert found(instance) == []
 
 

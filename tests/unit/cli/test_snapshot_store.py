@@ -57,8 +57,8 @@ def test_what_is_pushed_here_is_pulled_and_served_there(sluice, published, tmp_p
     assert [(one["name"], one["is_current"]) for one in listed] == [(published[1], True)]
     context = Context(Settings(data_dir=tmp_path / "away"))
     try:
-        context.existing_reader("default")
-        found = context.retrieval("default").retrieve(Query(query="valves", strategy=Strategy.BM25))
+        context.readers.existing("default")
+        found = context.readers.retrieval("default").retrieve(Query(query="valves", strategy=Strategy.BM25))
         assert {chunk.document_id for chunk in found.chunks} == {"d1", "d2"}
     finally:
         context.close()

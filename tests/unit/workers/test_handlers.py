@@ -37,7 +37,8 @@ def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.nd
     facts = tuple(ChunkFact(chunk_id=c.chunk_id, text_sha256=c.checksum) for d in batch.documents for c in d.chunks)
     blob = context.blobs.put(batch.model_dump_json().encode())
     chunked = DocumentChunked(chunks_blob=blob, document_ids=("d",), chunks=facts, token_estimate=1)
-    outcome = on_document_chunked(Event.of(chunked, run_id="run_1", corpus="new"), context)
+    event = Event.of(chunked, run_id="run_1", corpus="new")
+    outcome = on_document_chunked(event, context.embedding, context.blobs)
     assert isinstance(outcome, Done)
     [following] = outcome.emits
     body = following.body

@@ -406,7 +406,7 @@ class TestPurposes:
         context = Context(Settings.model_validate(settings))
         try:
             query = SearchQuery("q", "en", 1, SearchFilters(), date(2024, 1, 1))
-            assert len(context.search_providers[0].search(query).results) == 1
+            assert len(context.searcher.providers[0].search(query).results) == 1
             with pytest.raises(PolicyRefused):
                 context.fetcher("crawl").fetch(site.url("/page"), limits=LIMITS)
         finally:

@@ -24,9 +24,10 @@ from ingest.embed.port import Embedded
 from ledger.ledger import NewRun
 from otel import metrics
 from tests.support.rerank_endpoint import KEY, Endpoint
+from tests.support.searching import searched
 from workers.context import Context
 from workers.settings import Settings
-from workers.steps.answer import answer_question, retrieve
+from workers.steps.answer import Answered, answer_question
 from workers.wiring.reranker import DailyBudget
 
 QUERY = Query(query="ferrets", corpus="c", strategy=Strategy.BM25)
@@ -72,7 +73,7 @@ def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Con
             }
             context = Context(Settings.model_validate(settings))
             opened.callback(context.close)
-            with context.writing("c") as writer:
+            with context.writers.writing("c") as writer:
                 writer.append(
                     ChunkBatch(documents=tuple(map(_document, range(3)))), np.eye(3, dtype=np.float32), "model"
                 )
@@ -82,13 +83,26 @@ def make_parts(tmp_path: Path, endpoint: Endpoint) -> Iterator[Callable[..., Con
         yield make
 
 
+def answered_in(context: Context, run_id: str) -> Answered:
+    return answer_question(
+        run_id,
+        "c",
+        AnswerDirected(),
+        ledger=context.ledger,
+        readers=context.readers,
+        embedding=context.embedding,
+        tokenizer=context.tokenizer,
+        rerank=context.settings.rerank,
+    )
+
+
 def _counted(outcome: str) -> float:
     return metrics.RERANKS.labels(outcome)._value.get()
 
 
 def test_the_endpoint_has_the_last_word_and_its_price_is_the_query_s(make_parts, endpoint) -> None:
     before = _counted("ok")
-    found, spend = retrieve(QUERY, make_parts(usd_per_search=0.002))
+    found, spend = searched(QUERY, make_parts(usd_per_search=0.002))
     assert [chunk.rerank_score for chunk in found.chunks] == [0.2, 0.1, 0.0]
     assert found.metadata.reranked
     assert spend == Spend(usd=0.002)
@@ -97,7 +111,7 @@ def test_the_endpoint_has_the_last_word_and_its_price_is_the_query_s(make_parts,
 
 
 def test_an_address_that_egress_does_not_allow_is_never_reached(make_parts, endpoint) -> None:
-    found, _ = retrieve(QUERY, make_parts(allowed=False))
+    found, _ = searched(QUERY, make_parts(allowed=False))
     assert len(found.chunks) == 3
     assert not found.metadata.reranked
     assert "egress" in found.metadata.rerank_failure
@@ -106,10 +120,10 @@ def test_an_address_that_egress_does_not_allow_is_never_reached(make_parts, endp
 
 def test_a_slow_endpoint_costs_a_query_its_time_limit_and_no_more(make_parts, endpoint) -> None:
     context = make_parts(timeout_seconds=0.3)
-    plain, _ = retrieve(QUERY.model_copy(update={"rerank": False}), context)
+    plain, _ = searched(QUERY.model_copy(update={"rerank": False}), context)
     endpoint.says({"results": []}, delay_seconds=2.0)
     started = time.perf_counter()
-    found, _ = retrieve(QUERY, context)
+    found, _ = searched(QUERY, context)
     assert time.perf_counter() - started < 1.5
     assert [chunk.chunk_id for chunk in found.chunks] == [chunk.chunk_id for chunk in plain.chunks]
     assert "did not answer within 0.3 s" in found.metadata.rerank_failure
@@ -122,7 +136,7 @@ def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(make_parts, en
     before = _counted("left_alone")
     reasons = []
     for _ in range(7):
-        found, spend = retrieve(QUERY, context)
+        found, spend = searched(QUERY, context)
         reasons.append((found.metadata.rerank_failure, spend.usd))
     assert reasons[:5] == [("the reranker answers with status 500", 0.002)] * 5
     assert all("left alone" in why and usd == 0 for why, usd in reasons[5:])
@@ -130,13 +144,13 @@ def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(make_parts, en
     assert _counted("left_alone") == before + 2
     endpoint.says(good)
     time.sleep(0.6)
-    assert retrieve(QUERY, context)[0].metadata.reranked
-    assert retrieve(QUERY, context)[0].metadata.reranked
+    assert searched(QUERY, context)[0].metadata.reranked
+    assert searched(QUERY, context)[0].metadata.reranked
 
 
 def test_once_the_day_s_money_is_spent_the_fused_order_stands(make_parts, endpoint) -> None:
     context = make_parts(usd_per_search=0.002, budget={"day_usd": 0.005})
-    found = [retrieve(QUERY, context) for _ in range(3)]
+    found = [searched(QUERY, context) for _ in range(3)]
     assert [one.metadata.reranked for one, _ in found] == [True, True, False]
     assert "budget" in found[2][0].metadata.rerank_failure
     assert len(endpoint.requests) == 2
@@ -162,14 +176,14 @@ def test_a_run_pays_for_reranking_out_of_its_own_budget_and_names_what_it_went_w
     context = make_parts(usd_per_search=0.002)
     context.__dict__["embedder"] = _Embedder()
     poor, rich = (_run(context, Ceilings(run=Ceiling(usd=usd))) for usd in (0.001, 0.1))
-    answered = answer_question(poor, "c", AnswerDirected(), context)
+    answered = answered_in(context, poor)
     assert [(gap.subject, gap.reason) for gap in answered.gaps] == [("rerank", "budget_exhausted")]
     assert (answered.spend.usd, endpoint.requests) == (0.0, [])
-    answered = answer_question(rich, "c", AnswerDirected(), context)
+    answered = answered_in(context, rich)
     assert (answered.gaps, answered.spend.usd) == ((), 0.002)
     assert [chunk.rerank_score for chunk in answered.answer.chunks] == [0.2, 0.1, 0.0]
     endpoint.says(b"garbage")
-    answered = answer_question(rich, "c", AnswerDirected(), context)
+    answered = answered_in(context, rich)
     assert [gap.reason for gap in answered.gaps] == ["not_reranked"]
     assert answered.spend.usd == 0.002
 
@@ -178,7 +192,7 @@ def test_what_a_request_says_of_its_results_reaches_the_query(make_parts, endpoi
     context = make_parts()
     context.__dict__["embedder"] = _Embedder()
     run_id = _run(context, Ceilings(), duplicate_threshold=0.3, rerank=False, neighbours=1, max_per_domain=1)
-    answered = answer_question(run_id, "c", AnswerDirected(), context)
+    answered = answered_in(context, run_id)
     assert [len(chunk.duplicates) for chunk in answered.answer.chunks] == [2]
     assert endpoint.requests == []
 

@@ -21,7 +21,7 @@ from index.settings import ObjectStoreSettings
 from otel import metrics
 from tests.support.valves import valve
 from workers.context import Context
-from workers.handlers import on_document_indexed
+from workers.handlers import HANDLERS
 from workers.settings import Settings
 
 MakeParts = Callable[..., Context]
@@ -46,10 +46,10 @@ def url(tmp_path: Path) -> str:
 
 
 def _publish(context: Context, number: int) -> str:
-    with context.writing("default") as writer:
+    with context.writers.writing("default") as writer:
         offset = writer.append(*valve(number))
     body = DocumentIndexed(document_ids=(f"d{number}",), chunk_count=1, journal_offset=offset)
-    done = on_document_indexed(Event.of(body, run_id="run", corpus="default"), context)
+    done = HANDLERS["DocumentIndexed"](Event.of(body, run_id="run", corpus="default"), context)
     assert isinstance(done, Done)
     published = done.emits[0].body
     assert isinstance(published, SnapshotPublished)

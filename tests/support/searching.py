@@ -1,0 +1,13 @@
+"""A search as a query worker makes it, with the parts of a context."""
+
+from __future__ import annotations
+
+from contracts.budget import Spend
+from contracts.retrieval import Query, Retrieval
+from workers.context import Context
+from workers.steps.answer import retrieve
+
+
+def searched(query: Query, context: Context) -> tuple[Retrieval, Spend]:
+    """What the corpus has on the query, and what finding it cost."""
+    return retrieve(query, context.readers, context.embedding, context.settings.rerank)

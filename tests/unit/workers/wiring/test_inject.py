@@ -1,0 +1,64 @@
+"""A handler names what it needs in its signature, and gets it from the context of its process."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from contracts.event import Event
+from contracts.gate import GateRequested
+from workers.context import Context, lazy
+from workers.handlers import HANDLERS, PIPELINE
+from workers.wiring.inject import dependencies, with_dependencies
+
+EVENT = Event.of(GateRequested(query="q"), run_id="run_1", corpus="c")
+
+
+class _Counting:
+    """A context of two members, of which each counts how often it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @property
+    def number(self) -> int:
+        self.asked.append("number")
+        return 7
+
+    @property
+    def refusing(self) -> int:
+        self.asked.append("refusing")
+        raise ValueError("cannot be built")
+
+
+def _parameters() -> Iterator[tuple[str, str, str]]:
+    for kind, handler in PIPELINE.items():
+        parameters = inspect.signature(handler).parameters
+        for name in dependencies(handler):
+            yield kind, name, str(parameters[name].annotation)
+
+
+@pytest.mark.parametrize(("kind", "name", "annotation"), list(_parameters()))
+def test_what_a_handler_names_is_a_member_of_the_context_and_of_that_type(
+    kind: str, name: str, annotation: str
+) -> None:
+    assert kind in HANDLERS
+    if name == "settings":
+        assert annotation == "Settings"
+        return
+    member = vars(Context)[name]
+    assert isinstance(member, lazy)
+    assert inspect.signature(member.build).return_annotation == annotation
+
+
+def test_only_what_a_handler_names_is_built() -> None:
+    context = _Counting()
+    assert with_dependencies(lambda event, number: (event.id, number))(EVENT, context) == (EVENT.id, 7)
+    assert context.asked == ["number"]
+
+
+def test_what_building_a_dependency_raises_is_the_handlers_error() -> None:
+    with pytest.raises(ValueError, match="cannot be built"):
+        with_dependencies(lambda event, refusing: refusing)(EVENT, _Counting())

@@ -1,0 +1,207 @@
+"""The readers and the writers of an index's corpora: one of each per corpus and process, opened at first use."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from contracts.errors import Fenced, NotFound, Overloaded
+from workers.settings import Settings
+from workers.wiring.observers import count_fallback
+
+if TYPE_CHECKING:
+    from contracts.retrieval import RetrievalPort
+    from index.local.reader import IndexReader
+    from index.local.writer import IndexWriter
+    from index.qdrant.collection import Collection
+    from index.qdrant.reader import QdrantReader
+    from index.qdrant.writer import QdrantWriter
+    from index.search.rerank.base import Reranker
+
+    Reader = IndexReader | QdrantReader
+    Writer = IndexWriter | QdrantWriter
+
+HANDOVER_SECONDS = 1.0
+"""When to come back to a corpus that is being handed over: that takes about as long."""
+
+
+class QdrantCollections:
+    """The Qdrant collection of each corpus: one for its reader and its writer. Safe for threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._open: dict[str, Collection] = {}
+
+    def collection(self, corpus: str) -> Collection:
+        """The collection of a corpus, opened if need be."""
+        from index.qdrant.open import open_collection
+
+        with self._lock:
+            if corpus not in self._open:
+                self._open[corpus] = open_collection(corpus, self._settings.qdrant)
+            return self._open[corpus]
+
+    def close(self) -> None:
+        """Close every collection."""
+        with self._lock:
+            for collection in self._open.values():
+                collection.close()
+
+
+class CorpusReaders:
+    """The reader of each corpus, by the engine that the settings name. Safe for threads."""
+
+    def __init__(
+        self, settings: Settings, collections: QdrantCollections, reranker: Callable[[], Reranker | None]
+    ) -> None:
+        """`reranker` is asked for when the first corpus is opened."""
+        self._settings = settings
+        self._collections = collections
+        self._reranker = reranker
+        self._lock = threading.RLock()
+        self._open: dict[str, Reader] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """The corpora that were ever written to."""
+        from index.disk.layout import corpora
+
+        return corpora(self._settings.index_root)
+
+    def exists(self, corpus: str) -> bool:
+        """Whether the corpus was ever written to."""
+        from index.disk.layout import CorpusLayout
+
+        return CorpusLayout(self._settings.index_root, corpus).journal.is_dir()
+
+    def reader(self, corpus: str) -> Reader:
+        """The reader of a corpus, which may be empty."""
+        with self._lock:
+            if corpus not in self._open:
+                self._open[corpus] = self._new(corpus)
+            return self._open[corpus]
+
+    def existing(self, corpus: str) -> Reader:
+        """The reader of a corpus that was written to.
+
+        Raises:
+            NotFound: it never was.
+        """
+        if not self.exists(corpus):
+            raise NotFound(f"nothing was written to a corpus {corpus!r} yet")
+        return self.reader(corpus)
+
+    def retrieval(self, corpus: str) -> RetrievalPort:
+        """The configured engine's searches of a corpus."""
+        from index.local.reader import IndexReader
+        from index.local.retrieval_port import LocalRetrieval
+
+        reader = self.reader(corpus)
+        return LocalRetrieval(reader, corpus) if isinstance(reader, IndexReader) else reader
+
+    def close(self) -> None:
+        """Close every reader."""
+        with self._lock:
+            for reader in self._open.values():
+                reader.close()
+
+    def _new(self, corpus: str) -> Reader:
+        settings = self._settings
+        if settings.index.engine == "qdrant":
+            from index.qdrant.reader import QdrantReader
+
+            return QdrantReader(self._collections.collection(corpus), corpus, settings.query, self._reranker())
+        from index.local.reader import IndexReader
+
+        return IndexReader(
+            settings.index_root,
+            corpus,
+            settings.query,
+            self._reranker(),
+            on_fallback=count_fallback,
+        )
+
+
+class CorpusWriters:
+    """The one writer of each corpus that this process writes to. Safe for threads."""
+
+    def __init__(self, settings: Settings, collections: QdrantCollections) -> None:
+        self._settings = settings
+        self._collections = collections
+        self._lock = threading.RLock()
+        self._open: dict[str, Writer] = {}
+        self._in_use: Counter[str] = Counter()
+
+    @contextmanager
+    def writing(self, corpus: str) -> Iterator[Writer]:
+        """The writer of a corpus; given up when another process has taken the corpus over.
+
+        Raises:
+            Overloaded: it is being handed over to another process; come back in a moment.
+            Unavailable: another process writes to it.
+            Fenced: another took it over meanwhile; the next try begins with a new writer.
+        """
+        writer = self._take(corpus)
+        try:
+            yield writer
+        except Fenced:
+            with self._lock:
+                self._open.pop(corpus, None)
+            writer.close()
+            raise
+        finally:
+            with self._lock:
+                self._in_use[corpus] -= 1
+
+    def close_wanted(self) -> None:
+        """Close the writers of corpora that another process wants to write, but for those in use."""
+        with self._lock:
+            held = tuple(self._open)
+        for corpus in held:
+            if self._is_wanted(corpus):
+                self._close(corpus)
+
+    def close(self) -> None:
+        """Close every writer. One that is asked for afterwards is opened anew."""
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].close()
+
+    def _take(self, corpus: str) -> Writer:
+        """The writer, counted as in use."""
+        if self._is_wanted(corpus):
+            self._close(corpus)
+            raise Overloaded(f"corpus {corpus} is being handed over to another process", HANDOVER_SECONDS)
+        with self._lock:
+            if corpus not in self._open:
+                self._open[corpus] = self._new(corpus)
+            self._in_use[corpus] += 1
+            return self._open[corpus]
+
+    def _is_wanted(self, corpus: str) -> bool:
+        """Whether another process waits to write to the corpus."""
+        from index.disk.handover import is_wanted
+        from index.disk.layout import CorpusLayout
+
+        return is_wanted(CorpusLayout(self._settings.index_root, corpus))
+
+    def _close(self, corpus: str) -> None:
+        with self._lock:
+            writer = None if self._in_use[corpus] else self._open.pop(corpus, None)
+        if writer is not None:
+            writer.close()
+
+    def _new(self, corpus: str) -> Writer:
+        settings = self._settings
+        if settings.index.engine == "qdrant":
+            from index.qdrant.writer import QdrantWriter
+
+            return QdrantWriter(settings.index_root, corpus, self._collections.collection(corpus))
+        from index.local.write_policy import WritePolicy
+        from index.local.writer import IndexWriter
+
+        policy = WritePolicy(keep_generations=settings.index.keep_generations)
+        return IndexWriter(settings.index_root, corpus, policy, on_fallback=count_fallback)

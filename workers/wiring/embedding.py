@@ -1,0 +1,75 @@
+"""Embedding for corpora: each text by the model that its corpus is bound to, and what that may cost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from contracts.budget import Ceilings, Spend
+from ingest.settings import EmbedSettings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from gate.profile import Profile
+    from ingest.embed.port import Embedded, Embedder, Vectors
+
+
+class EmbeddingService:
+    """The configured embedder as corpora use it. Safe for threads; loads nothing before it is needed."""
+
+    def __init__(
+        self,
+        settings: EmbedSettings,
+        embedder: Callable[[], Embedder],
+        tokenizer: Callable[[], Tokenizer],
+        model_of_corpus: Callable[[str], str | None],
+    ) -> None:
+        """`model_of_corpus` gives the fingerprint of the model that a corpus's vectors are of; None where it has none.
+
+        `embedder` and `tokenizer` are asked for at first use.
+        """
+        self._settings = settings
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+        self._model_of_corpus = model_of_corpus
+        self._lock = threading.Lock()
+        self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
+
+    def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
+        """Vectors (n, d) that may stand in the corpus's index: of its own model, or an error."""
+        return self.embed_by(self.fingerprint(corpus), texts)
+
+    def embed_by(self, fingerprint: str, texts: Sequence[str]) -> Embedded:
+        """Vectors (n, d) of one model."""
+        return self._embedder().embed(texts, fingerprint)
+
+    def fingerprint(self, corpus: str) -> str:
+        """The model that the corpus is bound to, or the one that it will be."""
+        from ingest.embed.embed import fingerprint_of_corpus
+
+        return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
+
+    def reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings) -> Spend:
+        """What embedding the texts for a corpus may take at most, in the units that are under a ceiling.
+
+        Tokens are only counted where that matters: for the local model they cost nothing.
+        """
+        from ingest.embed.cost import embedding_at_most
+
+        settings = self._settings.of_corpus(corpus)
+        is_paid = settings.provider != "local" and ceilings.least("usd") is not None
+        if not texts or (ceilings.least("tokens") is None and not is_paid):
+            return Spend()
+        return ceilings.capped(embedding_at_most(texts, settings, self._tokenizer())) or Spend()
+
+    def prototypes(self, profile: Profile, fingerprint: str) -> Mapping[str, Vectors]:
+        """The vectors of a profile's intent prototypes by one model, (n, d) for each intent."""
+        key = profile.name, fingerprint
+        with self._lock:
+            if key not in self._prototypes:
+                self._prototypes[key] = {
+                    intent: self.embed_by(fingerprint, texts).vectors for intent, texts in profile.prototypes().items()
+                }
+            return self._prototypes[key]

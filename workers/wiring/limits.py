@@ -1,0 +1,48 @@
+"""The settings as the gate sees them: what is allowed, how far a run may go, what it has left."""
+
+from __future__ import annotations
+
+from contracts.budget import Ceilings, Spend
+from contracts.gate import BudgetState, PolicyState
+from gate.directives import CrawlLimits
+from gate.policy import policy_state
+from workers.settings import Settings
+
+
+def policy_of(settings: Settings) -> PolicyState:
+    """What the owner's settings allow."""
+    search, crawl = settings.search, settings.crawl
+    return policy_state(
+        search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
+    )
+
+
+def budget_of(left: Ceilings, settings: Settings) -> BudgetState:
+    """What the run and the day have left, beside what one search takes at most."""
+    most = search_cost(settings)
+    return BudgetState.of(left, search_usd=most.usd, search_milliseconds=most.milliseconds)
+
+
+def crawl_limits_of(settings: Settings) -> CrawlLimits:
+    """How far a run may go by the settings."""
+    search, crawl, most = settings.search, settings.crawl, search_cost(settings)
+    fetches = 1 if crawl.render == "never" else 2  # over HTTP, and again in the browser
+    return CrawlLimits(
+        max_pages=crawl.max_pages,
+        max_depth=crawl.max_depth,
+        max_bytes=crawl.run_bytes,
+        page_bytes=crawl.max_page_bytes,
+        page_milliseconds=fetches * crawl.page_timeout_seconds * 1_000,
+        search_top_k=search.top_k,
+        search_usd=most.usd,
+        search_milliseconds=most.milliseconds,
+        locale=search.locale,
+        render=crawl.render,
+    )
+
+
+def search_cost(settings: Settings) -> Spend:
+    """What one search may take at most, with every fail-over."""
+    from ingest.search.build import search_at_most
+
+    return search_at_most(settings.search)

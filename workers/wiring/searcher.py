@@ -1,0 +1,39 @@
+"""Live search as a process is configured for it: its providers, their quota, and what was found empty before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from contracts.ingest import SearchCompleted, SearchDirected
+from ingest.search.negative_cache import EmptySearches
+from ingest.search.port import SearchProvider
+from ingest.search.quota import Quota
+from ingest.search.search import search
+from ingest.settings import SearchSettings
+from workers.runtime.heartbeat import check_cancelled
+from workers.wiring.observers import utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """Asks the configured providers, in order of fail-over."""
+
+    settings: SearchSettings
+    providers: Sequence[SearchProvider]
+    quota: Quota
+    """Calls per provider and day, counted in the broker for all workers together."""
+    empty_searches: EmptySearches
+    """What providers found nothing for, remembered by all workers together."""
+
+    def search(self, directed: SearchDirected) -> SearchCompleted:
+        """What the providers found. Raises what `ingest.search.search.search` raises."""
+        return search(
+            directed,
+            self.providers,
+            quota=self.quota,
+            settings=self.settings,
+            clock=utc_now,
+            check_cancelled=check_cancelled,
+            empty=self.empty_searches,
+        )
