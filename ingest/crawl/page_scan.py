@@ -1,7 +1,7 @@
 """What an HTML page says to a crawler: where it leads, what it forbids, and whether it needs a browser.
 
-One parse serves all three. What the directives of `<meta name="robots">` mean is `ingest.politeness.robots_meta`'s to
-say.
+One parse serves all three, and takes time in proportion to the page (`ingest.extract.html.tree`). What the directives
+of `<meta name="robots">` mean is `ingest.politeness.robots_meta`'s to say.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from lxml.etree import HTMLParser, LxmlError, fromstring, iterwalk
 from lxml.etree import _Element as Element
+from lxml.etree import iterwalk
 
 from contracts.known_pages import PageLink
 from ingest.crawl.links import links_of, refreshes
+from ingest.extract.html.tree import read_tree
 from ingest.url import canonical_of
 
 SHELL_TEXT_CHARACTERS = 200
@@ -60,7 +61,7 @@ class PageFacts:
 
 def read_page(html: str, url: str, token: str) -> PageFacts:
     """The facts of the page `html` at `url`, for the robot with the product token `token`."""
-    tree = _parse(html)
+    tree = read_tree(html)
     if tree is None:
         return PageFacts()
     text_characters = _visible_characters(tree)
@@ -76,16 +77,6 @@ def read_page(html: str, url: str, token: str) -> PageFacts:
 def browser_helped(before: PageFacts, after: PageFacts) -> bool:
     """Whether a browser showed much more text (`after`) than the page had without one (`before`)."""
     return after.text_characters >= max(SHELL_TEXT_CHARACTERS, MUCH_LONGER * before.text_characters)
-
-
-def _parse(html: str) -> Element | None:
-    """The tree, or None where there is no element in it."""
-    # As bytes, since a text with an XML encoding declaration is refused.
-    parser = HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
-    try:
-        return fromstring(html.encode("utf-8", "replace"), parser) if html.strip() else None
-    except LxmlError:
-        return None
 
 
 def _meta_robots(tree: Element, token: str) -> Iterator[tuple[str, str]]:
