@@ -1,9 +1,10 @@
 """Whose turn it is: how the ready events of a stage stand in line.
 
-Interactive runs go before bulk ones. Within a priority, lanes take turns: start-time fair queueing (Goyal, Vin and
-Cheng, 1996) with every event of the same length. An event's turn is one more than the last of its lane, or the turn
-that is being served when it has none; the lowest turn is served first, ties by age. So a lane with 10,000 events
-in line delays another lane's single one by at most one event per lane, and a lane that was idle saves nothing up.
+What an agent waits for goes first, then small submissions, then bulk. Within a priority, lanes take turns: start-time
+fair queueing (Goyal, Vin and Cheng, 1996) with every event of the same length. An event's turn is one more than the
+last of its lane, or the turn that is being served when it has none; the lowest turn is served first, ties by age. So
+a lane with 10,000 events in line delays another lane's single one by at most one event per lane, and a lane that was
+idle saves nothing up.
 
 A lane is an API key, or the corpus of a run that has no key behind it.
 """
@@ -21,12 +22,19 @@ from ledger.transaction import Transaction
 
 NO_KEY = "local"
 """The owner of runs that no API key asked for."""
-_INTERACTIVE, _BULK = 0, 1
+ANSWERS, SMALL, BULK = 0, 1, 2
+"""Priorities; the lower goes first. Answers are waited for by an agent; small is what is embedded within a second, as
+somebody who adds one document waits for it too; bulk is everything else."""
 
 
-def priority_of(run: AnyRow) -> int:
-    """Where the run's events stand: an agent waits for an answer, nobody for an ingest."""
-    return _INTERACTIVE if run.kind == "gate" else _BULK
+def priority_of(run: AnyRow, cause: int | None = None) -> int:
+    """Where the run's events stand; `cause` is the priority of the event that they follow from.
+
+    Whether a submission is small is known when it is recorded, and stays with its events from stage to stage.
+    """
+    if run.kind == "gate":
+        return ANSWERS
+    return SMALL if cause == SMALL else BULK
 
 
 def lane_of(run: AnyRow) -> str:

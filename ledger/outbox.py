@@ -62,13 +62,22 @@ _PUBLISHED = update(runs).where(runs.c.run_id == bindparam("of_run")).values(gen
 
 
 def write(
-    connection: Transaction, run: AnyRow, entries: Sequence[Entry], now: float, balance: Balance | None = None
+    connection: Transaction,
+    run: AnyRow,
+    entries: Sequence[Entry],
+    now: float,
+    balance: Balance | None = None,
+    *,
+    cause_priority: int | None = None,
 ) -> list[Event]:
-    """Insert `entries` in order; the events that were not dropped. What they may cost is added to `balance`."""
+    """Insert `entries` in order; the events that were not dropped. What they may cost is added to `balance`.
+
+    `cause_priority` is that of the event that they follow from.
+    """
     fresh = _first_ones(connection, run.run_id, entries)
     if not fresh:
         return []
-    priority, lane = priority_of(run), lane_of(run)
+    priority, lane = priority_of(run, cause_priority), lane_of(run)
     turns = take_turns(connection, [entry.event.queue for entry in fresh], priority, lane)
     place = {"priority": priority, "lane": lane}
     rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(fresh, turns, strict=True)]

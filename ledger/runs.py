@@ -17,7 +17,7 @@ from contracts.api import RunStatus
 from contracts.budget import Ceilings, Spend
 from contracts.errors import Conflict, NotFound
 from contracts.event import Event
-from ledger.fair_queue import NO_KEY
+from ledger.fair_queue import BULK, NO_KEY, SMALL, priority_of
 from ledger.outbox import Entry, write
 from ledger.reservations import Balance, amounts_of, ceiling_columns
 from ledger.tables import UNITS, AnyRow, runs
@@ -29,7 +29,10 @@ RunKind = Literal["gate", "documents", "crawl", "deletion"]
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be recorded. `owner` is the id of an API key, or `turns.NO_KEY`."""
+    """A run to be recorded. `owner` is the id of an API key, or `fair_queue.NO_KEY`.
+
+    `is_small`: all of it is embedded within a second or so, and goes before what is bulk.
+    """
 
     run_id: str
     kind: RunKind
@@ -41,6 +44,12 @@ class NewRun:
     deadline_at: datetime | None = None
     traceparent: str | None = None
     ceilings: Ceilings = field(default_factory=Ceilings)
+    is_small: bool = False
+
+    @property
+    def priority(self) -> int:
+        """Where its events stand in line."""
+        return priority_of(self, SMALL if self.is_small else BULK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ def create(connection: Transaction, run: NewRun, first: Sequence[Entry], now: fl
     if not insert_once(connection, runs, _row_of(run, now)):
         return _existing(connection, run)
     row, balance = take(connection, run.run_id), Balance()
-    written = write(connection, row, first, now, balance)
+    written = write(connection, row, first, now, balance, cause_priority=run.priority)
     balance.carry_out(connection, row, now)
     return CreatedRun(run.run_id, True, "open", tuple(written))
 

@@ -48,7 +48,7 @@ _SETTLE = (
         settled_at=bindparam("moment"),
         why=bindparam("because"),
     )
-    .returning(events.c.reserved_on, *(events.c[f"reserve_{unit}"] for unit in UNITS))
+    .returning(events.c.priority, events.c.reserved_on, *(events.c[f"reserve_{unit}"] for unit in UNITS))
 )
 _WAIT = (
     update(events)
@@ -114,8 +114,9 @@ def _done(
     balance = Balance(spent=outcome.spend)
     run = take(connection, claim.event.run_id, settled=1, spend=outcome.spend)
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
-    balance.free(_still_mine(connection.execute(_SETTLE, facts).first(), claim))
-    emitted = write(connection, run, entries, now, balance)
+    row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
+    balance.free(row)
+    emitted = write(connection, run, entries, now, balance, cause_priority=row.priority)
     return _closed(connection, run, emitted, make, now, balance, dropped=len(entries) - len(emitted))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contracts.errors import Overloaded
 from contracts.event import Queue
 from ledger.backlog import Backlog
-from ledger.fair_queue import lane_of, priority_of
+from ledger.fair_queue import lane_of
 from ledger.ledger import Ledger
 from ledger.runs import NewRun
 from workers.settings import DeliverySettings
@@ -59,7 +59,7 @@ class Admission:
             self._require_room(run, entering)
             for entry, events in entering.items():
                 self._admitted[entry] += events
-                self._admitted[entry, priority_of(run), lane_of(run)] += events
+                self._admitted[entry, run.priority, lane_of(run)] += events
 
     def require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
         """Only ask whether there is room, before work is put into what is to be let in.
@@ -87,7 +87,7 @@ class Admission:
         backlog = self._backlogs.get(stage, _NOTHING)
         ready = backlog.ready + self._admitted[stage]
         self._refuse_beyond("max_ready_events", stage, ready, events, backlog)
-        lane = (stage, priority_of(run), lane_of(run))
+        lane = (stage, run.priority, lane_of(run))
         if lane not in self._lanes:
             self._lanes[lane] = min(backlog.ready, self._ledger.lane_backlog(*lane))
         self._refuse_beyond(

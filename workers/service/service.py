@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted
@@ -31,6 +32,8 @@ from ledger.runs import RunKind
 from otel.context import current_traceparent
 from workers.context import Context
 from workers.service.submissions import (
+    SMALL_DOCUMENTS,
+    Size,
     batches_of,
     document_of,
     encoded,
@@ -115,7 +118,8 @@ class Service:
             raise InvalidInput("documents", "every document is empty", "give text, html or data that is not empty")
         now = datetime.now(UTC)
         documents = [document_of(index, submitted, now) for index, submitted in contents]
-        batches = list(batches_of(documents))
+        size = Size()
+        batches = list(batches_of(size.count(documents)))
         run = self._new_run(
             "documents",
             request.corpus,
@@ -125,6 +129,7 @@ class Service:
             limits=request.limits,
             named_pages=len(urls),
         )
+        run = replace(run, is_small=size.is_small and (not urls or _has_few_pages(run)))
         crawls = self._crawls(urls, run.ceilings, request.limits, request.render, screenshot=request.screenshot)
         self._context.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
         return self._accept(run, [*map(self._submission, batches), *crawls])
@@ -137,9 +142,11 @@ class Service:
         """
         run = self._new_run("documents", corpus)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
-        events = list(self.submissions(documents))
+        size = Size()
+        events = list(self.submissions(size.count(documents)))
         if not events:
             raise InvalidInput("path", "nothing to ingest", "name files with text in them")
+        run = replace(run, is_small=size.is_small)
         self._context.admission.admit(run, {"chunk": len(events)})
         return self._accept(run, events)
 
@@ -164,6 +171,7 @@ class Service:
         """
         usable, limits = [usable_url("url", url) for url in urls], limits or Limits()
         run = self._new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
+        run = replace(run, is_small=_has_few_pages(run))
         crawls = self._crawls(usable, run.ceilings, limits, render, screenshot=screenshot)
         self._context.admission.admit(run, _entering(crawls))
         return self._accept(run, crawls)
@@ -177,7 +185,7 @@ class Service:
         """
         if not self._context.readers.existing(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
-        run = self._new_run("deletion", corpus, owner=owner)
+        run = replace(self._new_run("deletion", corpus, owner=owner), is_small=True)
         self._context.admission.admit(run, {"index": 1})
         return self._accept(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
 
@@ -294,6 +302,11 @@ class Service:
     def _submission(self, batch: Sequence[Document]) -> Next:
         raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
         return Next(DocumentsSubmitted(documents=self._context.blobs.put(raw.encode()), document_count=len(batch)))
+
+
+def _has_few_pages(run: NewRun) -> bool:
+    """Whether the run may crawl no more pages than a small submission has documents."""
+    return (run.ceilings.run.pages or 0) <= SMALL_DOCUMENTS
 
 
 def _entering(first: Sequence[Next]) -> Counter[Queue]:

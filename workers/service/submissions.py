@@ -18,8 +18,33 @@ from ingest.url import normalise_url
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
-CHARACTERS_PER_EVENT = 400_000
-"""Text that travels together, unless one document is longer: some ten seconds of embedding on two cores."""
+CHARACTERS_PER_EVENT = 100_000
+"""Text that travels together, unless one document is longer: a page of a site, or a second of extracting small ones."""
+SMALL_DOCUMENTS, SMALL_CHARACTERS = 8, 20_000
+"""What a submission may have at most to go before bulk: a second of the local model on one core (5,000 tokens)."""
+
+
+class Size:
+    """How much is handed in, counted while it passes."""
+
+    def __init__(self) -> None:
+        self.documents = self.characters = 0
+
+    def count(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """The documents, each counted as it is given on."""
+        for document in documents:
+            self.documents += 1
+            self.characters += _length(document)
+            yield document
+
+    @property
+    def is_small(self) -> bool:
+        """Whether what was counted may go before bulk."""
+        return self.documents <= SMALL_DOCUMENTS and self.characters <= SMALL_CHARACTERS
+
+
+def _length(document: Document) -> int:
+    return len(document.text or "") + len(document.data or b"")
 
 
 def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -27,7 +52,7 @@ def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
     batch: list[Document] = []
     characters = 0
     for document in documents:
-        length = len(document.text or "") + len(document.data or b"")
+        length = _length(document)
         if batch and (len(batch) == DOCUMENTS_PER_EVENT or characters + length > CHARACTERS_PER_EVENT):
             yield batch
             batch, characters = [], 0

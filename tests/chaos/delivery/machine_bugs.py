@@ -192,7 +192,7 @@ def _turns_stand_still() -> AbstractContextManager[Any]:
 
 
 def _let_nobody_go_first() -> AbstractContextManager[Any]:
-    return patch.object(outbox, "priority_of", lambda _run: 0)
+    return patch.object(outbox, "priority_of", lambda *_: 0)
 
 
 def _let_every_claim_probe() -> AbstractContextManager[Any]:

@@ -13,8 +13,10 @@ import pytest
 from contracts.api import DocumentsRequest, GateRequest, SubmittedDocument
 from contracts.budget import LEAST_PAGE_BYTES, Ceiling, Spend
 from contracts.errors import BudgetExhausted, InvalidInput, NotFound, Overloaded, PolicyRefused
+from contracts.event import Queue
 from contracts.gate import Limits, Message
 from contracts.ingest import CrawlDirected
+from ledger.claims import Claim
 from tests.support.valkey import Valkey
 from workers.context import Context
 from workers.service.service import Service
@@ -68,6 +70,28 @@ def make_parts(valkey: Valkey) -> Iterator[MakeParts]:
             return context
 
         yield make
+
+
+@pytest.mark.parametrize(
+    ("documents", "is_small"),
+    [
+        ([{"id": "a", "text": "one line"}], True),
+        ([{"id": str(number), "text": "one line"} for number in range(9)], False),
+        ([{"id": "a", "text": "a long book " * 2_000}], False),
+        ([{"url": "https://example.com/"}], True),
+    ],
+)
+def test_what_is_embedded_within_a_second_goes_before_bulk(
+    make_parts: MakeParts, documents: list[dict[str, str]], is_small: bool
+) -> None:
+    context = make_parts(crawl={"enabled": True})
+    bulk = [document_of(n, SubmittedDocument(id=f"b{n}", text="of a large folder"), NOW) for n in range(20)]
+    Service(context).ingest("default", bulk)
+    added = Service(context).add_documents(DocumentsRequest.model_validate({"documents": documents}))
+    stage: Queue = "crawl" if "url" in documents[0] else "chunk"
+    first = context.ledger.claim_next(stage, "w", 10.0)
+    assert isinstance(first, Claim)
+    assert (first.event.run_id == added.run_id) == is_small
 
 
 CRAWLING = {"enabled": True, "max_pages": 4, "max_bytes": 40 * LEAST_PAGE_BYTES}

@@ -7,6 +7,7 @@ import pytest
 from contracts.event import Event
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Done, Next, Retry
+from ledger.fair_queue import ANSWERS, BULK
 from ledger.ledger import Claim
 from tests.support.ledger_story import Story, page
 
@@ -31,10 +32,10 @@ def served(story: Story, count: int) -> list[str]:
     return told
 
 
-def lined_up(story: Story, lane: str, count: int, *, kind: str = "crawl") -> tuple[Event, ...]:
+def lined_up(story: Story, lane: str, count: int, *, kind: str = "crawl", is_small: bool = False) -> tuple[Event, ...]:
     """A run of an API key with so many pages before it."""
     pages = (CrawlDirected(url=f"https://{lane} {number}") for number in range(count))
-    return story.begins(*pages, kind=kind, owner=lane)
+    return story.begins(*pages, kind=kind, owner=lane, is_small=is_small)
 
 
 def test_ten_thousand_of_one_lane_delay_another_by_one_event_per_lane(story: Story) -> None:
@@ -115,6 +116,16 @@ def test_events_emitted_together_take_consecutive_turns(story: Story, count: int
     assert [one for one in told if one.startswith("one")] == [f"one {n + 1}" for n in range(count)]
 
 
+def test_a_small_submission_and_all_that_follows_from_it_go_before_bulk_and_after_answers(story: Story) -> None:
+    lined_up(story, "one", 50)
+    lined_up(story, "one", 1, is_small=True)
+    lined_up(story, "agent", 1, kind="gate")
+    assert served(story, 1) == ["agent 0"]
+    small = next_claim(story)
+    story.ledger.settle(small, Done(emits=(Next(CrawlDirected(url="https://follows from small")),)))
+    assert served(story, 2) == ["follows from small", "one 0"]
+
+
 class TestLaneBacklog:
     """What is told of a lane's length: exact while it moves on, and never too few."""
 
@@ -130,7 +141,7 @@ class TestLaneBacklog:
     def test_priorities_are_lanes_apart(self, story: Story) -> None:
         lined_up(story, "a", 5)
         lined_up(story, "a", 2, kind="gate")
-        assert (waiting(story, "a"), waiting(story, "a", priority=0)) == (5, 2)
+        assert (waiting(story, "a"), waiting(story, "a", priority=ANSWERS)) == (5, 2)
 
     def test_what_was_cancelled_is_not_counted(self, story: Story) -> None:
         gone = lined_up(story, "a", 10)
@@ -142,5 +153,5 @@ class TestLaneBacklog:
         assert waiting(story, "a") == 0
 
 
-def waiting(story: Story, lane: str, priority: int = 1) -> int:
+def waiting(story: Story, lane: str, priority: int = BULK) -> int:
     return story.ledger.lane_backlog("crawl", priority, f"key:{lane}")
