@@ -46,7 +46,7 @@ def groups(request: Request, operator: Operator, wanted: Listed) -> list[DeadLet
     return list(_dead_letters(request).groups(narrowed(wanted, operator)))
 
 
-@letters.post("/purge", responses=problem_responses(409, 503), summary="Empty many letters")
+@letters.post("/purge", responses=problem_responses(409, 503, 507), summary="Empty many letters")
 def purge_all(request: Request, operator: Operator, body: PurgeRequest) -> Purged:
     """Payloads and stacks go, facts stay; recorded with who and when. Ask with `dry_run` first, confirm its count."""
     wanted = narrowed(body.filter, operator)
@@ -65,7 +65,7 @@ def one(request: Request, letter_id: str, operator: Operator) -> DeadLetterView:
 
 @letters.put(
     "/{letter_id}/payload",
-    responses=problem_responses(404, 409, 413, 503),
+    responses=problem_responses(404, 409, 413, 503, 507),
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}},
     summary="Put another payload in place",
 )
@@ -82,7 +82,7 @@ def edit(
 
 
 @letters.post(
-    "/{letter_id}/replay", status_code=202, responses=problem_responses(404, 409, 429, 503), summary="Try it again"
+    "/{letter_id}/replay", status_code=202, responses=problem_responses(404, 409, 429, 503, 507), summary="Try it again"
 )
 def replay(request: Request, letter_id: str, operator: Operator, force: bool = False, note: Note = "") -> Replayed:
     """Make the event ready again under its own id; recorded with who and when. Refused after three times."""
@@ -95,7 +95,7 @@ def replay(request: Request, letter_id: str, operator: Operator, force: bool = F
     return Replayed(dead_letter_id=letter_id, event_id=event.id, run_id=event.run_id)
 
 
-@letters.delete("/{letter_id}", responses=problem_responses(404, 409, 503), summary="Empty one letter")
+@letters.delete("/{letter_id}", responses=problem_responses(404, 409, 503, 507), summary="Empty one letter")
 def purge(request: Request, letter_id: str, operator: Operator, note: Note = "") -> Purged:
     """Its payload, stack and past payloads go, the facts stay; recorded with who and when."""
     _visible(request, letter_id, operator)

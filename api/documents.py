@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 @router.post(
     "/documents",
     status_code=202,
-    responses=problem_responses(409, 413, 429, 503),
+    responses=problem_responses(409, 413, 429, 503, 507),
     summary="Add or replace documents",
 )
 def add(
@@ -36,7 +36,7 @@ def add(
 @router.delete(
     "/documents/{document_id:path}",
     status_code=202,
-    responses=problem_responses(404, 429, 503),
+    responses=problem_responses(404, 429, 503, 507),
     summary="Forget a document",
 )
 def remove(

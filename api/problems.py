@@ -26,6 +26,7 @@ STATUS: dict[type[errors.SluiceError], int] = {
     errors.BudgetExhausted: 429,
     errors.TimedOut: 504,
     errors.Overloaded: 429,
+    errors.DiskFull: 507,
     errors.Unavailable: 503,
     errors.Corrupted: 500,
     errors.SluiceError: 500,
@@ -41,6 +42,7 @@ MEANINGS = {
     429: "No room: a queue is full (come back after Retry-After), or a budget is used up",
     500: "A defect, or damaged data: the log has its trace",
     503: "A part that is needed does not answer",
+    507: "The disk has no room: make some, nothing needs a restart",
     504: "It took longer than its limit",
 }
 
@@ -90,7 +92,7 @@ async def _from_error(_request: Request, error: Exception) -> JSONResponse:
         case errors.PolicyRefused():
             body = Problem(code=code, message=error.problem, field=error.rule, remedy=error.lifted_by or None)
         case _:
-            body = Problem(code=code, message=str(error))
+            body = Problem(code=code, message=str(error), remedy=getattr(error, "remedy", None))
     return problem(status, body, headers)
 
 
@@ -111,7 +113,9 @@ async def _from_http(_request: Request, error: Exception) -> JSONResponse:
     return problem(error.status_code, body, dict(error.headers or {}))
 
 
-async def _from_outage(_request: Request, error: Exception) -> JSONResponse:
+async def _from_outage(request: Request, error: Exception) -> JSONResponse:
+    if errors.is_disk_full(error):
+        return await _from_error(request, errors.DiskFull("the disk is full"))
     log.error("part_unavailable", error=repr(error))
     return problem(
         503, Problem(code="unavailable", message="the broker or the disk does not answer"), {"Retry-After": "1"}

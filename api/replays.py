@@ -25,7 +25,10 @@ Narrowable = TypeVar("Narrowable", bound=DeadLetterFilter)
 @router.post(
     "",
     status_code=202,
-    responses={200: {"model": ReplayPlan, "description": "With `dry_run`: what it would do"}, **problem_responses(503)},
+    responses={
+        200: {"model": ReplayPlan, "description": "With `dry_run`: what it would do"},
+        **problem_responses(503, 507),
+    },
     summary="Put many letters back to work",
 )
 def begin(request: Request, response: Response, operator: Operator, body: ReplayRequest) -> ReplayView | ReplayPlan:
@@ -70,21 +73,25 @@ def actions(request: Request, replay_id: str, operator: Operator) -> list[Operat
     return list(_replays(request).actions(replay_id))
 
 
-@router.post("/{replay_id}/pause", responses=problem_responses(404, 409, 503), summary="Bring back no more for now")
+@router.post(
+    "/{replay_id}/pause", responses=problem_responses(404, 409, 503, 507), summary="Bring back no more for now"
+)
 def pause(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on."""
     _visible(request, replay_id, operator)
     return _replays(request).pause(replay_id, operator.owner, note)
 
 
-@router.post("/{replay_id}/resume", responses=problem_responses(404, 409, 503), summary="Go on with a paused one")
+@router.post("/{replay_id}/resume", responses=problem_responses(404, 409, 503, 507), summary="Go on with a paused one")
 def resume(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """From where it was, at its rate."""
     _visible(request, replay_id, operator)
     return _replays(request).resume(replay_id, operator.owner, note)
 
 
-@router.post("/{replay_id}/abort", responses=problem_responses(404, 409, 503), summary="Bring back no more, for good")
+@router.post(
+    "/{replay_id}/abort", responses=problem_responses(404, 409, 503, 507), summary="Bring back no more, for good"
+)
 def abort(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on; the rest stays parked."""
     _visible(request, replay_id, operator)

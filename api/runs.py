@@ -50,7 +50,7 @@ class EventStream(StreamingResponse):
     response_model=RunAccepted,
     responses={
         200: {"model": RunView, "description": "With `wait`: the run, finished"},
-        **problem_responses(409, 413, 429, 503),
+        **problem_responses(409, 413, 429, 503, 507),
     },
     summary="Ask: the gate decides how far to go",
 )
@@ -93,7 +93,7 @@ def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     return _visible(request, run_id, caller)
 
 
-@router.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503), summary="Cancel a run")
+@router.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503, 507), summary="Cancel a run")
 def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Stop what is still open, also what a worker has in hand. What was indexed stays indexed."""
     _visible(request, run_id, caller)
@@ -135,7 +135,10 @@ async def events(request: Request, run_id: str, seen: Annotated[int, Depends(pos
 
 
 @router.post(
-    "/feedback", status_code=202, responses=problem_responses(404, 409, 413, 503), summary="What became of an answer"
+    "/feedback",
+    status_code=202,
+    responses=problem_responses(404, 409, 413, 503, 507),
+    summary="What became of an answer",
 )
 def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict[str, str]:
     """Record which chunks of the answer were used and with what outcome: once for each run and API key.

@@ -21,7 +21,7 @@ def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
     return _ledger(request).stages()
 
 
-@router.post("/{stage}/pause", responses=problem_responses(503), summary="Stop handing out work of a stage")
+@router.post("/{stage}/pause", responses=problem_responses(503, 507), summary="Stop handing out work of a stage")
 def pause(
     request: Request,
     stage: Queue,
@@ -34,7 +34,7 @@ def pause(
     return ledger.stages()
 
 
-@router.post("/{stage}/resume", responses=problem_responses(503), summary="Go on with a stage")
+@router.post("/{stage}/resume", responses=problem_responses(503, 507), summary="Go on with a stage")
 def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
     """End a pause, the circuit breaker's too. Recorded with who and when."""
     ledger = _ledger(request)

@@ -11,7 +11,8 @@
     ├── BudgetExhausted       a ceiling of the run or the day is reached
     ├── Unavailable           a part we depend on does not answer: trying later can help
     │   ├── TimedOut          it took longer than its limit
-    │   └── Overloaded        a queue or quota is full
+    │   ├── Overloaded        a queue or quota is full
+    │   └── DiskFull          the disk of the data directory has no room
     ├── Corrupted             bytes on disk do not match their hash
     └── Fenced                another worker owns this work now; whatever we did must not count
 
@@ -21,6 +22,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from errno import EDQUOT, ENOSPC
 
 from pydantic import ValidationError
 
@@ -115,6 +117,13 @@ class Overloaded(Unavailable):
         super().__init__(message)
 
 
+class DiskFull(Unavailable):
+    """The disk has no room for what is to be written. Reading goes on; writing goes on once there is room."""
+
+    code = "disk_full"
+    remedy = "make room on the disk of the data directory; nothing needs a restart"
+
+
 class Corrupted(SluiceError):
     """Bytes on disk do not match the hash that was recorded for them."""
 
@@ -125,6 +134,11 @@ class Fenced(SluiceError):
     """The claim behind this work was taken over; nothing it did may be recorded."""
 
     code = "fenced"
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that a disk, or a user's share of it, is full."""
+    return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT))
 
 
 def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[str, str]:

@@ -30,10 +30,12 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, Ope
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from contracts.errors import InvalidSetting, Unavailable
+from contracts.errors import DiskFull, InvalidSetting, Unavailable, is_disk_full
 from ledger.transaction import Transaction
 from otel import metrics
 
+_SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+_POSTGRESQL_FULL = "53100"
 _BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
@@ -220,6 +222,8 @@ class Database:
         except Exception as error:
             if not isinstance(error, (OperationalError, InterfaceError, PoolTimeout, *self._failures)):
                 raise
+            if _says_full(error):
+                raise DiskFull("the disk of the ledger is full") from error
             raise Unavailable(f"the ledger's database does not answer: {error.args[0]}") from error
 
     @property
@@ -248,7 +252,15 @@ class Database:
         try:
             wal.sync()
         except OSError as error:
+            if is_disk_full(error):
+                raise DiskFull("the disk of the ledger is full") from error
             raise Unavailable(f"the ledger's file cannot be synced: {error.strerror}") from error
+
+
+def _says_full(error: BaseException) -> bool:
+    """Whether the driver says that the database's disk is full: SQLite by its error code, PostgreSQL by its state."""
+    met: Any = getattr(error, "orig", None) or error  # SQLAlchemy's error carries the driver's
+    return getattr(met, "sqlite_errorcode", None) in _SQLITE_FULL or getattr(met, "sqlstate", None) == _POSTGRESQL_FULL
 
 
 def _checked(url: str) -> URL:

@@ -2,7 +2,8 @@
 
 Every line has `timestamp` (ISO 8601, UTC), `level`, `event`, `service` and `logger`; inside a span also
 `run_id`, `event_id`, `trace_id` and `span_id`. The standard library's loggers (Celery, uvicorn, ours)
-and structlog's go through the same chain, so a secret is masked whoever logged it.
+and structlog's go through the same chain, so a secret is masked whoever logged it. Warnings and errors that repeat
+are written ten times a minute (`otel.log_repeats`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from otel.log_repeats import Repeats
 from otel.redact import redact
 from otel.settings import TelemetrySettings
 
@@ -47,6 +49,7 @@ def configure(service: str, settings: TelemetrySettings, stream: TextIO | None =
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_formatter(settings, shared))
+    handler.addFilter(Repeats())
     _take_over(handler, getattr(logging, settings.log_level.upper()))
 
 

@@ -16,6 +16,10 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from otel.metrics_files import use_allocated_files
+
+use_allocated_files()
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 REGISTRY = CollectorRegistry()

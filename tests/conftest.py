@@ -17,6 +17,7 @@ pytest_plugins = (
     "tests.support.index_corpus",
     "tests.support.online",
     "tests.support.postgresql",
+    "tests.support.small_disk",
     "tests.support.valkey",
     "tests.support.in_process",  # after those that it imports: their assertions are rewritten as they are loaded
     "tests.support.ledger_story",

@@ -37,6 +37,7 @@ from contracts.errors import (
     SluiceError,
     TimedOut,
     Unavailable,
+    is_disk_full,
 )
 from contracts.event import Event, Gap, Queue
 from contracts.gate import GateDecided
@@ -258,6 +259,8 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
             return DeadLetter("malformed", error)
         case SluiceError(transient=False):
             return DeadLetter("discarded", error)
+    if is_disk_full(error) and attempts + 1 < PATIENT_ATTEMPTS:
+        return Retry(delivery.retry_max_seconds, "the disk is full")
     if isinstance(error, Overloaded) and attempts + 1 < PATIENT_ATTEMPTS:
         return Retry(min(error.retry_after_seconds, delivery.retry_max_seconds), str(error))
     if attempts + 1 >= most:

@@ -311,7 +311,7 @@ def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:
     filled.ask("leases", corpus="docs")
     health = filled.http.get("/healthz").json()
     assert health["ok"] is True
-    assert set(health["checks"]) == {"broker", "ledger", "workers", "embedder", "snapshot"}
+    assert set(health["checks"]) == {"broker", "ledger", "disk", "workers", "embedder", "snapshot"}
     metrics = filled.http.get("/metrics").text
     for name in (
         "sluice_gate_decisions_total",

@@ -53,6 +53,25 @@ def broker_command(settings: Settings) -> list[str]:
     return [str(binary), str(settings.data_dir / "broker" / "valkey.conf")]
 
 
+def is_embedded(settings: Settings) -> bool:
+    """Whether the instance's broker is the embedded one of its data directory."""
+    url_file = settings.data_dir / URL_FILE
+    return url_file.exists() and url_file.read_text().strip() == settings.broker_location
+
+
+def keep_append_only_file(settings: Settings, *, wanted: bool) -> None:
+    """Make the running broker write what it holds to its file, or keep it in memory alone.
+
+    A server that cannot write its file refuses every write (valkey.conf, appendfsync); without a file it takes them.
+    Wanted again, the file is written anew from memory.
+
+    Raises:
+        redis.RedisError: it does not answer.
+    """
+    with redis.Redis.from_url(settings.broker_location, socket_timeout=5, socket_connect_timeout=2) as client:
+        client.config_set("appendonly", "yes" if wanted else "no")
+
+
 def _configuration(folder: Path, port: int, password: str) -> str:
     return "\n".join(
         [

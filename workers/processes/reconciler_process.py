@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 
 import structlog
 
@@ -14,14 +13,12 @@ from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
+from workers.processes.maintenance import Maintenance
 from workers.processes.process_group import die_with_parent, give_signs_of_life
 from workers.processes.reconciler import Reconciled, Reconciler
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-LOOK_SECONDS = 10.0
-"""Between two looks for raw pages that were to be kept no longer than it took to read them."""
 
 
 def run_reconciler(settings: Settings) -> None:
@@ -38,12 +35,10 @@ def run_reconciler(settings: Settings) -> None:
     )
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
-    next_look = 0.0
+    maintenance = Maintenance(context)
     while not stopping.wait(settings.delivery.reconcile_seconds):
+        maintenance.tick()
         _tick(reconciler, context)
-        if time.monotonic() >= next_look:
-            _remove_read(context)
-            next_look = time.monotonic() + LOOK_SECONDS
     try:
         reconciler.stop()
     except Unavailable as error:
@@ -62,17 +57,6 @@ def _tick(reconciler: Reconciler, context: Context) -> None:
         log.warning("tick_failed", error=repr(error))
     except Exception as error:  # one thing that cannot be done must not keep the next tick from all the others
         log.error("tick_failed", error=repr(error), exc_info=error)
-
-
-def _remove_read(context: Context) -> None:
-    """Whoever holds the lease: what one finds removed, the other does not miss."""
-    try:
-        removed = context.transient_pages.remove_read(context.ledger)
-    except (Unavailable, OSError) as error:
-        log.warning("unarchived_kept", error=repr(error))
-    else:
-        if removed:
-            log.info("unarchived_removed", pages=removed)
 
 
 def _measure(done: Reconciled, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""Is this instance well? Broker, ledger, workers, embedder, snapshots: each asked, each with what was measured."""
+"""Is this instance well? Broker, ledger, disk, workers, embedder, snapshots: each is asked, and measured."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from contracts.api import Health, HealthCheck
-from contracts.errors import SluiceError
+from contracts.errors import DiskFull, SluiceError
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
+from workers.runtime.disk_room import DiskRoom
 
 
 def check_health(context: Context) -> Health:
@@ -17,6 +18,7 @@ def check_health(context: Context) -> Health:
     checks = {
         "broker": _asked(lambda: _broker(context)),
         "ledger": _asked(lambda: _ledger(context)),
+        "disk": _asked(lambda: _disk(context)),
         "workers": _asked(lambda: _workers(context)),
         "embedder": _asked(lambda: _embedder(context)),
         "snapshot": _asked(lambda: _snapshots(context)),
@@ -44,6 +46,13 @@ def _ledger(context: Context) -> HealthCheck:
         "in_flight": {stage: depth.claimed for stage, depth in depths.items() if depth.claimed},
     }
     return HealthCheck(ok=True, facts=facts)
+
+
+def _disk(context: Context) -> HealthCheck:
+    room = DiskRoom(context.settings.data_dir)
+    free = room.free_bytes
+    detail = f"{room.told(free)}: {DiskFull.remedy}" if room.is_short else ""
+    return HealthCheck(ok=not detail, detail=detail, facts={"free_bytes": free, "of": str(context.settings.data_dir)})
 
 
 def _workers(context: Context) -> HealthCheck:

@@ -1,7 +1,8 @@
 """What an agent or operator can ask for, whichever door they come through: HTTP, command line, Python.
 
 Accepting a request is one ledger transaction; only then are its first events published. A request
-that is refused, because it is wrong or because there is no room for it, leaves nothing behind.
+that is refused, because it is wrong or because there is no room for it, leaves nothing behind. Every method that
+records something raises `DiskFull` while the disk is short of room.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ledger.outbox import run_baggage
 from ledger.runs import RunKind
 from otel.context import current_traceparent
 from workers.context import Context
+from workers.runtime.disk_room import DiskRoom
 from workers.service.submissions import (
     SMALL_DOCUMENTS,
     Size,
@@ -50,6 +52,7 @@ class Service:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._room = DiskRoom(context.settings.data_dir)
 
     def ask(self, request: GateRequest, *, owner: str = NO_KEY, idempotency_key: str | None = None) -> RunAccepted:
         """Record a gate request and set it going.
@@ -213,6 +216,7 @@ class Service:
             InvalidInput: a chunk id that is not in the run's answer.
             Conflict: the owner has given other feedback on this run.
         """
+        self._room.require()
         ledger = self._context.ledger
         run = ledger.run(request.run_id)
         require_chunks_of(run.answer, request.chunk_ids_used)
@@ -238,6 +242,7 @@ class Service:
         limits: Limits = _NO_LIMITS,
         named_pages: int = 0,
     ) -> NewRun:
+        self._room.require()
         crawl_limits = self._context.crawl_limits
         return NewRun(
             run_id=new_run_id(),

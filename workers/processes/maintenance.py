@@ -1,0 +1,97 @@
+"""What the reconciler's process tidies up beside its ticks, each at its own pace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from contracts.errors import Unavailable
+from contracts.event import Queue
+from ledger.ledger import Ledger
+from workers.broker.embedded import is_embedded, keep_append_only_file
+from workers.broker.transport import BROKER_ERRORS
+from workers.context import Context
+from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
+
+log = structlog.get_logger(__name__)
+
+DISK_LOOK_SECONDS = 1.0
+STAGES_THAT_FILL_THE_DISK: tuple[Queue, ...] = ("search", "crawl", "chunk", "embed", "index")
+"""Gate and query go on: their events are small, and what was asked is answered."""
+DISK_SHORT = "the disk of the data directory is short of room"
+"""Why these stages are paused, by which their pause is known again."""
+TRANSIENT_LOOK_SECONDS = 10.0
+"""Between two looks for raw pages that were to be kept no longer than it took to read them."""
+
+
+@dataclass
+class Chore:
+    """One thing that is done every so many seconds, by the monotonic clock."""
+
+    name: str
+    every_seconds: float
+    do: Callable[[], None]
+    due_at: float = 0.0
+
+
+class Maintenance:
+    """The chores of one process. A chore that fails is logged and tried again at its next turn."""
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        self._context = context
+        self._clock = clock
+        self._room = DiskRoom(context.settings.data_dir)
+        self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
+        self._is_sparing: bool | None = None
+        self._chores = [
+            Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
+            Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
+        ]
+
+    def tick(self) -> None:
+        """Do what is due."""
+        for chore in self._chores:
+            if self._clock() >= chore.due_at:
+                self._do(chore)
+                chore.due_at = self._clock() + chore.every_seconds
+
+    def _do(self, chore: Chore) -> None:
+        try:
+            chore.do()
+        except (Unavailable, *BROKER_ERRORS) as error:
+            log.warning("chore_failed", chore=chore.name, error=repr(error))
+
+    def _spare_the_disk(self) -> None:
+        """While the disk is short of room, pause the stages that fill it and let the embedded broker write no file.
+
+        A broker that cannot write its file takes no write at all, and a direct query is one. What a restart of it would
+        lose is in the ledger. Both end when there is twice the room, so that they do not alternate.
+        """
+        if self._is_sparing is None:  # an earlier process may have begun
+            self._is_sparing = any(pause.why == DISK_SHORT for pause in self._context.ledger.paused())
+        is_short = self._enough_room.is_short if self._is_sparing else self._room.is_short
+        if is_short == self._is_sparing:
+            return
+        if is_embedded(self._context.settings):
+            keep_append_only_file(self._context.settings, wanted=not is_short)
+        self._pause(self._context.ledger) if is_short else self._resume(self._context.ledger)
+        self._is_sparing = is_short
+        log.warning("disk_short" if is_short else "disk_has_room", free_bytes=self._room.free_bytes)
+
+    def _pause(self, ledger: Ledger) -> None:
+        for stage in STAGES_THAT_FILL_THE_DISK:
+            ledger.pause(stage, DISK_SHORT)
+
+    def _resume(self, ledger: Ledger) -> None:
+        for pause in ledger.paused():
+            if pause.why == DISK_SHORT:
+                ledger.resume(pause.stage)
+
+    def _remove_read_pages(self) -> None:
+        """Whoever holds the lease: what one finds removed, the other does not miss."""
+        removed = self._context.transient_pages.remove_read(self._context.ledger)
+        if removed:
+            log.info("unarchived_removed", pages=removed)
