@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from contracts.document import ChunkBatch
 from contracts.errors import InvalidInput
 from contracts.ingest import ChunksEmbedded
 from contracts.retrieval import Query, Strategy
@@ -38,7 +39,8 @@ def unpublished(make_instance: MakeInstance) -> Instance:
     embedded, blobs = event.body_as(ChunksEmbedded), instance.context.blobs
     vectors = vectors_from_bytes(blobs.get(embedded.vectors_blob), embedded.dimension)
     with instance.context.writers.writing(CORPUS) as writer:
-        writer.append(instance.context.chunk_batch(embedded.chunks_blob), vectors, embedded.model_fingerprint)
+        batch = ChunkBatch.model_validate_json(instance.context.blobs.get(embedded.chunks_blob))
+        writer.append(batch, vectors, embedded.model_fingerprint)
     return instance
 
 

@@ -28,6 +28,7 @@ from tests.support.searching import searched
 from workers.context import Context
 from workers.settings import Settings
 from workers.steps.answer import Answered, answer_question
+from workers.wiring import reranker
 from workers.wiring.reranker import DailyBudget
 
 QUERY = Query(query="ferrets", corpus="c", strategy=Strategy.BM25)
@@ -129,8 +130,11 @@ def test_a_slow_endpoint_costs_a_query_its_time_limit_and_no_more(make_parts, en
     assert "did not answer within 0.3 s" in found.metadata.rerank_failure
 
 
-def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(make_parts, endpoint) -> None:
-    context = make_parts(pause_seconds=0.5, usd_per_search=0.002)
+def test_what_keeps_failing_is_left_alone_until_its_pause_is_over(
+    make_parts, endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reranker, "PAUSE_SECONDS", 0.5)
+    context = make_parts(usd_per_search=0.002)
     good = endpoint.body
     endpoint.says({"error": KEY}, status=500)
     before = _counted("left_alone")
