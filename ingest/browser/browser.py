@@ -26,7 +26,7 @@ from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
 from ingest.browser.page import PreRequestHook, Rendered, RenderLimits, RenderRequest, nothing
 from ingest.browser.render import render_page
 from ingest.browser.running_browser import CLOSE_SECONDS, LAUNCH_SECONDS, WarmBrowser, launch
-from ingest.browser.switches import ALL_ON, Guards
+from ingest.browser.switches import Guards
 from ingest.cancel_check import LOOK_SECONDS, CancelCheck, never_cancelled
 from ingest.deadline import Deadline
 from ingest.settings import CrawlSettings
@@ -50,11 +50,11 @@ class Browser:
         settings: CrawlSettings,
         *,
         check_cancelled: CancelCheck = never_cancelled,
-        guards: Guards = ALL_ON,
+        guards: Guards | None = None,
         hidden: Sequence[Path] = (),
     ) -> None:
         self._settings = settings
-        self._guards = guards
+        self._guards = guards or Guards()
         self._hidden = hidden
         self._warned = False
         self._check_cancelled = check_cancelled

@@ -102,7 +102,7 @@ async def _attempt(
     deadline = clock() + request.limits.timeout_seconds
     page = tab.page
     await documents.start()
-    if guards.pre_request:
+    if guards.judges_navigations:
         await guard.ask_before_navigations()
     response = await page.goto(request.url, wait_until="domcontentloaded", timeout=0)  # the caller's clock runs
     if response is None:

@@ -1,12 +1,11 @@
 """What the browser is forbidden before it starts: the switches that take from pages what no crawl needs.
 
-The egress proxy and the browser's own network are the first line; these are the second. Each guard stands for itself,
-so that it can be shown that the others hold without it.
+The egress proxy and the browser's own network are the first line of defence; these are the second.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Literal
 
 _NO_UNPROXIED_UDP = (
     # WebRTC speaks UDP, past any proxy. Browsers read the first name, the bare shell and old ones the second.
@@ -49,39 +48,28 @@ WEAKENING_DEFAULTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Guards:
-    """Which of them are on: all, but for a proof that the way out holds without them."""
+    """What holds a page back within the browser. There is no way to switch a part of it off: a proof that the egress
+    proxy and the browser's network hold without it overrides this class.
+    """
 
-    names: bool = True
-    """The browser resolves no name."""
-    udp: bool = True
-    """WebRTC and QUIC send nothing past the proxy."""
-    errands: bool = True
-    """The browser asks its maker for nothing."""
-    windows: bool = True
-    """No windows, prompts or notifications."""
-    hardware: bool = True
-    """No 3D, no devices, no loading ahead."""
-    workers: bool = True
-    """No service workers."""
-    pre_request: bool = True
-    """Further addresses of the page are judged before it goes there."""
+    service_workers: Literal["block", "allow"] = "block"
+    judges_navigations = True
+    """Whether further addresses of a page are judged before it goes there."""
 
     def switches(self, *, proxy: str, script_memory_bytes: int) -> tuple[str, ...]:
         """The browser's switches. `proxy` is the only address, or pattern of addresses, that it may look up."""
-        megabytes = max(64, script_memory_bytes // 1_048_576)
         return (
-            *(_NO_UNPROXIED_UDP if self.udp else ()),
-            *(_NO_ERRANDS_OF_ITS_OWN if self.errands else ()),
-            *((_NO_NAMES.format(proxy=proxy),) if self.names else ()),
-            *(_NO_WINDOWS if self.windows else ()),
-            *(_NO_HARDWARE if self.hardware else ()),
-            _NO_PAGES_OF_ITS_OWN,
-            f"--js-flags=--max-old-space-size={megabytes}",
+            *_NO_UNPROXIED_UDP,
+            *_NO_ERRANDS_OF_ITS_OWN,
+            _NO_NAMES.format(proxy=proxy),
+            *_NO_WINDOWS,
+            *_NO_HARDWARE,
+            *lean_switches(script_memory_bytes),
         )
 
 
-ALL_ON = Guards()
-ALL_OFF = Guards(names=False, udp=False, errands=False, windows=False, hardware=False, workers=False, pre_request=False)
-"""Nothing within the browser holds a page back: what is left is its network and the egress proxy."""
+def lean_switches(script_memory_bytes: int) -> tuple[str, ...]:
+    """The switches that save processes and memory, and guard nothing."""
+    megabytes = max(64, script_memory_bytes // 1_048_576)
+    return (_NO_PAGES_OF_ITS_OWN, f"--js-flags=--max-old-space-size={megabytes}")

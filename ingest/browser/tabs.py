@@ -124,7 +124,7 @@ class Tabs:
             context = await self._engine.new_context(
                 proxy=self._proxy(address, request),
                 user_agent=request.user_agent,
-                service_workers="block" if guards.workers else "allow",
+                service_workers=guards.service_workers,
                 accept_downloads=False,
                 permissions=[],
             )

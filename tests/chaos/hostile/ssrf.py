@@ -22,7 +22,7 @@ import ingest.browser.browser
 from contracts.errors import SluiceError
 from contracts.ingest import CrawlDirected
 from ingest.browser.running_browser import NO_PROXY_LISTENS
-from ingest.browser.switches import ALL_OFF
+from ingest.browser.switches import Guards, lean_switches
 from ingest.crawl.crawled_page import CrawledPage
 from tests.chaos.hostile.literals import CANARIES, OWN, literals
 from tests.chaos.hostile.vectors import BROWSER, HTTP, TOP_LEVEL, Vectors
@@ -102,11 +102,22 @@ def _addresses_of(world: World, *, short: bool) -> tuple[Vectors, list[str], lis
     return vectors, chosen, missing
 
 
+class NoGuards(Guards):
+    """Nothing within the browser holds a page back: what is left is its network and the egress proxy."""
+
+    service_workers = "allow"
+    judges_navigations = False
+
+    def switches(self, *, proxy: str, script_memory_bytes: int) -> tuple[str, ...]:
+        """Those that guard nothing."""
+        return lean_switches(script_memory_bytes)
+
+
 @contextmanager
 def _browsers_without_guards() -> Iterator[None]:
     """What is forbidden to pages inside the browser is allowed; the way out stays what it is."""
     guarded = ingest.browser.browser.Browser
-    ingest.browser.browser.Browser = partial(guarded, guards=ALL_OFF)  # type: ignore[misc, assignment]
+    ingest.browser.browser.Browser = partial(guarded, guards=NoGuards())  # type: ignore[misc, assignment]
     try:
         yield
     finally:

@@ -24,7 +24,7 @@ from ingest.browser.browser import Browser, RenderLimits
 from ingest.browser.launch import find_chromium
 from ingest.browser.processes import family
 from ingest.browser.sandbox import require_sandbox
-from ingest.browser.switches import ALL_ON, WEAKENING_DEFAULTS
+from ingest.browser.switches import WEAKENING_DEFAULTS, Guards
 from ingest.browser.tabs import proxy_settings
 from ingest.egress.proxy import EgressProxy
 from ingest.settings import CrawlSettings, EgressSettings
@@ -153,7 +153,7 @@ def _switches(pid: int) -> list[str]:
 def test_no_switch_weakens_the_browser_and_none_is_there_unjudged(world: World) -> None:
     world.browser.assert_sandboxed()
     switches = _switches(chromium_under_test(world.browser))
-    ours = {flag[2:].partition("=")[0] for flag in ALL_ON.switches(proxy="", script_memory_bytes=0)}
+    ours = {flag[2:].partition("=")[0] for flag in Guards().switches(proxy="", script_memory_bytes=0)}
     weakening = {flag[2:] for flag in WEAKENING_DEFAULTS}
     assert not {*weakening, "no-sandbox", "disable-web-security"}.intersection(switches)
     first = switches.index("disable-field-trial-config")  # before it stands what the distribution's launcher adds
