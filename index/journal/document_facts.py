@@ -1,4 +1,4 @@
-"""What the index keeps of a document apart from its chunks, and the key it is found by."""
+"""What the index stores of a document beside its chunks, and the key by which it is found."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class DocumentFacts(Value):
     provenance: Provenance
 
 
-def facts_of(document: ChunkedDocument) -> DocumentFacts:
-    """The document without its chunks."""
+def make_facts(document: ChunkedDocument) -> DocumentFacts:
+    """Copy the document without its chunks."""
     return DocumentFacts(
         document_id=document.document_id,
         checksum=document.checksum,
@@ -43,26 +43,26 @@ def facts_of(document: ChunkedDocument) -> DocumentFacts:
     )
 
 
-def same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
-    """Whether recording `new` after `old` would change nothing worth recording.
+def is_same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
+    """Whether `new` need not be recorded after `old`.
 
     The same content under the same facts is the same version, whichever run brought it, unless it was
-    fetched again so much later that its new date matters.
+    fetched again more than `REFRESH_AFTER_SECONDS` later: the gate judges freshness by the date.
     """
     age_seconds = (new.provenance.fetched_at - old.provenance.fetched_at).total_seconds()
     if age_seconds > REFRESH_AFTER_SECONDS:
         return False
-    return _settled(old, old.provenance.fetched_at) == _settled(new, old.provenance.fetched_at)
+    return _without_fetch(old, old.provenance.fetched_at) == _without_fetch(new, old.provenance.fetched_at)
 
 
-@lru_cache(maxsize=4096)  # asked for several times while a document is taken in
+@lru_cache(maxsize=4096)  # needed several times for each document that is ingested
 def document_key(document_id: str) -> int:
     """A 128-bit key of the document's id: fixed width on disk, without collisions in practice."""
     return int.from_bytes(hashlib.blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")
 
 
-def _settled(facts: DocumentFacts, fetched_at: datetime) -> DocumentFacts:
-    """The facts without what differs from one fetch of the same content to the next."""
+def _without_fetch(facts: DocumentFacts, fetched_at: datetime) -> DocumentFacts:
+    """The facts without those that differ between two fetches of the same content."""
     passing: dict[str, object] = {
         "fetched_at": fetched_at,
         "run_id": None,

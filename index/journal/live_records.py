@@ -1,4 +1,4 @@
-"""What a stretch of a journal leaves standing, read while another process may append to it and compact it."""
+"""The live records in a range of a journal, read while another process may append to it and compact it."""
 
 from __future__ import annotations
 
@@ -9,59 +9,61 @@ from pathlib import Path
 
 from contracts.document import ChunkedDocument
 from contracts.errors import Corrupted
-from index.journal.journal import Frame, pieces, read_journal
+from index.journal.files import OPEN_END, list_files, read_journal
+from index.journal.frames import Frame
 from index.journal.records import Upsert, decode_record
 
-OPEN_END = (1 << 63) - 1
-"""Beyond every offset: for who holds the writer's lock. Others may read what is durable, and no farther."""
 _READ_AGAIN_SECONDS = 0.02
 _READ_TRIES = 10
 
 
 @dataclass(slots=True)
 class LiveRecords:
-    """What a stretch of a journal leaves: the latest offset and chunk count of what lives in it, and what is gone."""
+    """What the records of a range leave."""
 
-    living: dict[str, tuple[int, int]] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
+    documents: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By id, the offset of the latest version and its number of chunks."""
+    removed: set[str] = field(default_factory=set)
+    """Ids whose last record is a removal."""
     until: int = 0
+    """The offset of the last record that was read."""
 
     @property
     def chunk_count(self) -> int:
-        """Chunks of what lives."""
-        return sum(chunk_count for _, chunk_count in self.living.values())
+        """Chunks of the live documents."""
+        return sum(chunk_count for _, chunk_count in self.documents.values())
 
 
 def is_compacted_beyond(folder: Path, offset: int) -> bool:
-    """Whether records after the offset may be gone from the journal because later ones made up for them."""
-    found = pieces(folder)
-    return bool(found) and found[0].is_kept and found[0].last_offset > offset
+    """Whether a compaction may have dropped records after the offset."""
+    files = list_files(folder)
+    return bool(files) and files[0].is_compacted and files[0].last_offset > offset
 
 
 def read_live_records(folder: Path, after: int, until: int) -> LiveRecords:
-    """What the records after one offset up to another leave. Raises `Corrupted` for a damaged journal."""
+    """Read what the records after the offset `after` up to `until` leave. Raises `Corrupted` for a damaged journal."""
     live = LiveRecords(until=after)
     for frame in _frames(folder, after, until):
         record = decode_record(frame.kind, frame.payload)
         live.until = frame.offset
         if isinstance(record, Upsert):
             name = record.document.document_id
-            live.living[name] = (frame.offset, len(record.vectors))
-            live.gone.discard(name)
+            live.documents[name] = (frame.offset, len(record.vectors))
+            live.removed.discard(name)
         else:
-            live.living.pop(record.document_id, None)
-            live.gone.add(record.document_id)
+            live.documents.pop(record.document_id, None)
+            live.removed.add(record.document_id)
     return live
 
 
-def living_documents(folder: Path) -> Iterator[tuple[str, ChunkedDocument]]:
-    """Every living document of a whole journal by id, in the order of its records."""
-    return documents_of(folder, read_live_records(folder, 0, OPEN_END))
+def read_live_documents(folder: Path) -> Iterator[tuple[str, ChunkedDocument]]:
+    """Yield every live document of a whole journal with its id, in the order of the records."""
+    return read_documents(folder, read_live_records(folder, 0, OPEN_END))
 
 
-def documents_of(folder: Path, live: LiveRecords, after: int = 0) -> Iterator[tuple[str, ChunkedDocument]]:
-    """The living documents by id; one that was replaced since `standing` was read may be missing."""
-    offsets = {offset for offset, _ in live.living.values()}
+def read_documents(folder: Path, live: LiveRecords, after: int = 0) -> Iterator[tuple[str, ChunkedDocument]]:
+    """Yield the live documents with their ids. One that was replaced after `live` was read may be missing."""
+    offsets = {offset for offset, _ in live.documents.values()}
     for frame in _frames(folder, after, live.until):
         if frame.offset in offsets:
             record = decode_record(frame.kind, frame.payload)
@@ -70,9 +72,9 @@ def documents_of(folder: Path, live: LiveRecords, after: int = 0) -> Iterator[tu
 
 
 def _frames(folder: Path, after: int, until: int) -> Iterator[Frame]:
-    """The records after one offset up to another, although segments may be compacted and added meanwhile.
+    """The records after one offset up to another, while files may be added and compacted away.
 
-    A look at the folder in the midst of that finds a file gone or a gap: it is looked at again from there.
+    Reading in the middle of that finds a file missing or a gap; it is then repeated from the last offset read.
     """
     tries = 0
     while after < until:

@@ -5,7 +5,7 @@ An upsert's payload is
     <u32 length of the fingerprint> <u32 length of the document> <u32 rows n> <u32 dimension d>
     fingerprint (UTF-8) · document (zstd) · n x d float32, little endian
 
-where the document is made of its records, the very ones that a segment holds, so that nobody makes them twice:
+where the document is made of its records, the very ones that a segment holds, so that they are encoded once:
 
     <u32 count> <count x u32 lengths> · its facts as JSON · each of its chunks as JSON
 
@@ -45,7 +45,7 @@ class Kind(IntEnum):
     """What a journal frame holds."""
 
     OLD_UPSERT = 1
-    """An upsert as older journals have it: read, and not written any more."""
+    """An upsert in the encoding of older journals: read, no longer written."""
     REMOVAL = 2
     PIN = 3
     """Which model the corpus is bound to; not a record, at the head of a compacted journal."""
@@ -62,15 +62,15 @@ class DocumentRecords:
     chunks: tuple[bytes, ...]
 
 
-def records_of(document: ChunkedDocument) -> DocumentRecords:
-    """The document's records: what `facts_of` and each chunk give as JSON, made without the models between."""
+def make_records(document: ChunkedDocument) -> DocumentRecords:
+    """Encode the document's facts and each of its chunks as JSON, without making a model of either first."""
     facts = _document_json(document, exclude=_CHUNKS)
     return DocumentRecords(facts, tuple([_chunk_json(chunk) for chunk in document.chunks]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upsert:
-    """A version of a document, its vectors (n, d), row i for chunk i, the model that made them, and its records."""
+    """A version of a document: vectors float32 (n, d), row i for chunk i, the model that made them, the records."""
 
     document: ChunkedDocument
     vectors: Vectors
@@ -80,12 +80,12 @@ class Upsert:
     @classmethod
     def of(cls, document: ChunkedDocument, vectors: Vectors, fingerprint: str) -> Upsert:
         """An upsert whose records are made of the document."""
-        return cls(document, vectors, fingerprint, records_of(document))
+        return cls(document, vectors, fingerprint, make_records(document))
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The document is to be forgotten."""
+    """The document was removed."""
 
     document_id: str
 
@@ -94,36 +94,36 @@ Record = Upsert | Removal
 
 
 def encode_record(record: Record) -> tuple[Kind, bytes]:
-    """The frame kind and payload of `record`."""
+    """Encode `record` as the kind and payload of a frame."""
     match record:
         case Removal(document_id):
             return Kind.REMOVAL, document_id.encode("utf-8", "surrogatepass")
         case Upsert(_, vectors, fingerprint, records):
             name = fingerprint.encode()
-            body = _compressor().compress(_joined(records))
+            body = _compressor().compress(_join(records))
             rows, dimension = vectors.shape
             floats = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
             return Kind.UPSERT, _LENGTHS.pack(len(name), len(body), rows, dimension) + name + body + floats
 
 
 def encode_pin(fingerprint: str, dimension: int) -> bytes:
-    """A payload that `decode_pin` reads."""
+    """Encode the model that a corpus is bound to, as `decode_pin` reads it."""
     name = fingerprint.encode()
     return _LENGTHS.pack(len(name), 0, 1, dimension) + name
 
 
 def encode_end(count: int) -> bytes:
-    """The payload of an end mark."""
+    """Encode the record count of a compacted file."""
     return _COUNT.pack(count)
 
 
 def decode_end(payload: bytes) -> int:
-    """How many records there must be."""
+    """Decode the record count of a compacted file."""
     return int(_COUNT.unpack(payload)[0])
 
 
 def decode_record(kind: int, payload: bytes) -> Record:
-    """The record in a frame. Raises `Corrupted` when the bytes are no record of that kind."""
+    """Decode the record in a frame. Raises `Corrupted` when the bytes are no record of that kind."""
     try:
         match Kind(kind):
             case Kind.REMOVAL:
@@ -137,19 +137,19 @@ def decode_record(kind: int, payload: bytes) -> Record:
 
 
 def decode_pin(payload: bytes) -> tuple[str, int] | None:
-    """The model fingerprint and dimension of an upsert, without decoding the rest; None if it has no vector."""
+    """Decode the model fingerprint and dimension of an upsert or pin, and nothing else; None if it has no vector."""
     name_length, _, rows, dimension = _LENGTHS.unpack_from(payload)
     return (payload[_LENGTHS.size : _LENGTHS.size + name_length].decode(), dimension) if rows else None
 
 
-def _joined(records: DocumentRecords) -> bytes:
+def _join(records: DocumentRecords) -> bytes:
     pieces = (records.facts, *records.chunks)
     lengths = struct.pack(f"<{len(pieces)}I", *map(len, pieces))
     return b"".join((_RECORD_COUNT.pack(len(pieces)), lengths, *pieces))
 
 
-def _taken_apart(body: bytes) -> DocumentRecords:
-    """What `_joined` put together. Raises `ValueError` or `struct.error` where it did not."""
+def _split(body: bytes) -> DocumentRecords:
+    """Undo `_join`. Raises `ValueError` or `struct.error` for bytes that it did not make."""
     (count,) = _RECORD_COUNT.unpack_from(body)
     lengths = struct.unpack_from(f"<{count}I", body, _RECORD_COUNT.size)
     edges = accumulate(lengths, initial=_RECORD_COUNT.size * (1 + count))
@@ -160,7 +160,7 @@ def _taken_apart(body: bytes) -> DocumentRecords:
 
 
 def _document_of(records: DocumentRecords) -> ChunkedDocument:
-    """The document that `records_of` made the records of: the chunks become the last member of its facts."""
+    """Undo `make_records`: the chunks become the last member of the facts' JSON object."""
     whole = b'%b,"chunks":[%b]}' % (records.facts.removesuffix(b"}"), b",".join(records.chunks))
     return ChunkedDocument.model_validate_json(whole)
 
@@ -174,12 +174,12 @@ def _decode_upsert(kind: int, payload: bytes) -> Upsert:
     body = _decompressor().decompress(payload[body_start:floats_start])
     if kind == Kind.OLD_UPSERT:
         return Upsert.of(ChunkedDocument.model_validate_json(body), vectors, fingerprint)
-    records = _taken_apart(body)
+    records = _split(body)
     return Upsert(_document_of(records), vectors, fingerprint, records)
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    """One a thread: making it costs more than compressing a small document, and it serves one thread at a time."""
+    """One compressor for each thread, as it serves one thread at a time and costs more to make than to use."""
     compressor: zstandard.ZstdCompressor | None = getattr(_own, "compressor", None)
     if compressor is None:
         compressor = _own.compressor = zstandard.ZstdCompressor(_ZSTD_LEVEL)
@@ -187,7 +187,7 @@ def _compressor() -> zstandard.ZstdCompressor:
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:
-    """One a thread, too."""
+    """One decompressor for each thread."""
     decompressor: zstandard.ZstdDecompressor | None = getattr(_own, "decompressor", None)
     if decompressor is None:
         decompressor = _own.decompressor = zstandard.ZstdDecompressor()

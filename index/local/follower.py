@@ -30,8 +30,8 @@ from index.generations.publish import (
 )
 from index.generations.recovery import candidates
 from index.generations.view import View
-from index.journal.journal import JournalTail
 from index.journal.records import decode_record
+from index.journal.tail import JournalTail
 from index.local.memory_segment import FieldLengths, MemorySegments
 
 _FIRST_LOOK_SECONDS = 0.002

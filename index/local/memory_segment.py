@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.generations.view import Part, View
-from index.journal.document_facts import DocumentFacts, document_key, facts_of
+from index.journal.document_facts import DocumentFacts, document_key, make_facts
 from index.journal.records import Record, Removal, Upsert, Vectors
 from index.local.prepare import take_in
 from index.segments.segment import Mask, Rows, Segment, inner_products_of, nearest_exactly
@@ -109,7 +109,12 @@ class MemorySegments:
         entry, terms = take_in(offset, version, self._rows.first_number + len(self._rows.numbers))
         self._postings.add(terms)
         self._newest[entry.key] = self._rows.add(
-            entry.key, facts_of(version.document), entry.chunk_ids, entry.chunk_records, entry.languages, entry.vectors
+            entry.key,
+            make_facts(version.document),
+            entry.chunk_ids,
+            entry.chunk_records,
+            entry.languages,
+            entry.vectors,
         )
         self._count(1, len(entry.numbers))
 

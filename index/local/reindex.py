@@ -30,13 +30,13 @@ from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
 from index.disk.swap import require_swap, swap
 from index.generations.publish import Generation
-from index.journal.journal import Journal, pinned_model
+from index.journal.files import OPEN_END, read_pinned_model
+from index.journal.journal import Journal
 from index.journal.live_records import (
-    OPEN_END,
     LiveRecords,
-    documents_of,
     is_compacted_beyond,
-    living_documents,
+    read_documents,
+    read_live_documents,
     read_live_records,
 )
 from index.journal.records import Vectors
@@ -96,7 +96,7 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
     if not layout.journal.is_dir():
         raise NotFound(f"no corpus {corpus!r}")
     with shadow_of(layout) as shadow:
-        before = pinned_model(layout.journal)
+        before = read_pinned_model(layout.journal)
         if before == model:
             return Reindexed(before[0], model[0], None, 0, shadow.clear())
         require_swap(layout.beside)
@@ -156,13 +156,13 @@ class _Building:
             live = read_live_records(self._source, after, until)
             changed = live
         self._total = self._done + changed.chunk_count
-        if changed.gone:
-            self._writer.remove(sorted(changed.gone))
+        if changed.removed:
+            self._writer.remove(sorted(changed.removed))
         for documents in self._batches(changed, after or 0):
             self._plan.wanted()
             self._append(documents)
         self._covered = max(live.until, after or 0)
-        return changed.chunk_count + len(changed.gone)
+        return changed.chunk_count + len(changed.removed)
 
     def _compared(self, until: int) -> tuple[LiveRecords, LiveRecords]:
         """All that lives in the corpus, and the part of it that the shadow lacks.
@@ -170,18 +170,18 @@ class _Building:
         A compaction drops removals with what they removed: then only comparing shows what is gone.
         """
         everything = read_live_records(self._source, 0, until)
-        held = {name: _digest(document) for name, document in living_documents(self._target)}
-        changed = LiveRecords(dict(everything.living), held.keys() - everything.living.keys(), everything.until)
+        held = {name: _digest(document) for name, document in read_live_documents(self._target)}
+        changed = LiveRecords(dict(everything.documents), held.keys() - everything.documents.keys(), everything.until)
         if held:
-            for name, document in documents_of(self._source, everything):
+            for name, document in read_documents(self._source, everything):
                 if held.get(name) == _digest(document):
-                    del changed.living[name]
+                    del changed.documents[name]
         return everything, changed
 
     def _batches(self, live: LiveRecords, after: int) -> Iterator[list[ChunkedDocument]]:
         """The living documents, some chunks' worth at a time, in the order in which they were recorded."""
         batch: list[ChunkedDocument] = []
-        for _, document in documents_of(self._source, live, after):
+        for _, document in read_documents(self._source, live, after):
             batch.append(document)
             if sum(max(1, len(one.chunks)) for one in batch) >= _BATCH_CHUNKS:
                 yield batch

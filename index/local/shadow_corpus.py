@@ -29,8 +29,10 @@ from index.disk.layout import CorpusLayout
 from index.disk.locks import Pin
 from index.generations.manifest import MANIFEST, generation_number
 from index.generations.publish import current_name, generation_names
-from index.journal.journal import JournalTail, encode_frame, pieces, pinned_model
+from index.journal.files import list_files, read_pinned_model
+from index.journal.frames import encode_frame
 from index.journal.records import Kind, encode_end, encode_pin
+from index.journal.tail import JournalTail
 
 OFFSETS_AHEAD = 1 << 32
 """More records than a corpus gets while it is built anew."""
@@ -100,7 +102,7 @@ class Shadow:
 
     def _goes_on(self, model: tuple[str, int]) -> bool:
         is_whole = _has_segments(self.layout) and _epoch(self.layout) > _epoch(self._corpus)
-        return is_whole and not self._was_exchanged() and pinned_model(self.layout.journal) == model
+        return is_whole and not self._was_exchanged() and read_pinned_model(self.layout.journal) == model
 
     def _was_exchanged(self) -> bool:
         """Whether it is the corpus as it was: then its offsets are behind the corpus's."""
@@ -155,7 +157,7 @@ def last_offset(corpus: CorpusLayout) -> int:
         durable = tail.durable_offset()
     finally:
         tail.close()
-    return max(durable, pieces(corpus.journal)[-1].first_offset - 1)
+    return max(durable, list_files(corpus.journal)[-1].first_offset - 1)
 
 
 def _leftovers(corpus: CorpusLayout) -> list[Path]:

@@ -44,8 +44,9 @@ from index.generations.publish import (
 )
 from index.generations.recovery import find_base, self_test
 from index.journal.compaction import compact
-from index.journal.document_facts import DocumentFacts, facts_of, same_version
-from index.journal.journal import Journal, pinned_model, read_journal
+from index.journal.document_facts import DocumentFacts, is_same_version, make_facts
+from index.journal.files import read_journal, read_pinned_model
+from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
 from index.local.working_set import WorkingView
 from index.local.write_policy import USUAL_POLICY, WritePolicy
@@ -325,7 +326,7 @@ class IndexWriter:
         view = WorkingView(self._layout, self._policy, self._segment_names, self._base)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
-        view.model = view.model or pinned_model(self._layout.journal)
+        view.model = view.model or read_pinned_model(self._layout.journal)
         return view
 
     def _find_base(self) -> tuple[Path, Manifest] | None:
@@ -346,4 +347,4 @@ class IndexWriter:
         """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
         if document.provenance.fetched_at < recorded.provenance.fetched_at:
             return True
-        return same_version(recorded, facts_of(document))
+        return is_same_version(recorded, make_facts(document))

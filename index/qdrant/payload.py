@@ -16,7 +16,7 @@ from contracts.base import Moment, Sha256, Value
 from contracts.document import Chunk, Scalar
 from contracts.errors import Corrupted
 from contracts.retrieval import Filters
-from index.journal.document_facts import DocumentFacts, document_key, facts_of
+from index.journal.document_facts import DocumentFacts, document_key, make_facts
 from index.journal.records import Upsert
 from index.qdrant.collection import Payload, Point, Where
 from index.qdrant.sparse_bm25 import chunk_weights
@@ -81,7 +81,7 @@ def state_of(payload: Payload | None, corpus: str) -> State | None:
 def points_of(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
     """A document version as points: one for the document, one for each distinct chunk."""
     document = record.document
-    facts, key = facts_of(document), key_of(document.document_id)
+    facts, key = make_facts(document), key_of(document.document_id)
     life = {"document": key, "since": generation}
     rows = first_rows(document.chunks)
     own = {"kind": "document", "facts": facts.model_dump_json(), "offset": offset, "chunk_ids": list(rows)}

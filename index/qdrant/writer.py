@@ -24,8 +24,9 @@ from contracts.errors import Corrupted
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
 from index.generations.publish import Generation, Rebuild
-from index.journal.document_facts import DocumentFacts, facts_of, same_version
-from index.journal.journal import Journal, pieces, pinned_model, read_journal
+from index.journal.document_facts import DocumentFacts, is_same_version, make_facts
+from index.journal.files import list_files, read_journal, read_pinned_model
+from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
 from index.qdrant.collection import Collection
 from index.qdrant.fill import BATCH_DOCUMENTS, Filling, documents_alive, forget_dead, take_back
@@ -71,7 +72,7 @@ class QdrantWriter:
         try:
             self._journal = Journal(self._layout.journal)
             self._state = self._read_state()
-            self._model = self._model_of_state() or pinned_model(self._layout.journal)
+            self._model = self._model_of_state() or read_pinned_model(self._layout.journal)
             self._published = [(self._state.number, monotonic())] if self._state else []
             self._catch_up()
         except BaseException:
@@ -244,7 +245,7 @@ class QdrantWriter:
                 case Removal(document_id):
                     self._newest[document_id] = (offset, None)
                 case Upsert(document, vectors, fingerprint):
-                    self._newest[document.document_id] = (offset, facts_of(document))
+                    self._newest[document.document_id] = (offset, make_facts(document))
                     if len(vectors):
                         self._model = self._model or (fingerprint, vectors.shape[1])
 
@@ -265,7 +266,7 @@ class QdrantWriter:
         """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
         if document.provenance.fetched_at < recorded.provenance.fetched_at:
             return True
-        return same_version(recorded, facts_of(document))
+        return is_same_version(recorded, make_facts(document))
 
     def _read_state(self) -> State | None:
         corpus = self._layout.corpus
@@ -286,7 +287,7 @@ class QdrantWriter:
 
 def _compacted_offset(layout: CorpusLayout) -> int:
     """Up to where the journal holds the living versions only, and tells of no removal any more."""
-    return max((piece.last_offset for piece in pieces(layout.journal) if piece.is_kept), default=0)
+    return max((piece.last_offset for piece in list_files(layout.journal) if piece.is_compacted), default=0)
 
 
 def _records(layout: CorpusLayout, after_offset: int, last_offset: int) -> Iterator[tuple[int, Record]]:

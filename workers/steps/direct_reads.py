@@ -16,7 +16,7 @@ import structlog
 from contracts.errors import InvalidInput, Overloaded, SluiceError, Unavailable
 from contracts.retrieval import Query
 from index.disk.layout import CorpusLayout
-from index.journal.journal import JournalTail
+from index.journal.tail import JournalTail
 from workers.broker.direct_query import bad_reply
 from workers.broker.transport import ReadRequest
 from workers.context import Context

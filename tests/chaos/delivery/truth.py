@@ -14,7 +14,7 @@ from contracts.errors import Corrupted, NotFound
 from index.disk.layout import CorpusLayout, corpora
 from index.generations.generation import OpenGeneration
 from index.generations.manifest import load_manifest
-from index.journal.journal import read_journal
+from index.journal.files import read_journal
 from index.journal.records import Removal, Upsert, decode_record
 
 Row = Mapping[str, Any]

@@ -26,7 +26,7 @@ from contracts.retrieval import Filters, Strategy
 from index.disk.layout import CorpusLayout
 from index.generations.manifest import generation_number
 from index.generations.publish import list_generations, rollback, verify
-from index.journal.document_facts import facts_of
+from index.journal.document_facts import make_facts
 from index.local.write_policy import WritePolicy
 from tests.chaos.index.corpus import CORPUS, PUBLISHED_ONLY, WITH_RECENT, Holding, after, passages
 from tests.chaos.index.model_inputs import DOCUMENTS, EVERYTHING, FILTERS, NAMES, SETTINGS, TEXTS
@@ -184,7 +184,7 @@ class Model(RuleBasedStateMachine):
         changed: set[str] = set()
         for document in batch:
             held = self.journal.get(document.document_id)
-            if document.document_id in changed or held is None or facts_of(held) != facts_of(document):
+            if document.document_id in changed or held is None or make_facts(held) != make_facts(document):
                 changed.add(document.document_id)
                 news.append(document)
         return news
@@ -228,7 +228,7 @@ class Model(RuleBasedStateMachine):
         verify(self.root, CORPUS, name)
         holding, covered = self.generations[name]
         assert (offset, document_count, chunk_count) == (covered, len(holding), len(passages(holding)))
-        assert self.reader.call("facts", NAMES) == {key: facts_of(held) for key, held in holding.items()}
+        assert self.reader.call("facts", NAMES) == {key: make_facts(held) for key, held in holding.items()}
         for filters, accepts in FILTERS:
             self._find_all(filters, {key: held for key, held in holding.items() if accepts(held)})
         for text in TEXTS:
@@ -244,7 +244,7 @@ class Model(RuleBasedStateMachine):
         follows = is_newest or offset == self.offset  # one that followed before may go on beside an unfinished publish
         holding, covered = (self.journal, self.offset) if follows else self.generations[name]
         assert (offset, document_count, chunk_count) == (covered, len(holding), len(passages(holding)))
-        assert self.recent.call("facts", NAMES) == {key: facts_of(held) for key, held in holding.items()}
+        assert self.recent.call("facts", NAMES) == {key: make_facts(held) for key, held in holding.items()}
         for way in Strategy:
             _, seen, _ = self.recent.call("search", EVERYTHING, way, Filters())
             assert seen == passages(holding), f"with recent records {way} finds something else"

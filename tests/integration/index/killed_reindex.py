@@ -24,7 +24,7 @@ import numpy as np
 from contracts.document import ChunkBatch
 from index.disk.layout import CorpusLayout, corpora
 from index.generations.publish import current_name, verify
-from index.journal.journal import read_journal
+from index.journal.files import read_journal
 from index.journal.records import Upsert, Vectors, decode_record
 from index.local.reader import IndexReader
 from index.local.reindex import Plan, reindex

@@ -21,7 +21,7 @@ from index.disk.handover import is_wanted, taken_over
 from index.disk.layout import CorpusLayout, corpora
 from index.disk.swap import swap
 from index.generations.publish import current_name, generation_names, verify
-from index.journal.journal import pinned_model
+from index.journal.files import read_pinned_model
 from index.local.reader import IndexReader
 from index.local.reindex import Plan, reindex
 from index.local.write_policy import WritePolicy
@@ -198,7 +198,7 @@ def test_a_writer_that_does_not_let_go_keeps_the_corpus_and_the_next_call_embeds
     with IndexWriter(tmp_path, "c", SETTINGS), pytest.raises(TimedOut, match="has not let go"):
         reindex(tmp_path, "c", CURRENT_MODEL, Embedding(), Plan(SETTINGS, patience_seconds=0.05))
     assert not CorpusLayout(tmp_path, "c").handover.exists()
-    assert pinned_model(CorpusLayout(tmp_path, "c").journal) == (OLD, DIMENSION)
+    assert read_pinned_model(CorpusLayout(tmp_path, "c").journal) == (OLD, DIMENSION)
     before, again = contents(tmp_path), Embedding()
     assert reindex(tmp_path, "c", CURRENT_MODEL, again, PLAN).embedded == 0
     assert not again.texts
@@ -242,7 +242,7 @@ def test_the_old_corpus_is_kept_when_asked_and_is_no_corpus_of_its_own(tmp_path:
     written(tmp_path, make)
     done = reindex(tmp_path, "c", CURRENT_MODEL, Embedding(), Plan(SETTINGS, is_old_kept=True))
     assert done.kept is not None
-    assert pinned_model(done.kept / "journal") == (OLD, DIMENSION)
+    assert read_pinned_model(done.kept / "journal") == (OLD, DIMENSION)
     assert not (done.kept / "handover").exists()
     assert corpora(tmp_path) == ("c",)
     again = reindex(tmp_path, "c", (OLD, DIMENSION), lambda texts: embed_with(OLD, texts), Plan(SETTINGS))
@@ -269,7 +269,7 @@ def test_a_corpus_that_was_exchanged_and_not_yet_removed_is_never_taken_for_a_sh
         monkeypatch.undo()
         assert contents(tmp_path) == before
         assert model_of(tmp_path) == new
-        assert pinned_model(tmp_path / ".reindex-c" / "c" / "journal") == (old, DIMENSION)
+        assert read_pinned_model(tmp_path / ".reindex-c" / "c" / "journal") == (old, DIMENSION)
     # Back to the model that lies there: it must be built, not fetched from among what is old.
     embedding = Embedding()
     assert reindex(tmp_path, "c", CURRENT_MODEL, embedding, PLAN).embedded == len(embedding.texts) == 9

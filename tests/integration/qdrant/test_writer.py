@@ -14,7 +14,7 @@ import pytest
 
 from contracts.errors import Conflict, Corrupted, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.journal.journal import pieces
+from index.journal.files import list_files
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 from index.qdrant.collection import Collection, Point, Where
@@ -344,7 +344,7 @@ def test_a_journal_that_was_compacted_meanwhile_fills_the_collection_anew(make, 
             local.append(*make.batch([changed]))
             local.publish()
         final = _texts([*first[3:], changed])
-    kept = [piece for piece in pieces(root / "c/journal") if piece.is_kept]
+    kept = [piece for piece in list_files(root / "c/journal") if piece.is_compacted]
     assert kept, "the journal was not compacted, so this test proved nothing"
     assert kept[0].last_offset > 6
     with _writer(root, collection) as writer:

@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import Corrupted
 from index.generations.publish import list_generations
 from index.journal.compaction import compact
-from index.journal.journal import frames_of, pieces, pinned_model, read_journal
+from index.journal.files import list_files, read_file, read_journal, read_pinned_model
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 
@@ -39,7 +39,7 @@ def compacted(memory_path: Path, make) -> Path:
 
 
 def test_the_journal_keeps_the_living_versions_and_forgets_the_replaced_ones(compacted: Path) -> None:
-    assert next(iter(pieces(_journal(compacted)))).is_kept
+    assert next(iter(list_files(_journal(compacted)))).is_compacted
     assert len(list(read_journal(_journal(compacted)))) < 13 * 5 / 2
 
 
@@ -77,7 +77,7 @@ def test_a_kept_file_is_rewritten_when_most_of_it_has_died_and_nothing_else_is_d
     folder = _journal(memory_path)
     for alive in (living[:6], living[:2]):
         assert compact(folder, 12, alive, None, contextlib.nullcontext) is not None
-        assert [frame.offset for frame in frames_of(pieces(folder)[0])] == alive.tolist()
+        assert [frame.offset for frame in read_file(list_files(folder)[0])] == alive.tolist()
 
 
 def test_no_offset_is_given_twice_after_a_compaction(compacted: Path, make) -> None:
@@ -95,7 +95,7 @@ def test_the_model_stays_bound_when_every_document_is_gone(compacted: Path, make
             writer.publish()
         writer.remove(["last"])
         writer.publish()
-    assert pinned_model(_journal(compacted)) == (make.model, make.dimension)
+    assert read_pinned_model(_journal(compacted)) == (make.model, make.dimension)
 
 
 def test_a_kept_file_that_lost_a_record_is_corrupted_and_not_read_as_shorter(compacted: Path) -> None:
@@ -125,5 +125,5 @@ def test_what_an_older_generation_on_disk_does_not_cover_is_left_alone(memory_pa
     with IndexWriter(memory_path, "c", settings) as writer:
         _write_versions(writer, make, 12)
     oldest = min(generation.journal_offset for generation in list_generations(memory_path, "c"))
-    kept = [piece for piece in pieces(_journal(memory_path)) if piece.is_kept]
+    kept = [piece for piece in list_files(_journal(memory_path)) if piece.is_compacted]
     assert all(piece.last_offset <= oldest for piece in kept)

@@ -9,9 +9,11 @@ import pytest
 import zstandard
 
 from contracts.errors import Corrupted, Unavailable
-from index.journal.document_facts import facts_of
-from index.journal.journal import Journal, JournalTail, pinned_model, read_journal
+from index.journal.document_facts import make_facts
+from index.journal.files import read_journal, read_pinned_model
+from index.journal.journal import Journal
 from index.journal.records import Kind, Removal, Upsert, decode_record, encode_record
+from index.journal.tail import JournalTail
 
 LARGE = 1_000_000
 
@@ -121,7 +123,7 @@ def test_records_survive_the_round_trip_and_the_first_vector_pins_the_model(tmp_
     journal = Journal(tmp_path, LARGE)
     empty = make.document("none")
     journal.append([encode_record(record) for record in (Removal("d0"), Upsert.of(empty, make.vectors([empty]), "x"))])
-    assert pinned_model(tmp_path) is None
+    assert read_pinned_model(tmp_path) is None
     journal.append([encode_record(upsert)])
     journal.close()
     frames = list(read_journal(tmp_path))
@@ -130,13 +132,13 @@ def test_records_survive_the_round_trip_and_the_first_vector_pins_the_model(tmp_
     assert isinstance(decoded, Upsert)
     assert decoded.document == document
     assert (decoded.vectors == upsert.vectors).all()
-    assert pinned_model(tmp_path) == (make.model, make.dimension)
+    assert read_pinned_model(tmp_path) == (make.model, make.dimension)
 
 
 def test_the_records_of_a_version_are_its_facts_and_chunks_as_json_before_and_after_the_journal(make) -> None:
     document = make.document("d1", "“quotes”, \\ and \x00", "more", title="Ü", metadata={"k": 1.5}, language="de")
     upsert = Upsert.of(document, make.vectors([document]), make.model)
-    assert upsert.records.facts == facts_of(document).model_dump_json().encode()
+    assert upsert.records.facts == make_facts(document).model_dump_json().encode()
     assert upsert.records.chunks == tuple(chunk.model_dump_json().encode() for chunk in document.chunks)
     decoded = decode_record(*encode_record(upsert))
     assert isinstance(decoded, Upsert)
@@ -158,7 +160,7 @@ def test_an_upsert_of_an_older_journal_decodes_to_the_same_and_pins_the_model(tm
     assert isinstance(decoded, Upsert)
     assert (decoded.document, decoded.records, decoded.fingerprint) == (document, upsert.records, make.model)
     assert (decoded.vectors == upsert.vectors).all()
-    assert pinned_model(tmp_path) == (make.model, make.dimension)
+    assert read_pinned_model(tmp_path) == (make.model, make.dimension)
 
 
 def test_bytes_that_are_no_record_are_refused(make) -> None:
@@ -200,7 +202,7 @@ def test_a_segment_that_cannot_be_begun_leaves_the_old_one_open(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("index.journal.journal.fsync_path", refuse)
+        full.setattr("index.journal.files.fsync_path", refuse)
         with pytest.raises(Unavailable):
             journal.append([(Kind.REMOVAL, b"b")])
     assert journal.append([(Kind.REMOVAL, b"b")]) == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contracts.retrieval import Filters, Query, Strategy
 from index.generations.publish import list_generations, rollback
-from index.journal import journal
+from index.journal import tail
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
@@ -120,8 +120,8 @@ def test_filters_hold_for_recent_documents_too(reader, writer, make) -> None:
 
 def test_the_journal_stays_open_from_one_generation_to_the_next(reader, writer, make, monkeypatch) -> None:
     found_places: list[int] = []
-    pass_over = journal._pass_over
-    monkeypatch.setattr(journal, "_pass_over", lambda *place: (found_places.append(place[1]), pass_over(*place)))
+    skip_frames = tail.skip_frames
+    monkeypatch.setattr(tail, "skip_frames", lambda *place: (found_places.append(place[1]), skip_frames(*place)))
     for number in range(6):
         writer.append(*make.batch([make.document(f"new{number}", "otters")]))
         assert f"new{number}" in _ids(reader, "otters")

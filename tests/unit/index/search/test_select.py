@@ -11,7 +11,7 @@ import pytest
 
 from contracts.document import Chunk
 from contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
-from index.journal.document_facts import DocumentFacts, facts_of
+from index.journal.document_facts import DocumentFacts, make_facts
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.search.fusion import Candidate
@@ -34,7 +34,7 @@ class Library:
 
     def __init__(self, make, documents) -> None:
         self.chunks: list[tuple[DocumentFacts, Chunk]] = [
-            (facts_of(document), chunk) for document in documents for chunk in document.chunks
+            (make_facts(document), chunk) for document in documents for chunk in document.chunks
         ]
         self._make = make
         self.reads = 0

@@ -1,0 +1,191 @@
+"""The files of a journal: which there are, what they cover, how they are read and repaired.
+
+A segment, `FIRST.log`, holds every record from its first offset up to the next segment's. A compacted file,
+`FIRST-LAST.kept` (`index.journal.compaction`), holds of its range only the versions that were live.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from contracts.errors import Corrupted
+from index.disk.durable import fsync_path
+from index.journal.frames import Frame, contains_frame, encode_frame, read_frame, read_frames
+from index.journal.records import Kind, decode_end, decode_pin, encode_end
+
+OPEN_END = (1 << 63) - 1
+"""Greater than every offset: the end of the segment that is being written, which only its writer knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFile:
+    """A file of the journal and the offsets that it covers: a segment has each of them, a compacted file some."""
+
+    path: Path
+    first_offset: int
+    last_offset: int
+    is_compacted: bool
+
+    @property
+    def record_count(self) -> int:
+        """How many records are in it."""
+        if not self.is_compacted:
+            return self.last_offset - self.first_offset + 1
+        return _read_end_mark(self.path)
+
+
+def list_files(folder: Path) -> list[JournalFile]:
+    """List the files of the journal in order. The last one is being written: its `last_offset` is `OPEN_END`."""
+    compacted = max(folder.glob("*.kept"), default=None, key=_parse_range)
+    first, last = _parse_range(compacted) if compacted else (1, 0)
+    found = [JournalFile(compacted, first, last, is_compacted=True)] if compacted else []
+    segments = [path for path in list_segments(folder) if parse_first_offset(path) > last]
+    if not segments:  # killed before the first segment was made
+        return found
+    firsts = [parse_first_offset(path) for path in segments]
+    lasts = [first - 1 for first in firsts[1:]] + [OPEN_END]
+    covered = zip(segments, firsts, lasts, strict=True)
+    return found + [JournalFile(path, first, last, is_compacted=False) for path, first, last in covered]
+
+
+def read_journal(folder: Path, after_offset: int = 0) -> Iterator[Frame]:
+    """Yield every whole record with an offset above `after_offset`, in order.
+
+    Raises `Corrupted` for a damaged frame or a gap. A torn write at the end of the last segment ends the iteration.
+    """
+    expected: int | None = None
+    for file in list_files(folder):
+        if file.last_offset <= after_offset:
+            continue
+        needed = after_offset + 1 if expected is None else expected
+        if file.first_offset > needed:
+            raise Corrupted(f"the journal lacks offset {needed}: {file.path.name} comes next")
+        expected = file.last_offset + 1
+        for frame in read_file(file):
+            if frame.offset > after_offset:
+                yield frame
+
+
+def read_file(file: JournalFile) -> Iterator[Frame]:
+    """Yield the records of one file, in order. Raises `Corrupted` as `read_journal` does."""
+    with file.path.open("rb") as content:
+        yield from _read_compacted(content, file) if file.is_compacted else _read_segment(content, file)
+
+
+def read_pinned_model(folder: Path) -> tuple[str, int] | None:
+    """Read the fingerprint and dimension of the model that the corpus is bound to; None before the first vector."""
+    for frame in _read_model_frames(folder):
+        pin = decode_pin(frame.payload) if frame.kind in (Kind.UPSERT, Kind.OLD_UPSERT, Kind.PIN) else None
+        if pin is not None:
+            return pin
+    return None
+
+
+def repair_segment(path: Path) -> int:
+    """Cut a torn write off the end of the last segment; returns the last offset in it."""
+    last_offset = parse_first_offset(path) - 1
+    with path.open("r+b") as file:
+        for frame in read_frames(file):
+            last_offset = frame.offset
+        intact_bytes = file.tell()
+        _check_end(file, path, is_last=True)
+        if intact_bytes < path.stat().st_size:
+            file.truncate(intact_bytes)
+            os.fsync(file.fileno())
+    return last_offset
+
+
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Remove what an interrupted compaction left behind; returns the segments that remain, at least one."""
+    for leftover in folder.glob("*.tmp"):
+        leftover.unlink()
+    ranges = [_parse_range(path) for path in folder.glob("*.kept")]
+    covered = max((last for _, last in ranges), default=0)
+    for first, last in ranges:
+        if last < covered:
+            (folder / f"{first:020d}-{last:020d}.kept").unlink()
+    for path in list_segments(folder):
+        if parse_first_offset(path) <= covered:
+            path.unlink()
+    return list_segments(folder) or [create_segment(folder, covered + 1)]
+
+
+def create_segment(folder: Path, first_offset: int) -> Path:
+    """Create an empty segment and flush the folder; returns its path."""
+    path = folder / f"{first_offset:020d}.log"
+    path.touch()
+    fsync_path(folder)
+    return path
+
+
+def list_segments(folder: Path) -> list[Path]:
+    """List the segments in the order of their offsets."""
+    return sorted(folder.glob("*.log"))
+
+
+def parse_first_offset(path: Path) -> int:
+    """The first offset of a segment, by its name."""
+    return int(path.stem)
+
+
+def _parse_range(path: Path) -> tuple[int, int]:
+    """The first and last offset of a compacted file, by its name."""
+    first, last = path.stem.split("-")
+    return int(first), int(last)
+
+
+def _read_segment(content: BinaryIO, file: JournalFile) -> Iterator[Frame]:
+    expected = file.first_offset
+    for frame in read_frames(content):
+        if frame.offset != expected:
+            raise Corrupted(f"journal offset {frame.offset} stands where {expected} belongs")
+        expected += 1
+        yield frame
+    _check_end(content, file.path, is_last=file.last_offset == OPEN_END)
+    if file.last_offset not in (OPEN_END, expected - 1):
+        raise Corrupted(f"journal segment {file.path.name} ends at {expected - 1}, before {file.last_offset}")
+
+
+def _read_compacted(content: BinaryIO, file: JournalFile) -> Iterator[Frame]:
+    count, before, end = 0, 0, None
+    for frame in read_frames(content):
+        if frame.kind == Kind.END:
+            end = decode_end(frame.payload)
+        elif frame.kind != Kind.PIN:
+            if frame.offset <= before or frame.offset > file.last_offset:
+                raise Corrupted(f"journal offset {frame.offset} stands behind {before} in {file.path.name}")
+            count, before = count + 1, frame.offset
+            yield frame
+    if end != count or content.read(1):
+        raise Corrupted(f"{file.path.name} has {count} intact records, not {end}: restore it from a backup")
+
+
+def _read_end_mark(path: Path) -> int:
+    """Read the record count at the end of a compacted file. Raises `Corrupted` where there is none."""
+    with path.open("rb") as file:
+        file.seek(-len(encode_frame(0, Kind.END, encode_end(0))), os.SEEK_END)
+        frame = read_frame(file)
+    if frame is None or frame.kind != Kind.END:
+        raise Corrupted(f"{path.name} has no end mark: restore it from a backup")
+    return decode_end(frame.payload)
+
+
+def _read_model_frames(folder: Path) -> Iterator[Frame]:
+    """The frames that may name the model: the first one of a compacted file, then every record."""
+    first = next(iter(list_files(folder)), None)
+    if first is not None and first.is_compacted:
+        with first.path.open("rb") as file:
+            yield from islice(read_frames(file), 1)
+    yield from read_journal(folder)
+
+
+def _check_end(content: BinaryIO, path: Path, is_last: bool) -> None:
+    """Raise `Corrupted` if something follows the last intact frame, unless it is a torn write in the last segment."""
+    rest = content.read()
+    if rest and (not is_last or contains_frame(rest)):
+        raise Corrupted(f"journal segment {path.name} is damaged before its end; restore it from a backup")
