@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = (
     "tests.support.egress",
     "tests.support.index_corpus",
+    "tests.support.local_model",
     "tests.support.online",
     "tests.support.postgresql",
     "tests.support.small_disk",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,6 +16,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.status, self.body, self.delay_seconds = 200, b"{}", 0.0
+        self.closing = threading.Event()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -32,6 +32,7 @@ class Endpoint:
         self.status, self.delay_seconds = status, delay_seconds
 
     def close(self) -> None:
+        self.closing.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -44,7 +45,7 @@ class Endpoint:
                 sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 endpoint.requests.append(sent | {"path": self.path})
                 endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
-                time.sleep(endpoint.delay_seconds)
+                endpoint.closing.wait(endpoint.delay_seconds)
                 try:
                     self.send_response(endpoint.status)
                     self.send_header("content-length", str(len(endpoint.body)))

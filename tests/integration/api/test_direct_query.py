@@ -11,13 +11,13 @@ from starlette.testclient import TestClient
 
 def test_a_hundred_callers_that_wait_stop_no_other(serve: Callable[..., TestClient]) -> None:
     """No query worker runs, so all wait for the whole of their time limit."""
-    http = serve(query_timeout_seconds=4.0)
+    http = serve(query_timeout_seconds=8.0)
     with ThreadPoolExecutor(101) as callers:
         body = {"query": "lease", "minimum_journal_offset": 1}
         waiting = [callers.submit(http.post, "/v1/query", json=body) for _ in range(100)]
         time.sleep(1)
         started = time.monotonic()
         assert http.get("/v1/runs").status_code == 200
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 6
         assert not any(one.done() for one in waiting)
         assert {one.result().status_code for one in waiting} == {504}

@@ -77,7 +77,7 @@ def test_an_offset_that_the_journal_does_not_have_is_refused_at_once(unpublished
             with pytest.raises(InvalidInput, match="ends at 1") as told:
                 refused.result()
             assert (told.value.field, bool(told.value.remedy)) == ("minimum_journal_offset", True)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 9
 
 
 def test_queries_that_wait_stop_no_other_and_are_answered_once_they_are_covered(unpublished: Instance) -> None:
@@ -85,7 +85,7 @@ def test_queries_that_wait_stop_no_other_and_are_answered_once_they_are_covered(
         waiting = [callers.submit(ask, unpublished, 1) for _ in range(7)]
         started = time.monotonic()
         assert json.loads(ask(unpublished, 0))["journal_offset"] == 0
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 8
         assert not any(one.done() for one in waiting)
         with unpublished.context.writers.writing(CORPUS) as writer:
             writer.publish()

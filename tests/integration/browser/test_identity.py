@@ -16,7 +16,7 @@ from ingest.crawl.crawled_page import CrawledPage
 from ingest.crawl.withdrawal import withdrawal_in
 from ingest.egress.proxy import EgressProxy
 from ingest.settings import CrawlSettings
-from tests.unit.ingest.crawl.played_crawler import crawler_through
+from tests.support.played_crawler import crawler_through
 
 ATTACK = "<p>the attacker's own text, which the victim never had</p>"
 

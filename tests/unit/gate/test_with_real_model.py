@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from gate.decide import decide
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
 from gate.profile import Profile, load_profiles
 from ingest.embed.minilm.model import MiniLM
-from ingest.embed.port import Embedder
+from ingest.embed.port import Embedded
 from tests.unit.gate.samples import NOW, OPEN, RICH
 
 PROFILES = load_profiles()
@@ -28,15 +29,26 @@ GOVERNOR = ("Ada Reyes is the governor of the province of Norland. She took offi
 every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
 
 
+class CachedEmbedder:
+    """The model, asked once for the same texts."""
+
+    def __init__(self, model: MiniLM) -> None:
+        self.fingerprint = model.fingerprint
+        self.embed_once = cache(model.embed)
+
+    def embed(self, texts: Sequence[str]) -> Embedded:
+        return self.embed_once(tuple(texts))
+
+
 @pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-    return MiniLM(tmp_path_factory.mktemp("model"), threads=1)
+def embedder(minilm: MiniLM) -> CachedEmbedder:
+    return CachedEmbedder(minilm)
 
 
 def plan_for(
     query: str,
     texts: Sequence[str],
-    embedder: Embedder,
+    embedder: CachedEmbedder,
     profile: Profile = PROFILES["default"],
     session: tuple[Message, ...] = (),
     age: timedelta = timedelta(seconds=20),
@@ -71,27 +83,31 @@ def plan_for(
 
 
 @every_profile
-def test_what_was_just_crawled_answers_the_question_it_was_crawled_for(embedder: Embedder, profile: Profile) -> None:
+def test_what_was_just_crawled_answers_the_question_it_was_crawled_for(
+    embedder: CachedEmbedder, profile: Profile
+) -> None:
     question = "how does heapq keep the heap invariant when a value is pushed"
     assert plan_for(question, (), embedder, profile) is Plan.FULL_LOOP
     assert plan_for(question, HEAPS, embedder, profile) is Plan.RETRIEVE
 
 
 @every_profile
-def test_a_corpus_about_something_else_does_not(embedder: Embedder, profile: Profile) -> None:
+def test_a_corpus_about_something_else_does_not(embedder: CachedEmbedder, profile: Profile) -> None:
     question = "which minerals make up granite"
     assert plan_for(question, HEAPS, embedder, profile) is Plan.FULL_LOOP
 
 
 @every_profile
-def test_a_question_about_an_office_is_asked_again_when_the_answer_is_old(embedder: Embedder, profile: Profile) -> None:
+def test_a_question_about_an_office_is_asked_again_when_the_answer_is_old(
+    embedder: CachedEmbedder, profile: Profile
+) -> None:
     question = "who is the current governor of Norland"
     assert plan_for(question, GOVERNOR, embedder, profile) is Plan.RETRIEVE
     assert plan_for(question, GOVERNOR, embedder, profile, age=timedelta(days=400)) in (Plan.SEARCH, Plan.FULL_LOOP)
 
 
 @every_profile
-def test_a_session_that_holds_the_answer_is_enough(embedder: Embedder, profile: Profile) -> None:
+def test_a_session_that_holds_the_answer_is_enough(embedder: CachedEmbedder, profile: Profile) -> None:
     question = "when was the Golden Gate Bridge opened to traffic"
     answer = Message(role="assistant", content="The Golden Gate Bridge was opened to vehicle traffic on 28 May 1937.")
     asked = Message(role="user", content="When was the Golden Gate Bridge opened to traffic?")
@@ -102,7 +118,7 @@ def test_a_session_that_holds_the_answer_is_enough(embedder: Embedder, profile: 
 @pytest.mark.parametrize(
     "words", ["thanks a lot", "Hello there!", "good morning", "thanks!", "hi there!", "ok, many thanks"]
 )
-def test_small_talk_goes_nowhere(embedder: Embedder, words: str) -> None:
+def test_small_talk_goes_nowhere(embedder: CachedEmbedder, words: str) -> None:
     assert plan_for(words, (), embedder) is Plan.RETRIEVE
 
 
@@ -116,5 +132,5 @@ def test_small_talk_goes_nowhere(embedder: Embedder, words: str) -> None:
         "goodbye lullaby album release",
     ],
 )
-def test_a_real_question_is_not_taken_for_small_talk(embedder: Embedder, question: str) -> None:
+def test_a_real_question_is_not_taken_for_small_talk(embedder: CachedEmbedder, question: str) -> None:
     assert plan_for(question, (), embedder) is Plan.FULL_LOOP

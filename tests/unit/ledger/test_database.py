@@ -29,6 +29,6 @@ def test_writers_behind_a_foreign_lock_give_up_together_and_not_one_after_the_ot
             return time.monotonic() - started
 
         with ThreadPoolExecutor(12) as writers:
-            assert max(writers.map(fails, range(12))) < 3
+            assert max(writers.map(fails, range(12))) < 5  # one after the other they take six
         other.close()
         assert ledger.lease("any", "me", 1.0)

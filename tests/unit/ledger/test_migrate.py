@@ -191,6 +191,7 @@ def test_nobody_writes_between_the_copy_and_the_change(tmp_path: Path) -> None:
     assert written.is_set()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_killed_at_any_statement_it_leaves_the_old_schema_or_the_new_and_can_be_run_again(make: Make) -> None:
     new = make()

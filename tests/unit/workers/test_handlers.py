@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from ingest.chunk.token_ids import chunk_batch
 from ingest.embed.tokens import load_tokenizer, tokenizer_sha256
 from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
+from tests.support.repository import MODELS
 from workers.context import Context
 from workers.handlers import on_document_chunked
 from workers.settings import Settings
@@ -27,10 +27,8 @@ SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture
-def context(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Context:
-    base = tmp_path_factory.getbasetemp()
-    models = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "minilm"
-    return Context(Settings.model_validate({"data_dir": tmp_path, "embed": {"model_dir": models, "cache_entries": 0}}))
+def context(tmp_path: Path) -> Context:
+    return Context(Settings.model_validate({"data_dir": tmp_path, "embed": {"model_dir": MODELS, "cache_entries": 0}}))
 
 
 def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.ndarray]:

@@ -29,6 +29,7 @@ def test_the_terms_of_a_text_are_those_of_its_analysis_as_a_whole(text: str, lan
     assert code_terms(text).split() == list(identifier_terms(text))
 
 
+@pytest.mark.slow
 def test_every_character_is_cut_or_kept_as_the_analyses_do() -> None:
     characters = [chr(code) for code in range(sys.maxunicode + 1) if code not in _SURROGATES]
     for text in ("\n".join(characters), " ".join(f"a{one}bC" for one in characters)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -18,8 +17,7 @@ from contracts.document import ChunkBatch, Document, Provenance
 from contracts.errors import Corrupted
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch, embedding_texts
-from ingest.embed.minilm import model as minilm
-from ingest.embed.minilm.model import MiniLM
+from ingest.embed.minilm.model import MAX_TOKENS, MiniLM
 from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
@@ -103,21 +101,19 @@ def test_ids_that_do_not_fit_their_texts_are_corrupted() -> None:
 
 
 def test_the_embedder_reads_the_ids_of_its_own_tokenizer_and_no_others(
-    tmp_path_factory: pytest.TempPathFactory,
+    minilm: MiniLM,
 ) -> None:
-    base = tmp_path_factory.getbasetemp()
-    model = MiniLM((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "minilm", threads=1)
     texts = embedding_texts(batch_of(tokenized("word " * 700, title="A title"), tokenized("other words")))
     assert all(isinstance(text, TokenizedText) for text in texts)
-    plain = model.embed([str(text) for text in texts])
-    with_ids = model.embed(texts)
+    plain = minilm.embed([str(text) for text in texts])
+    with_ids = minilm.embed(texts)
     np.testing.assert_array_equal(with_ids.vectors, plain.vectors)
     assert with_ids.tokens == plain.tokens
     misled = TokenizedText.of(texts[0], texts[-1].token_ids, texts[0].tokenizer_sha256)  # type: ignore[attr-defined]
-    assert not np.allclose(model.embed([misled]).vectors[0], plain.vectors[0], atol=1e-2), "its ids are what is read"
+    assert not np.allclose(minilm.embed([misled]).vectors[0], plain.vectors[0], atol=1e-2), "its ids are what is read"
     foreign = TokenizedText.of(texts[0], texts[-1].token_ids, "0" * 64)  # type: ignore[attr-defined]
-    np.testing.assert_allclose(model.embed([foreign]).vectors[0], plain.vectors[0], atol=1e-5)
+    np.testing.assert_allclose(minilm.embed([foreign]).vectors[0], plain.vectors[0], atol=1e-5)
     long = TokenizedText.of(
         "word " * 400, tokenizer().encode("word " * 400, add_special_tokens=False).ids, tokenizer_sha256(tokenizer())
     )
-    assert model.embed([long]).tokens == minilm.MAX_TOKENS
+    assert minilm.embed([long]).tokens == MAX_TOKENS

@@ -17,7 +17,7 @@ from contracts.known_pages import PageLink, RememberedPage
 from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import CrawledPage, UnchangedPage
 from ingest.egress.proxy import EgressProxy
-from tests.unit.ingest.crawl.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
+from tests.support.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 PNG = b"\x89PNG picture"

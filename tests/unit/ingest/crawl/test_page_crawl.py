@@ -20,7 +20,6 @@ from contracts.errors import (
     BudgetExhausted,
     Fenced,
     InvalidInput,
-    InvalidSetting,
     NotFound,
     Overloaded,
     PolicyRefused,
@@ -29,16 +28,14 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.ingest import CrawlDirected
-from ingest.browser.browser import Browser
-from ingest.browser.page import RenderLimits
 from ingest.circuit_breaker import HostBreakers, HostUnavailable, host_rule
 from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import Crawler, directions_from
-from ingest.egress.proxy import EgressProxy, Refusal
+from ingest.egress.proxy import EgressProxy
 from ingest.http.fetch import Fetcher, FetchLimits
 from ingest.politeness.response_verdict import retry_after_seconds
-from ingest.settings import CrawlSettings, EgressSettings
-from tests.unit.ingest.crawl.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
+from ingest.settings import EgressSettings
+from tests.support.played_crawler import PROSE, SHELL, ShowingBrowser, crawler_through
 
 NOW = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -207,21 +204,13 @@ def test_a_page_that_asks_not_to_be_indexed_is_not_kept(site: Any, make_crawler:
     assert (page.page_links, page.links) == ((), ())
 
 
-@pytest.mark.parametrize("real", [False, True])
-def test_each_line_of_the_header_speaks_for_itself(site: Any, make_crawler: MakeCrawler, real: bool) -> None:
+def test_each_line_of_the_header_speaks_for_itself(site: Any, make_crawler: MakeCrawler) -> None:
     lines = (b"X-Robots-Tag: otherbot: nofollow", b"x-robots-tag: noindex", b"X-Robots-Tag: thirdbot: nosnippet")
     page = f"{PROSE}<a href=/x>x</a>".encode()
     head = b"\r\n".join((b"HTTP/1.1 200 OK", b"Content-Type: text/html", b"Content-Length: %d" % len(page), *lines))
     site.call("/page", lambda handler: handler.wfile.write(head + b"\r\n\r\n" + page))
-    browser = Browser(CrawlSettings()) if real else None
-    try:
-        with pytest.raises(PolicyRefused) as caught:
-            make_crawler(browser).crawl(CrawlDirected(url=site.url("/page"), render="always" if real else "never"))
-    except InvalidSetting as error:
-        pytest.skip(f"no Chromium on this machine: {error}")
-    finally:
-        if browser:
-            browser.close()
+    with pytest.raises(PolicyRefused) as caught:
+        make_crawler().crawl(CrawlDirected(url=site.url("/page"), render="never"))
     assert caught.value.rule == "noindex"
 
 
@@ -344,14 +333,14 @@ class TestDeadline:
     ) -> None:
         sites = [make_site() for _ in range(5)]
         for site, following in zip(sites, [*sites[1:], sites[0]], strict=True):
-            site.call("/robots.txt", late(0.5))
-            site.call("/", late(0.5, Location=following.url()))
+            site.call("/robots.txt", late(1.0))
+            site.call("/", late(1.0, Location=following.url()))
         with EgressProxy(EgressSettings(allow=tuple(site.address for site in sites))) as proxy:
             crawler = crawler_through(proxy, authorities, page_deadline_seconds=1.7)
             started = time.monotonic()
             with pytest.raises(TimedOut):
                 crawler.crawl(CrawlDirected(url=sites[0].url()))
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 6  # all of them take ten
 
     def test_it_covers_the_turns(self, site: Any, make_crawler: MakeCrawler) -> None:
         site.html("/", PROSE)
@@ -359,12 +348,12 @@ class TestDeadline:
         started = time.monotonic()
         with pytest.raises(Overloaded):
             crawler.crawl(CrawlDirected(url=site.url()))
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 8  # the turn would come after ten
 
     def test_it_covers_a_robots_file_that_others_wait_for_too_and_nothing_is_held_against_the_host(
         self, site: Any, make_crawler: MakeCrawler
     ) -> None:
-        site.call("/robots.txt", late(2.5))
+        site.call("/robots.txt", late(8.0))
         site.html("/", PROSE)
         crawler = make_crawler(page_deadline_seconds=1.0)
 
@@ -375,29 +364,9 @@ class TestDeadline:
             return time.monotonic() - started
 
         with ThreadPoolExecutor(3) as threads:
-            assert max(threads.map(crawl, range(3))) < 2
+            assert max(threads.map(crawl, range(3))) < 6
         site.put("/robots.txt", b"")
         assert crawler.crawl(CrawlDirected(url=site.url())).status == 200
-
-    def test_it_covers_what_a_page_waits_for_in_the_browser(self, site: Any, make_crawler: MakeCrawler) -> None:
-        site.html("/busy", "<p>spinning</p><script>while (true) {}</script>")
-        browser = Browser(CrawlSettings(browser_pages=1))
-        crawler = make_crawler(browser, page_deadline_seconds=2.5)
-
-        def crawl(_: int) -> float:
-            started = time.monotonic()
-            with pytest.raises(Unavailable):
-                crawler.crawl(CrawlDirected(url=site.url("/busy"), render="always"))
-            return time.monotonic() - started
-
-        try:
-            browser.assert_sandboxed()
-            with ThreadPoolExecutor(2) as threads:
-                assert max(threads.map(crawl, range(2))) < 6
-        except InvalidSetting as error:
-            pytest.skip(f"no Chromium on this machine: {error}")
-        finally:
-            browser.close()
 
 
 def test_a_host_that_keeps_failing_is_left_alone_and_tried_again_later(site: Any, make_crawler: MakeCrawler) -> None:
@@ -477,49 +446,6 @@ def test_what_the_rules_forbid_is_refused_before_any_question(site: Any, make_cr
         make_crawler(enabled=False).crawl(CrawlDirected(url=site.url("/")))
     assert off.value.rule == "crawl"
     assert site.asked == []
-
-
-def test_a_real_browser_fills_the_shell_and_reaches_nothing_but_the_site(
-    site: Any, make_crawler: MakeCrawler, refusals: list[Refusal]
-) -> None:
-    site.html("/app", "<div id=root></div><img src='http://10.0.0.1/pixel'><script src=/app.js></script>")
-    script = "document.getElementById('root').textContent = 'rendered'; fetch('http://169.254.169.254/').catch(() => 0)"
-    site.put("/app.js", script, Content_Type="text/javascript")
-    browser = Browser(CrawlSettings())
-    try:
-        page = make_crawler(browser).crawl(CrawlDirected(url=site.url("/app")))
-    except InvalidSetting as error:
-        pytest.skip(f"no Chromium on this machine: {error}")
-    finally:
-        browser.close()
-    assert page.rendered
-    assert b"rendered" in page.body
-    assert {(refusal.host, refusal.rule) for refusal in refusals} == {
-        ("10.0.0.1", "address"),
-        ("169.254.169.254", "address"),
-    }
-
-
-def test_a_real_browser_reaches_no_service_that_was_opened_to_search(site: Any, make_site: Callable[[], Any]) -> None:
-    engine = make_site()
-    site.html("/app", "<div id=root></div><script src=/app.js></script>")
-    attack = f"fetch('{engine.url('/search?q=x')}', {{mode: 'no-cors'}}).finally(() => root.textContent = 'rendered')"
-    site.put("/app.js", attack, Content_Type="text/javascript")
-    refused: list[Refusal] = []
-    allow = (site.address, f"search={engine.address}")
-    with EgressProxy(EgressSettings(allow=allow), on_refusal=refused.append) as proxy:
-        browser = Browser(CrawlSettings())
-        try:
-            page = browser.render(
-                site.url("/app"), proxy_url=proxy.url_for("crawl"), user_agent="T", limits=RenderLimits(9.0, 10_000)
-            )
-        except InvalidSetting as error:
-            pytest.skip(f"no Chromium on this machine: {error}")
-        finally:
-            browser.close()
-    assert "rendered" in page.html
-    assert engine.asked == []
-    assert {refusal.port for refusal in refused} == {engine.port}
 
 
 class TestDirections:

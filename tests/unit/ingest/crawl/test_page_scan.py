@@ -160,9 +160,9 @@ def test_the_declared_encoding_of_a_text_does_not_confuse_the_parser() -> None:
 
 @pytest.mark.parametrize("content", ["0" + " " * 50_000 + "x\ny", "9" * 50_000 + ";url=/next"])
 def test_a_refresh_that_is_made_to_hang_us_does_not(content: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     read(f"<meta http-equiv=refresh content='{content}'>")
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,7 @@ def test_reading_takes_time_in_proportion_to_the_page(unit: str) -> None:
     assert long < 36 * max(short, 0.01)  # eight times as long; a page that is read once for each part takes 64 times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nested", ["<div id=app>", "<noscript>"])
 def test_what_stands_within_itself_is_read_a_few_times_at_most(nested: str) -> None:
     def seconds(outside: str) -> float:

@@ -348,7 +348,7 @@ class TestFairness:
 
         monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         quick = f"quick.example:{site.port}"
-        proxy = run_proxy(allow=(quick,), resolver_threads=8, max_connections=4, connect_timeout_seconds=1.5)
+        proxy = run_proxy(allow=(quick,), resolver_threads=8, max_connections=4, connect_timeout_seconds=4)
         with proxy.open("crawl") as hostile, ThreadPoolExecutor(24) as pool:
             slow = [pool.submit(get, hostile.url, f"http://n{number}.silent.example/") for number in range(20)]
             _until(lambda: len(silent) >= 2)
@@ -356,7 +356,7 @@ class TestFairness:
             for _ in range(4):
                 with proxy.open("crawl") as other:
                     assert b" 404 " in get(other.url, f"http://{quick}/")
-            assert time.monotonic() - started < 1.4
+            assert time.monotonic() - started < 3.8  # before the slow ones are given up
             assert all(b" 504 " in future.result() for future in slow)
             assert len(silent) == 2, "a quarter of the threads, and no more of those that gave up"
             answered.set()

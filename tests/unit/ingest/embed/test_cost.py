@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from contracts.budget import Spend
@@ -16,11 +13,9 @@ from ingest.settings import EmbedSettings
 TEXTS = ("A cat sits on the mat.", "", "Émigré naïveté: 東京 2024, x = f(y) -> {1: 'a'}  ☃", "a longer passage " * 20)
 
 
-def test_the_local_models_tokens_are_counted_and_cost_no_money(tmp_path_factory: pytest.TempPathFactory) -> None:
-    base = tmp_path_factory.getbasetemp()
-    model_dir: Path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "minilm"
+def test_the_local_models_tokens_are_counted_and_cost_no_money(minilm: MiniLM) -> None:
     cost = embedding_at_most(TEXTS, EmbedSettings(), load_tokenizer(None))
-    assert cost == Spend(tokens=MiniLM(model_dir, threads=1).embed(TEXTS).tokens)
+    assert cost == Spend(tokens=minilm.embed(TEXTS).tokens)
 
 
 def test_an_endpoints_tokens_are_estimated_rather_too_many() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +26,7 @@ from ingest.embed.minilm.model import (
     require_exact_products,
 )
 from ingest.embed.minilm.package_data import packaged_file
-from tests.support.repository import REPOSITORY
+from tests.support.repository import MODELS, REPOSITORY
 
 SENTENCES = (
     "A cat sits on the mat.",
@@ -38,16 +37,14 @@ SENTENCES = (
 )
 
 
-@pytest.fixture(scope="module")
-def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One build for every test process of this run."""
-    base = tmp_path_factory.getbasetemp()
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "minilm"
+@pytest.fixture
+def model_dir() -> Path:
+    return MODELS
 
 
-@pytest.fixture(scope="module")
-def model(model_dir: Path) -> MiniLM:
-    return MiniLM(model_dir, threads=1)
+@pytest.fixture
+def model(minilm: MiniLM) -> MiniLM:
+    return minilm
 
 
 def test_every_vector_agrees_with_a_plain_double_precision_forward_pass(model: MiniLM, model_dir: Path) -> None:
@@ -111,6 +108,7 @@ def test_a_batch_keeps_to_its_tokens_and_a_longer_text_goes_alone() -> None:
     assert batches_of_length([50, 50], 8, 40) == [[0], [1]]
 
 
+@pytest.mark.slow
 def test_a_damaged_graph_is_built_again(model_dir: Path, tmp_path: Path) -> None:
     folder = ensure_model(tmp_path)
     graph = folder / "model.onnx"
@@ -134,6 +132,7 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
     assert built == [folder]
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ingest.embed.minilm.model", str(tmp_path)]
     starts = [subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -236,8 +235,8 @@ def test_an_embedding_that_is_not_wanted_any_more_ends_between_two_passes(model_
 
 
 @pytest.fixture(scope="module")
-def int8(model_dir: Path) -> MiniLM:
-    return MiniLM(model_dir, threads=1, precision="int8")
+def int8() -> MiniLM:
+    return MiniLM(MODELS, threads=1, precision="int8")
 
 
 def test_int8_has_a_fingerprint_of_its_own_and_nearly_the_vectors_of_fp32(int8: MiniLM, model: MiniLM) -> None:
@@ -262,6 +261,7 @@ def test_an_index_of_the_other_precision_is_refused(int8: MiniLM) -> None:
         int8.embed(["text"], FINGERPRINT)
 
 
+@pytest.mark.slow
 def test_a_damaged_int8_graph_is_built_again(tmp_path: Path) -> None:
     folder = ensure_model(tmp_path, "int8")
     sound = {name: (folder / name).read_bytes() for name in ("model.onnx", "probe.onnx")}
@@ -271,6 +271,7 @@ def test_a_damaged_int8_graph_is_built_again(tmp_path: Path) -> None:
         assert (folder / name).read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_processor_that_saturates_is_told_apart_at_load(int8: MiniLM, tmp_path: Path) -> None:
     folder = ensure_model(tmp_path, "int8")
     require_exact_products(folder / "probe.onnx")

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PAGE_BYTES = 2_500_000
 CPU_SECONDS = 20
 """Hard: the kernel ends the child. The slowest of these takes a few seconds, and minutes where it is quadratic."""

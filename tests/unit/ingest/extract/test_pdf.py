@@ -72,6 +72,7 @@ def children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
+@pytest.mark.slow
 def test_many_entries_of_one_long_page_end_by_name_within_seconds_and_the_next_file_is_read() -> None:
     body = pdf_of_entries(2_000, ENDLESS)
     assert len(body) < 60_000

@@ -125,7 +125,7 @@ def test_a_body_or_head_in_drops_ends_at_the_deadline(site: Any, fetcher: Fetche
 
     def drip(handler: Any) -> None:
         handler.wfile.write(start)
-        for _ in range(200):
+        for _ in range(2_000):
             handler.wfile.write(b"x")
             handler.wfile.flush()
             time.sleep(0.02)
@@ -134,7 +134,7 @@ def test_a_body_or_head_in_drops_ends_at_the_deadline(site: Any, fetcher: Fetche
     started = time.monotonic()
     with pytest.raises(TimedOut):
         fetcher.fetch(site.url(), limits=FetchLimits(timeout_seconds=0.4))
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 20  # a deadline for each read alone would let it go on for 40
 
 
 def test_an_unchanged_page_is_not_sent_again(site: Any, fetcher: Fetcher) -> None:

@@ -67,7 +67,7 @@ def refused(fetcher: Fetcher, url: str, limits: FetchLimits = LIMITS) -> SluiceE
     started = time.monotonic()
     with pytest.raises(SluiceError) as caught:
         fetcher.fetch(url, limits=limits)
-    assert time.monotonic() - started < limits.timeout_seconds + 3
+    assert time.monotonic() - started < limits.timeout_seconds + 12  # the site would go on for 20
     return caught.value
 
 

@@ -359,6 +359,7 @@ def test_a_ticket_keeps_its_microseconds(broker_url: str) -> None:
 # -- measured at the server -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_four_processes_exceed_no_hosts_rate_at_the_server() -> None:
     """The long form is `python -m tests.support.rates`."""
     seen = measure_rates(requests=480, processes=4, hosts=48, rate=4.0, threads=8)

@@ -134,7 +134,7 @@ def test_all_engines_together_have_the_time_of_one_search(site: Any, fetcher: Fe
     began = time.monotonic()
     with pytest.raises(TimedOut):
         ddgs(fetcher, *[mojeek_at(site) for _ in range(20)], limits=limits).search(question())
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9  # all of them take ten
     assert len(site.asked) < 5
 
 

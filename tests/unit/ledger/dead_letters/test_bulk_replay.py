@@ -260,6 +260,7 @@ def test_two_reconcilers_at_once_bring_each_letter_back_once(story: Story) -> No
     assert Counter(brought_back) == dict.fromkeys(events, 1)
 
 
+@pytest.mark.slow
 def test_a_replay_goes_on_where_a_killed_process_left_it_and_brings_no_letter_back_twice(story: Story) -> None:
     events = parked(story, 300)
     both = [begins(story, 250.0), begins(story, 250.0)]

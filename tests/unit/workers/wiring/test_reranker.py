@@ -122,10 +122,10 @@ def test_an_address_that_egress_does_not_allow_is_never_reached(make_parts, endp
 def test_a_slow_endpoint_costs_a_query_its_time_limit_and_no_more(make_parts, endpoint) -> None:
     context = make_parts(timeout_seconds=0.3)
     plain, _ = searched(QUERY.model_copy(update={"rerank": False}), context)
-    endpoint.says({"results": []}, delay_seconds=2.0)
+    endpoint.says({"results": []}, delay_seconds=60.0)
     started = time.perf_counter()
     found, _ = searched(QUERY, context)
-    assert time.perf_counter() - started < 1.5
+    assert time.perf_counter() - started < 20
     assert [chunk.chunk_id for chunk in found.chunks] == [chunk.chunk_id for chunk in plain.chunks]
     assert "did not answer within 0.3 s" in found.metadata.rerank_failure
 
