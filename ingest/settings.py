@@ -35,14 +35,6 @@ class EgressSettings(Value):
     """Domains (and their subdomains) that may never be reached."""
     ports: tuple[int, ...] = (80, 443)
     """The ports of the public web; every other port is somebody's own service."""
-    connect_timeout_seconds: Annotated[float, Field(gt=0)] = 5.0
-    """Name lookup and connection together; a healthy host needs well under one second."""
-    max_response_bytes: Annotated[int, Field(gt=0)] = 20_000_000
-    """What one connection may bring in; twice the largest page that is kept."""
-    max_connections: Annotated[int, Field(gt=0)] = 64
-    """Open connections at a time: two browser pages with their parts, and every crawl thread besides."""
-    idle_timeout_seconds: Annotated[float, Field(gt=0)] = 20.0
-    """How long a connection may carry nothing before it is cut."""
     policy: Literal["open", "listed", "deny"] = "open"
     """`open`: everything may be reached but what the rules refuse. `listed`: only `allow_domains` and `allow`. `deny`:
     nothing at all, whatever else is set; it is refused before a name is looked up or a socket opened."""
@@ -52,21 +44,8 @@ class EgressSettings(Value):
     nat64_prefixes: tuple[str, ...] = ()
     """Prefixes of the network's own by which IPv4 is reached over IPv6 (RFC 6052), for instance `2001:db8:64::/96`:
     the IPv4 address within is judged as well. The well-known ones always are."""
-    max_connection_seconds: Annotated[float, Field(gt=0)] = 120.0
-    """Of one connection in all, however steadily it carries something."""
-    max_connections_per_crawl: Annotated[int, Field(ge=1)] = 32
-    """Open at a time for one page and its parts: a browser opens so many by one proxy, and closes idle ones itself when
-    it wants more. With fewer it would wait for what it does not know of; half the proxy stays free."""
-    max_connections_per_host: Annotated[int, Field(ge=1)] = 12
-    """Open at a time to one host, of all crawls of this process together."""
     max_requests_per_crawl: Annotated[int, Field(ge=1)] = 500
     """Connections and plain requests that one page may cause: heavy pages need some two hundred."""
-    max_bytes_per_crawl: Annotated[int, Field(ge=1)] = 60_000_000
-    """In both directions, for one page and all its parts."""
-    max_hosts_per_crawl: Annotated[int, Field(ge=1)] = 100
-    """Names that one page may have looked up: a page of many advertisements has some sixty."""
-    resolver_threads: Annotated[int, Field(ge=1, le=256)] = 16
-    """Names looked up at a time; one that does not answer holds its thread until the system gives up."""
     upstream_proxy_url: SecretStr | None = None
     """A proxy of the owner's network that everything goes out by, `http://user:password@proxy.corp:3128`. It is given
     the address that was checked, never a name."""

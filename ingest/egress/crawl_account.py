@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from ingest.egress.limits import EgressLimits
 from ingest.egress.rules import Refusal
-from ingest.settings import EgressSettings, Purpose
+from ingest.settings import Purpose
 
 MAX_KINDS = 50
 """Targets and rules that one account's refusals are told apart by."""
@@ -87,13 +88,15 @@ class Caps:
     connections: int
 
 
-def caps_of(settings: EgressSettings, *, max_bytes: int | None = None, max_requests: int | None = None) -> Caps:
+def caps_of(
+    limits: EgressLimits, most_requests: int, *, max_bytes: int | None = None, max_requests: int | None = None
+) -> Caps:
     """The configured caps, or smaller ones where the caller has less to give."""
     return Caps(
-        requests=_smaller(settings.max_requests_per_crawl, max_requests),
-        bytes=_smaller(settings.max_bytes_per_crawl, max_bytes),
-        hosts=settings.max_hosts_per_crawl,
-        connections=settings.max_connections_per_crawl,
+        requests=_smaller(most_requests, max_requests),
+        bytes=_smaller(limits.max_bytes_per_crawl, max_bytes),
+        hosts=limits.max_hosts_per_crawl,
+        connections=limits.max_connections_per_crawl,
     )
 
 

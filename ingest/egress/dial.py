@@ -20,7 +20,7 @@ from types import TracebackType
 from ingest.egress.crawl_account import Account
 from ingest.egress.fair_slots import FairSlots
 from ingest.egress.http_heads import Failed, Refused, Target
-from ingest.egress.limit_errors import beyond
+from ingest.egress.limits import USUAL_LIMITS, EgressLimits, beyond
 from ingest.egress.relay import Side, dial
 from ingest.egress.resolver import BoundedResolver, Resolver
 from ingest.egress.rules import EgressRules, canonical_host
@@ -57,13 +57,19 @@ class Dialler:
         InvalidSetting: the owner's proxy is not one.
     """
 
-    def __init__(self, settings: EgressSettings, rules: EgressRules, resolver: Resolver | None = None) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: EgressSettings,
+        rules: EgressRules,
+        resolver: Resolver | None = None,
+        limits: EgressLimits = USUAL_LIMITS,
+    ) -> None:
+        self._limits = limits
         self._rules = rules
         self._resolver = resolver
-        self._names = BoundedResolver(settings.resolver_threads)
+        self._names = BoundedResolver(limits.resolver_threads)
         self._upstream = _upstream_of(settings)
-        self._fair_slots = FairSlots(settings.max_connections, per_target=settings.max_connections_per_host)
+        self._fair_slots = FairSlots(limits.max_connections, per_target=limits.max_connections_per_host)
 
     async def reach(self, target: Target, account: Account) -> Reached:
         """A connection with `target`, on the account's behalf.
@@ -80,7 +86,7 @@ class Dialler:
             target = replace(target, host=host)
         started = asyncio.get_running_loop().time()
         addresses = await self._judged_addresses(target, account)
-        left_seconds = self._settings.connect_timeout_seconds - (asyncio.get_running_loop().time() - started)
+        left_seconds = self._limits.connect_timeout_seconds - (asyncio.get_running_loop().time() - started)
         await self._take_place(target, account)
         try:
             site = await self._dial(target, addresses, left_seconds)
@@ -97,7 +103,7 @@ class Dialler:
     async def _judged_addresses(self, target: Target, account: Account) -> tuple[str, ...]:
         """The addresses of a host, every one of which may be dialled."""
         if not account.may_ask_for(target.host):
-            raise Refused(beyond(target, "hosts", self._settings))
+            raise Refused(beyond(target, "hosts", self._limits))
         addresses = literal(target.host) or await self._addresses(target, account)
         refusal = self._rules.check_addresses(target.host, target.port, addresses, account.purpose)
         if refusal is not None:
@@ -106,7 +112,7 @@ class Dialler:
 
     async def _addresses(self, target: Target, account: Account) -> tuple[str, ...]:
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_seconds):
+            async with asyncio.timeout(self._limits.connect_timeout_seconds):
                 return await self._answer_for(target, account)
         except TimeoutError as error:
             raise Failed(504, "connect timeout") from error
@@ -131,15 +137,15 @@ class Dialler:
 
     async def _take_place(self, target: Target, account: Account) -> None:
         """One of the connections that may be open at a time."""
-        at_most = account.caps.connections if account.caps else self._settings.max_connections
+        at_most = account.caps.connections if account.caps else self._limits.max_connections
         if self._fair_slots.take_free(account, at_most=at_most, target=target.host):
             return
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_seconds):
+            async with asyncio.timeout(self._limits.connect_timeout_seconds):
                 await self._fair_slots.take(account, at_most=at_most, target=target.host)
         except TimeoutError as error:
             if account.caps and self._fair_slots.held(account) >= at_most:
-                raise Refused(beyond(target, "connections", self._settings)) from error
+                raise Refused(beyond(target, "connections", self._limits)) from error
             raise Failed(503, "too many connections") from error
 
     async def _dial(self, target: Target, addresses: tuple[str, ...], limit_seconds: float) -> Side:

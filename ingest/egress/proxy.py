@@ -43,6 +43,7 @@ from contracts.errors import Unavailable
 from ingest.egress.connections import Client, Clients
 from ingest.egress.crawl_account import Account, EgressAccount, EgressReport, caps_of
 from ingest.egress.dial import Dialler
+from ingest.egress.limits import USUAL_LIMITS, EgressLimits
 from ingest.egress.relay import Side
 from ingest.egress.resolver import Resolver
 from ingest.egress.rules import EgressRules, Refusal, check_address, require_open
@@ -79,17 +80,18 @@ class EgressProxy:
         *,
         resolver: Resolver | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
+        limits: EgressLimits = USUAL_LIMITS,
     ) -> None:
-        self._settings = settings
+        self._settings, self._limits = settings, limits
         self._accounts: dict[str, tuple[str, Account]] = {
             purpose: (secrets.token_urlsafe(24), Account(purpose)) for purpose in PURPOSES
         }
         self._opened = itertools.count(1)
         rules = EgressRules(settings)
-        self._dialler = Dialler(settings, rules, resolver)
+        self._dialler = Dialler(settings, rules, resolver, limits)
         self._clients = Clients()
         self._server = RequestServer(
-            settings, rules, self._dialler, self._clients, account_of=self._account_of, on_refusal=on_refusal
+            limits, rules, self._dialler, self._clients, account_of=self._account_of, on_refusal=on_refusal
         )
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,7 +132,9 @@ class EgressProxy:
         """
         require_open(self._settings)
         name = f"{purpose}-{next(self._opened)}"
-        caps = caps_of(self._settings, max_bytes=max_bytes, max_requests=max_requests)
+        caps = caps_of(
+            self._limits, self._settings.max_requests_per_crawl, max_bytes=max_bytes, max_requests=max_requests
+        )
         account = Account(purpose, run_id=run_id, caps=caps)
         self._accounts[name] = secrets.token_urlsafe(24), account
         try:

@@ -34,11 +34,10 @@ from ingest.egress.http_heads import (
     request_head,
     response_head,
 )
-from ingest.egress.limit_errors import beyond
+from ingest.egress.limits import EgressLimits, beyond
 from ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits, Side
 from ingest.egress.rules import EgressRules, Refusal, canonical_host
 from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
-from ingest.settings import EgressSettings
 
 REALM = "sluice"
 MAX_INTERIM_ANSWERS = 8
@@ -56,7 +55,7 @@ class RequestServer:
 
     def __init__(
         self,
-        settings: EgressSettings,
+        limits: EgressLimits,
         rules: EgressRules,
         dialler: Dialler,
         clients: Clients,
@@ -64,14 +63,14 @@ class RequestServer:
         account_of: Callable[[str], Account | None],
         on_refusal: Callable[[Refusal], None] | None = None,
     ) -> None:
-        self._settings = settings
+        self._limits = limits
         self._rules = rules
         self._dialler = dialler
         self._clients = clients
         self._account_of = account_of
         self._on_refusal = on_refusal
-        self._limits = RelayLimits(
-            settings.max_response_bytes, settings.idle_timeout_seconds, settings.max_connection_seconds
+        self._relay_limits = RelayLimits(
+            limits.max_response_bytes, limits.idle_timeout_seconds, limits.max_connection_seconds
         )
 
     async def serve(self, client: Client) -> None:
@@ -81,7 +80,7 @@ class RequestServer:
         except OSError:  # the client left, the site broke off, or both fell silent
             client.side.break_off()
         finally:
-            client.side.close(self._settings.idle_timeout_seconds)
+            client.side.close(self._limits.idle_timeout_seconds)
             self._clients.remove(client)
             if client.account is not None:
                 client.account.end()
@@ -113,7 +112,7 @@ class RequestServer:
     async def _authenticated_head(self, client: Client) -> tuple[Head, Account] | None:
         """The first request with a right secret, and its account; browsers send one without and wait to be asked."""
         for _ in range(MAX_CHALLENGES):
-            async with asyncio.timeout(self._settings.idle_timeout_seconds):
+            async with asyncio.timeout(self._limits.idle_timeout_seconds):
                 raw = await client.side.read_head()
             if raw is None:
                 return None
@@ -134,14 +133,14 @@ class RequestServer:
         exceeded = account.begin()
         target = read_target(head)
         if exceeded:
-            raise Refused(beyond(target, exceeded, self._settings))
+            raise Refused(beyond(target, exceeded, self._limits))
         with await self._dialler.reach(target, account) as reached:
             await self._carry(head, reached.target, client, reached.side, account)
 
     # -- what is carried ----------------------------------------------------------------------
 
     async def _carry(self, head: Head, target: Target, client: Client, site: Side, account: Account) -> None:
-        with Relay(client.side, site, self._limits, came_in=account.came_in, went_out=account.went_out) as relay:
+        with Relay(client.side, site, self._relay_limits, came_in=account.came_in, went_out=account.went_out) as relay:
             try:
                 if head.method == "CONNECT":
                     await self._begin_tunnel(relay, target, client, account)
@@ -149,7 +148,7 @@ class RequestServer:
                     await self._begin_answer(relay, head, target, client)
                 await relay.finish()
             except Excess as error:
-                raise Refused(beyond(target, error.rule, self._settings)) from error
+                raise Refused(beyond(target, error.rule, self._limits)) from error
             except ClientLeft:
                 raise
             except TimeoutError as error:
@@ -194,7 +193,7 @@ class RequestServer:
                 raise Failed(502, "the site closed without a response")
             answer_head = parse_response(raw)
             length = body_length(answer_head, head.method)
-            if length is not None and length > self._settings.max_response_bytes:
+            if length is not None and length > self._limits.max_response_bytes:
                 raise Excess("bytes")
             client.side.write(response_head(answer_head))
             if answer_head.status >= 200:

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy, Refusal
 from ingest.http.fetch import Fetcher
 from ingest.settings import EgressSettings
@@ -50,8 +51,8 @@ def refusals() -> list[Refusal]:
 @pytest.fixture
 def proxy(site: Site, refusals: list[Refusal]) -> Iterator[EgressProxy]:
     """The egress proxy, with the test's site as its one exception."""
-    settings = EgressSettings(allow=(site.address,), idle_timeout_seconds=5.0, connect_timeout_seconds=2.0)
-    with EgressProxy(settings, on_refusal=refusals.append) as running:
+    limits = EgressLimits(idle_timeout_seconds=5.0, connect_timeout_seconds=2.0)
+    with EgressProxy(EgressSettings(allow=(site.address,)), on_refusal=refusals.append, limits=limits) as running:
         yield running
 
 

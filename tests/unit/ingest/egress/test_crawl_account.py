@@ -10,6 +10,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ import pytest
 from contracts.errors import Unavailable
 from ingest.egress.connections import MAX_STRANGERS
 from ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressAccount, EgressProxy, Refusal
 from ingest.egress.serve_client import MAX_CHALLENGES
 from ingest.settings import EgressSettings
@@ -52,6 +54,9 @@ def authorization(url: str) -> str:
     return f"Proxy-Authorization: Basic {b64encode(f'{parts.username}:{parts.password}'.encode()).decode()}\r\n"
 
 
+LIMITS = {field.name for field in fields(EgressLimits)}
+
+
 def rules_of(account: EgressAccount) -> dict[str, int]:
     counts: dict[str, int] = {}
     for refusal, count in account.report().refusals:
@@ -65,8 +70,10 @@ def run_proxy(site: Any, refusals: list[Refusal]) -> Iterator[RunProxy]:
     with contextlib.ExitStack() as running:
 
         def run(*, resolver: Any = None, **settings: Any) -> EgressProxy:
+            limits = EgressLimits(**{name: settings.pop(name) for name in LIMITS & settings.keys()})
             configured = EgressSettings(**{"allow": (site.address,), **settings})
-            return running.enter_context(EgressProxy(configured, resolver=resolver, on_refusal=refusals.append))
+            proxy = EgressProxy(configured, resolver=resolver, on_refusal=refusals.append, limits=limits)
+            return running.enter_context(proxy)
 
         yield run
 

@@ -22,6 +22,7 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy, EgressRules, Refusal, check_address
 from ingest.egress.relay import Side
 from ingest.egress.rules import canonical_host
@@ -419,8 +420,9 @@ class TestLimits:
         self, site: Any, refusals: list[Refusal]
     ) -> None:
         site.put("/", b"x" * 5_000)
-        settings = EgressSettings(allow=(site.address,), max_response_bytes=1_000)
-        with EgressProxy(settings, on_refusal=refusals.append) as proxy:
+        settings = EgressSettings(allow=(site.address,))
+        limits = EgressLimits(max_response_bytes=1_000)
+        with EgressProxy(settings, limits=limits, on_refusal=refusals.append) as proxy:
             answer = ask(proxy, f"GET {site.url()} HTTP/1.1\r\n{{auth}}\r\n")
         assert b"X-Sluice-Refused: bytes" in answer
         assert [refusal.rule for refusal in refusals] == ["bytes"]
@@ -432,9 +434,10 @@ class TestLimits:
                 handler.wfile.write(b"x" * 65_536)
 
         site.call("/", endless)
-        settings = EgressSettings(allow=(site.address,), max_response_bytes=1_000_000)
+        settings = EgressSettings(allow=(site.address,))
+        limits = EgressLimits(max_response_bytes=1_000_000)
         with (
-            EgressProxy(settings, on_refusal=refusals.append) as proxy,
+            EgressProxy(settings, limits=limits, on_refusal=refusals.append) as proxy,
             httpx.Client(proxy=proxy.url) as client,
             pytest.raises(httpx.TransportError),
         ):
@@ -444,7 +447,7 @@ class TestLimits:
     def test_a_site_that_falls_silent_is_given_up(self, site: Any) -> None:
         released = threading.Event()
         site.call("/", lambda handler: released.wait(10))
-        with EgressProxy(EgressSettings(allow=(site.address,), idle_timeout_seconds=0.2)) as proxy:
+        with EgressProxy(EgressSettings(allow=(site.address,)), limits=EgressLimits(idle_timeout_seconds=0.2)) as proxy:
             started = time.monotonic()
             answer = ask(proxy, f"GET {site.url()} HTTP/1.1\r\n{{auth}}\r\n")
             released.set()
@@ -452,7 +455,7 @@ class TestLimits:
         assert time.monotonic() - started < 5
 
     def test_a_silent_tunnel_is_cut(self, site: Any) -> None:
-        with EgressProxy(EgressSettings(allow=(site.address,), idle_timeout_seconds=0.2)) as proxy:
+        with EgressProxy(EgressSettings(allow=(site.address,)), limits=EgressLimits(idle_timeout_seconds=0.2)) as proxy:
             try:
                 answer = ask(proxy, f"CONNECT {site.address} HTTP/1.1\r\n{{auth}}\r\n")
             except ConnectionResetError:
@@ -472,7 +475,7 @@ class TestLimits:
         with EgressProxy(EgressSettings(allow=(f"127.0.0.1:{port}",)), resolver=unknown) as proxy:
             assert b" 502 Failed connect" in ask(proxy, f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\n{{auth}}\r\n")
             assert b" 502 Failed name not found" in ask(proxy, "GET http://no.example/ HTTP/1.1\r\n{auth}\r\n")
-        with EgressProxy(EgressSettings(connect_timeout_seconds=0.1), resolver=endless) as proxy:
+        with EgressProxy(EgressSettings(), limits=EgressLimits(connect_timeout_seconds=0.1), resolver=endless) as proxy:
             assert b" 504 Failed connect timeout" in ask(proxy, "CONNECT slow.example:443 HTTP/1.1\r\n{auth}\r\n")
 
     def test_a_site_that_speaks_no_http_is_a_failure(self, site: Any, proxy: EgressProxy) -> None:
@@ -480,8 +483,14 @@ class TestLimits:
         assert b" 502 Failed" in ask(proxy, f"GET {site.url()} HTTP/1.1\r\n{{auth}}\r\n")
 
     def test_connections_beyond_the_limit_are_told_to_come_back(self, site: Any) -> None:
-        settings = EgressSettings(allow=(site.address,), max_connections=1, connect_timeout_seconds=0.2)
-        with EgressProxy(settings) as proxy, socket.create_connection(("127.0.0.1", urlsplit(proxy.url).port)) as held:
+        settings, limits = (
+            EgressSettings(allow=(site.address,)),
+            EgressLimits(max_connections=1, connect_timeout_seconds=0.2),
+        )
+        with (
+            EgressProxy(settings, limits=limits) as proxy,
+            socket.create_connection(("127.0.0.1", urlsplit(proxy.url).port)) as held,
+        ):
             address = urlsplit(proxy.url)
             secret = b64encode(f"{address.username}:{address.password}".encode()).decode()
             held.sendall(f"CONNECT {site.address} HTTP/1.1\r\nProxy-Authorization: Basic {secret}\r\n\r\n".encode())
@@ -519,7 +528,7 @@ class TestLimits:
         monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         quick = f"quick.example:{site.port}"
         started = time.monotonic()
-        with EgressProxy(EgressSettings(allow=(quick,), connect_timeout_seconds=1.0)) as proxy:
+        with EgressProxy(EgressSettings(allow=(quick,)), limits=EgressLimits(connect_timeout_seconds=1.0)) as proxy:
             slow = [
                 threading.Thread(target=ask, args=(proxy, "CONNECT slow.example:443 HTTP/1.1\r\n{auth}\r\n"))
                 for _ in range(40)

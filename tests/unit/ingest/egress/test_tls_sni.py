@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.egress.crawl_account import EgressAccount
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy, Refusal
 from ingest.egress.relay import Side, dial
 from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
@@ -114,10 +115,10 @@ class TestTunnels:
         assert "no TLS" in refused[0].detail
 
     def test_a_handshake_that_never_comes_is_given_up(self, everywhere: Any) -> None:
-        ours = EgressSettings(allow_domains=("example.com",), idle_timeout_seconds=0.3)
+        ours = EgressSettings(allow_domains=("example.com",))
         started = time.monotonic()
         with (
-            EgressProxy(ours, resolver=public) as proxy,
+            EgressProxy(ours, resolver=public, limits=EgressLimits(idle_timeout_seconds=0.3)) as proxy,
             proxy.open("crawl") as account,
             tunnel(account) as connection,
         ):

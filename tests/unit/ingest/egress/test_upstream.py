@@ -17,6 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from contracts.errors import InvalidSetting
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy
 from ingest.egress.upstream import read_upstream
 from ingest.settings import EgressSettings
@@ -92,8 +93,8 @@ def corporate(site: Any) -> Iterator[CorporateProxy]:
 
 
 def through(corporate: CorporateProxy, **settings: Any) -> EgressProxy:
-    configured = EgressSettings(upstream_proxy_url=corporate.url(), connect_timeout_seconds=1.0, **settings)
-    return EgressProxy(configured, resolver=public)
+    configured = EgressSettings(upstream_proxy_url=corporate.url(), **settings)
+    return EgressProxy(configured, resolver=public, limits=EgressLimits(connect_timeout_seconds=1.0))
 
 
 def test_a_page_comes_by_the_address_that_was_checked_and_never_by_name(site: Any, corporate: CorporateProxy) -> None:

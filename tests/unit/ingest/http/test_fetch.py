@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidInput, Overloaded, PolicyRefused, TimedOut, Unavailable
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy, Refusal
 from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from ingest.settings import EgressSettings
@@ -322,8 +323,8 @@ def test_a_site_that_is_down_is_unavailable_and_one_outside_the_rules_is_refused
 
 
 def test_a_full_proxy_says_come_back_later(site: Any) -> None:
-    settings = EgressSettings(allow=(site.address,), max_connections=1, connect_timeout_seconds=0.2)
-    with EgressProxy(settings) as proxy:
+    limits = EgressLimits(max_connections=1, connect_timeout_seconds=0.2)
+    with EgressProxy(EgressSettings(allow=(site.address,)), limits=limits) as proxy:
         fetcher = Fetcher(proxy.url, user_agent="test")
         inner: list[BaseException] = []
 

@@ -20,6 +20,7 @@ import pytest
 import zstandard
 
 from contracts.errors import PolicyRefused, SluiceError, TimedOut, Unavailable
+from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy
 from ingest.http.fetch import Fetched, Fetcher, FetchLimits
 from ingest.http.response import MAX_FRAMING_BYTES
@@ -34,7 +35,9 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 @pytest.fixture
 def tls_fetcher(tls_site: Any, trust: ssl.SSLContext) -> Iterator[Fetcher]:
     """A fetcher that reaches `tls_site`, and believes it."""
-    with EgressProxy(EgressSettings(allow=(tls_site.address,), max_response_bytes=200_000_000)) as proxy:
+    with EgressProxy(
+        EgressSettings(allow=(tls_site.address,)), limits=EgressLimits(max_response_bytes=200_000_000)
+    ) as proxy:
         yield Fetcher(proxy.url, user_agent="test", tls=trust)
 
 
@@ -336,7 +339,9 @@ def test_work_that_is_no_longer_wanted_ends_at_once(
         if time.monotonic() > calls_off_at:
             raise LookupError("called off")
 
-    with EgressProxy(EgressSettings(allow=(tls_site.address,), max_response_bytes=10**12)) as proxy:
+    with EgressProxy(
+        EgressSettings(allow=(tls_site.address,)), limits=EgressLimits(max_response_bytes=10**12)
+    ) as proxy:
         fetcher = Fetcher(proxy.url, user_agent="test", tls=trust, check_cancelled=check_cancelled)
         started = time.monotonic()
         with pytest.raises(LookupError):
