@@ -43,9 +43,14 @@ class BreakerRule:
     pause_seconds: float
 
 
-def provider_rule(pause_seconds: float) -> BreakerRule:
+PROVIDER_PAUSE_SECONDS = 30.0
+"""How long a provider is not asked that failed more than half of its last 100 calls (at least 20), before one call
+tries it again: one minute's quota window passes in two such pauses."""
+
+
+def provider_rule() -> BreakerRule:
     """For a search provider, which every run asks: soon a hundred outcomes speak for it or against it."""
-    return BreakerRule(window=100, least=20, pause_seconds=pause_seconds)
+    return BreakerRule(window=100, least=20, pause_seconds=PROVIDER_PAUSE_SECONDS)
 
 
 def host_rule(pause_seconds: float) -> BreakerRule:

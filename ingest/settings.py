@@ -94,23 +94,14 @@ class SearchSettings(Value):
     """If not empty, results from other domains are dropped."""
     quota_per_day: Annotated[int, Field(ge=0)] = 1_000
     """Calls per provider and UTC day."""
-    searxng_usd_per_call: Annotated[float, Field(ge=0)] = 0.0
-    """One's own instance costs nothing per call."""
     brave_usd_per_call: Annotated[float, Field(ge=0)] = 0.005
     """The published price of the Base plan: 5 USD per 1,000 calls."""
     serpapi_usd_per_call: Annotated[float, Field(ge=0)] = 0.015
     """The published price of the Developer plan: 75 USD per 5,000 calls."""
     tavily_usd_per_call: Annotated[float, Field(ge=0)] = 0.008
     """The published pay-as-you-go price of one credit, which is one basic search."""
-    ddgs_usd_per_call: Annotated[float, Field(ge=0)] = 0.0
-    """Public result pages; no key, no bill."""
     merge_providers: Annotated[int, Field(ge=1, le=5)] = 1
     """How many providers' answers are put together for one question; 1 asks the next only where one fails."""
-    empty_seconds: Annotated[float, Field(ge=0)] = 600.0
-    """How long a provider is not asked again for what it had no result for; 0 always asks."""
-    breaker_reset_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """How long a provider is left alone that failed more than half of its last 100 calls (at least 20), before one
-    call tries it again: one minute's quota window passes in two such pauses."""
 
 
 class CrawlSettings(Value):
@@ -131,14 +122,8 @@ class CrawlSettings(Value):
     queue. Only the start of a browser comes on top."""
     max_page_bytes: Annotated[int, Field(ge=1)] = 10_000_000
     """Of one page, as sent and once decompressed; documentation pages are under one million."""
-    max_redirects: Annotated[int, Field(ge=0, le=20)] = 5
-    """As many as RFC 9309 asks a robots.txt to be followed."""
     requests_per_second_per_host: Annotated[float, Field(gt=0)] = 2.0
     """Of all workers together; a person who reads quickly is not faster."""
-    max_crawl_delay_seconds: Annotated[float, Field(ge=0)] = 10.0
-    """The longest pause between requests that a robots.txt may ask for and get."""
-    max_rate_wait_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """How long a worker waits for a host's next turn before it hands the page back to the queue."""
     breaker_reset_seconds: Annotated[float, Field(gt=0)] = 60.0
     """How long a host is left alone that failed more than half of its last 20 requests (at least 10), before one
     request tries it again: a restart of a site takes about as long."""
@@ -151,8 +136,6 @@ class CrawlSettings(Value):
     """Pages that one worker renders at the same time."""
     browser_recycle_pages: Annotated[int, Field(ge=1)] = 200
     """Pages after which a warm browser makes way for a new one, so that what pages leak stays small."""
-    browser_recycle_seconds: Annotated[float, Field(gt=0)] = 900.0
-    """Age at which a warm browser makes way for a new one, whatever it has done."""
     browser_memory_bytes: Annotated[int, Field(ge=100_000_000)] = 550_000_000
     """Of the browser's processes together, their program left out; above it the largest page process is ended. With
     two ordinary pages they take some 250 MB. The program, some 60 MB, and the worker, some 300 MB, come on top: a
@@ -172,8 +155,6 @@ class CrawlSettings(Value):
     revisit: bool = True
     """Whether a page that was read before is asked for conditionally (ETag, Last-Modified), and nothing done twice
     where it is as it was."""
-    max_sitemap_urls: Annotated[int, Field(ge=0, le=50_000)] = 5_000
-    """Addresses read from one site's sitemaps."""
 
     @property
     def agent(self) -> str:
@@ -263,28 +244,16 @@ class EmbedSettings(Value):
     """The list price of text-embedding-3-small."""
     openai_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
     """Per attempt; a full batch takes a hosted model a few seconds."""
-    openai_max_retries: Annotated[int, Field(ge=0, le=10)] = 2
-    """After 429, 5xx and broken connections, with growing pauses; the queue tries again later in any case."""
     openai_batch_texts: Annotated[int, Field(ge=1, le=2_048)] = 256
     """Texts per request. OpenAI takes 2,048; smaller batches lose less when one fails."""
-    openai_batch_tokens: Annotated[int, Field(ge=1)] = 100_000
-    """Estimated tokens per request. OpenAI takes 300,000; the estimate may be off by a factor."""
-    openai_batch_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
-    """Bytes of one request's body. Servers behind nginx refuse more than its default of 1 MiB."""
     openai_max_text_tokens: Annotated[int, Field(ge=1)] = 8_192
     """Estimated tokens of one text, the window of text-embedding-3; a chunk is far below it."""
     openai_long_texts: Literal["cut", "refuse"] = "cut"
     """What becomes of a longer one: cut at the window, as the local model does, or refused by name."""
     openai_proxy_url: str | None = None
     """A proxy for the requests; the proxy variables of the environment are not read."""
-    batch_size: Annotated[int, Field(ge=1)] = 8
-    """Texts of one forward pass of the local model in fp32, at most, all of one length. Of 11 tokens, tokens per second
-    were 1,900 alone, 4,100 by 8 and 4,500 by 32; of 200 tokens, 3,500 alone, 3,900 by 4 and 3,300 by 16."""
-    batch_tokens: Annotated[int, Field(ge=1)] = 768
-    """Tokens of one forward pass: what stays in the processor's cache. At 2,048 it was slower by a tenth to a fifth."""
     threads: Annotated[int, Field(ge=0)] = 0
     """Threads of one forward pass; 0 takes every core."""
-    cache_entries: Annotated[int, Field(ge=0)] = 200_000
     model_dir: Path | None = None
     """Where the local model's files are kept; by default `models` in the data directory."""
 

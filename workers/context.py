@@ -175,7 +175,7 @@ class Context:
         )
         quota = BrokerQuota(broker_url, key_prefix=instance)
         self._closing.callback(quota.close)
-        empty = BrokerEmptySearches(broker_url, seconds=search.empty_seconds, key_prefix=instance)
+        empty = BrokerEmptySearches(broker_url, key_prefix=instance)
         self._closing.callback(empty.close)
         return Searcher(search, providers, quota, empty)
 

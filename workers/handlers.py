@@ -36,7 +36,7 @@ from gate.decide import decide
 from gate.directives import crawl_of, crawls_of_results, directives
 from gate.profile import chosen_profile
 from ingest.chunk.token_ids import embedding_texts
-from ingest.circuit_breaker import HostUnavailable
+from ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
 from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import directions_from
 from ingest.crawl.egress_context import egress_context
@@ -139,7 +139,7 @@ def on_search_directed(
     if outcome.asked and not is_shut_out:
         raise outcome
     done = Done(refused(report), (gap_of(outcome, "search", directed.query),))
-    return done if is_shut_out else Postponable(done, searcher.settings.breaker_reset_seconds, str(outcome))
+    return done if is_shut_out else Postponable(done, PROVIDER_PAUSE_SECONDS, str(outcome))
 
 
 def _searched(directed: SearchDirected, searcher: Searcher, crawl_limits: CrawlLimits) -> Done | SearchFailed:

@@ -45,8 +45,6 @@ class PoolSettings(Value):
     """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
     the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
     is a leak, and less than that might be a large page."""
-    max_tasks_per_child: Annotated[int, Field(ge=1)] | None = None
-    """Events after which a child of the chunk pool is replaced. Not set: only when it has grown to 1 GB."""
 
 
 class DeliverySettings(Value):
@@ -54,10 +52,6 @@ class DeliverySettings(Value):
 
     lease_seconds: Annotated[float, Field(gt=0)] = 15.0
     """How long a claim lasts without a heartbeat; a killed worker's event is free again after it."""
-    reconcile_seconds: Annotated[float, Field(gt=0)] = 1.0
-    """How often the reconciler looks."""
-    republish_after_seconds: Annotated[float, Field(gt=0)] = 2.0
-    """How long an event may be neither queued nor claimed before it is published again."""
     max_deliveries: Annotated[int, Field(ge=1)] = 3
     """Deaths of a worker on one event after which the event is quarantined as poison."""
     retry_base_seconds: Annotated[float, Field(gt=0)] = 1.0

@@ -50,6 +50,8 @@ NETWORK_REMEDY = (
     "user.max_net_namespaces; in a container, a seccomp profile that permits unshare and mount), "
     'or set crawl.browser_network = "preferred"'
 )
+_RECYCLE_SECONDS = 900.0
+"""Age at which a warm browser makes way for a new one, whatever it has done."""
 
 
 class WarmBrowser:
@@ -88,7 +90,7 @@ class WarmBrowser:
             self.retired
             or not self.engine.is_connected()
             or self.pages_served >= settings.browser_recycle_pages
-            or time.monotonic() - self._started_at >= settings.browser_recycle_seconds
+            or time.monotonic() - self._started_at >= _RECYCLE_SECONDS
         )
 
     async def responds(self) -> bool:

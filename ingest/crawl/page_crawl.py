@@ -153,7 +153,6 @@ class PageCrawl:
         limits = FetchLimits(
             timeout_seconds=self._meter.seconds_left(self._settings.page_timeout_seconds),
             max_bytes=self._meter.bytes_left(self._settings.max_page_bytes),
-            max_redirects=self._settings.max_redirects,
         )
         attempt, started = self._attempt(), self._context.clock()
         known = self._known_over_http

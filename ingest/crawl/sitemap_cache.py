@@ -25,6 +25,8 @@ MOST_ORIGINS = 200
 """Sites whose maps are kept at a time; one of 5,000 addresses takes a megabyte."""
 REDIRECTS = 3
 """That one map may take."""
+MOST_URLS = 5_000
+"""Addresses read from one site's sitemaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,12 @@ class SiteMaps:
     """What sites say of their own pages. Thread-safe; two threads may read one map at the same time."""
 
     def __init__(
-        self, fetcher: Fetcher, robots: RobotsCache, *, most_urls: int, clock: Callable[[], float] = time.monotonic
+        self,
+        fetcher: Fetcher,
+        robots: RobotsCache,
+        *,
+        most_urls: int = MOST_URLS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fetcher = fetcher
         self._robots = robots

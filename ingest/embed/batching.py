@@ -22,8 +22,10 @@ class Limits:
     """Of one request; tokens are estimated, bytes are those of its body."""
 
     texts: int
-    tokens: int
-    bytes: int
+    tokens: int = 100_000
+    """OpenAI takes 300,000; the estimate may be off by a factor."""
+    bytes: int = 1_000_000
+    """Servers behind nginx refuse more than its default of 1 MiB."""
 
 
 @dataclass(slots=True)

@@ -36,6 +36,9 @@ __all__ = [
     "unit_rows",
 ]
 
+CACHE_ENTRIES = 200_000
+"""Vectors kept by the hash of their text; of 384 dimensions 300 MB on disk."""
+
 
 def make_embedder(
     settings: EmbedSettings,
@@ -46,8 +49,8 @@ def make_embedder(
 ) -> Embedder:
     """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
 
-    `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`,
-    or with no cache entries, nothing is cached. `http_client` carries requests to an endpoint (and
+    `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`
+    nothing is cached. `http_client` carries requests to an endpoint (and
     with them the rules of egress); by default they go direct, or through `openai_proxy_url`. `wanted` is called
     between the steps of an embedding; what it raises ends it.
     """
@@ -56,8 +59,8 @@ def make_embedder(
         every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
     models = [_model(one, model_dir, http_client, check_cancelled) for one in every]
     embedder = RoutingEmbedder(models) if len(models) > 1 else models[0]
-    if cache_path is not None and settings.cache_entries:
-        embedder = CachedEmbedder(embedder, EmbeddingCache(cache_path, settings.cache_entries))
+    if cache_path is not None:
+        embedder = CachedEmbedder(embedder, EmbeddingCache(cache_path, CACHE_ENTRIES))
     return embedder
 
 
@@ -75,8 +78,6 @@ def _model(
     local = MiniLM(
         settings.model_dir or model_dir,
         settings.threads,
-        settings.batch_size,
-        settings.batch_tokens,
         precision=settings.precision,
         check_cancelled=check_cancelled,
     )

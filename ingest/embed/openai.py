@@ -26,6 +26,8 @@ from ingest.embed.tokens import estimated_tokens
 from ingest.settings import EmbedSettings
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+MAX_RETRIES = 2
+"""After 429, 5xx and broken connections, with growing pauses; the queue tries again later in any case."""
 
 
 class OpenAIEmbedder:
@@ -41,10 +43,14 @@ class OpenAIEmbedder:
         http_client: httpx2.Client | None = None,
         *,
         check_cancelled: CancelCheck = never_cancelled,
+        limits: Limits | None = None,
+        max_retries: int = MAX_RETRIES,
     ) -> None:
         self.dimension = settings.openai_dimension
         self.fingerprint = settings.openai_fingerprint or endpoint_fingerprint(settings)
         self._settings = settings
+        self._limits = limits or Limits(settings.openai_batch_texts)
+        self._max_retries = max_retries
         self._http_client = http_client
         self._check_cancelled = check_cancelled
         self._connecting = threading.Lock()
@@ -60,10 +66,9 @@ class OpenAIEmbedder:
         require_fingerprint(self.fingerprint, required_fingerprint)
         settings = self._settings
         fit = fitted(texts, settings.openai_max_text_tokens, cut=settings.openai_long_texts == "cut")
-        limits = Limits(settings.openai_batch_texts, settings.openai_batch_tokens, settings.openai_batch_bytes)
         vectors: Vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = 0
-        for batch in packed(fit, limits):
+        for batch in packed(fit, self._limits):
             self._check_cancelled()
             some = [fit[position] for position in batch]
             answer = self._request(some)
@@ -138,7 +143,7 @@ class OpenAIEmbedder:
             api_key=key.get_secret_value() if key else "none",
             base_url=settings.openai_base_url or OPENAI_BASE_URL,
             timeout=settings.openai_timeout_seconds,
-            max_retries=settings.openai_max_retries,
+            max_retries=self._max_retries,
             http_client=client,
         )
         # The package takes these from the environment, where they may be meant for another endpoint.

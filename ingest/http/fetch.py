@@ -51,6 +51,7 @@ class FetchLimits:
     max_bytes: int = 10_000_000
     """Of the body, as sent and once decompressed."""
     max_redirects: int = 5
+    """As many as RFC 9309 asks a robots.txt to be followed."""
     truncate: bool = False
     """Keep the first `max_bytes` of a larger body instead of refusing it."""
 

@@ -45,6 +45,9 @@ MOST_MARGIN_SECONDS = 0.025
 MOST_SLOW_HOSTS = 10_000
 """Slowed hosts that a process remembers; what it forgets, it learns again with the host's next turn."""
 
+MAX_RATE_WAIT_SECONDS = 30.0
+"""How long a worker waits for a host's next turn before it hands the page back to the queue."""
+
 
 class HostRateLimit:
     """Turns at hosts, shared through the broker at `broker_url`. Safe across threads."""
@@ -53,7 +56,7 @@ class HostRateLimit:
         self,
         requests_per_second: float,
         *,
-        max_wait_seconds: float,
+        max_wait_seconds: float = MAX_RATE_WAIT_SECONDS,
         broker_url: str | None = None,
         key_prefix: str = "sluice",
         clock: Callable[[], float] = time.monotonic,

@@ -67,6 +67,10 @@ class _Known:
     expires_at: float
 
 
+MAX_CRAWL_DELAY_SECONDS = 10.0
+"""The longest pause between requests that a robots.txt may ask for and get."""
+
+
 class RobotsCache:
     """Judges URLs by their origin's robots.txt. Thread-safe; one fetch per origin at a time."""
 
@@ -77,7 +81,7 @@ class RobotsCache:
         user_agent: str,
         clock: Callable[[], float],
         store: RobotsStore | None = None,
-        max_crawl_delay_seconds: float = 10.0,
+        max_crawl_delay_seconds: float = MAX_CRAWL_DELAY_SECONDS,
         timeout_seconds: float = 10.0,
     ) -> None:
         """`store` shares what is learned; without one each cache asks for itself."""

@@ -42,7 +42,7 @@ def build_providers(
     Raises:
         InvalidSetting: one of them lacks its key or address.
     """
-    rule = provider_rule(settings.breaker_reset_seconds)
+    rule = provider_rule()
     return tuple(
         Breaking(
             _build(name, settings, fetcher, proxy_url, clock),
@@ -58,7 +58,7 @@ def search_at_most(settings: SearchSettings) -> Spend:
         return Spend()
     calls = {name: _calls_at_most(name, settings.top_k) for name in settings.providers}
     return Spend(
-        usd=sum(count * float(getattr(settings, f"{name}_usd_per_call")) for name, count in calls.items()),
+        usd=sum(count * _usd_per_call(name, settings) for name, count in calls.items()),
         milliseconds=sum(calls.values()) * settings.timeout_seconds * 1_000,
     )
 
@@ -72,25 +72,34 @@ def _build(
     name: str, settings: SearchSettings, fetcher: Fetcher, proxy_url: str, clock: Callable[[], datetime]
 ) -> SearchProvider:
     limits = FetchLimits(timeout_seconds=settings.timeout_seconds, max_bytes=MAX_ANSWER_BYTES, max_redirects=0)
+    usd = _usd_per_call(name, settings)
     match name:
         case "searxng":
             base_url = settings.searxng_url
             if not base_url:
                 raise InvalidSetting("search.searxng_url", "not set", "the address of your SearXNG")
-            usd = settings.searxng_usd_per_call
             return Searxng(fetcher, base_url=base_url, limits=limits, clock=clock, usd=usd)
         case "brave":
-            key, usd = _key(settings.brave_api_key, name), settings.brave_usd_per_call
+            key = _key(settings.brave_api_key, name)
             return Brave(fetcher, key=key, limits=limits, clock=clock, usd=usd)
         case "serpapi":
-            key, usd = _key(settings.serpapi_api_key, name), settings.serpapi_usd_per_call
+            key = _key(settings.serpapi_api_key, name)
             return SerpApi(fetcher, key=key, limits=limits, clock=clock, usd=usd)
         case "tavily":
-            key, usd = _key(settings.tavily_api_key, name), settings.tavily_usd_per_call
+            key = _key(settings.tavily_api_key, name)
             return Tavily(fetcher, key=key, limits=limits, clock=clock, usd=usd)
         case _:
-            usd, engines = settings.ddgs_usd_per_call, open_engines(proxy_url)
-            return Ddgs(fetcher, limits=limits, clock=clock, usd=usd, engines=engines)
+            return Ddgs(fetcher, limits=limits, clock=clock, usd=usd, engines=open_engines(proxy_url))
+
+
+def _usd_per_call(name: str, settings: SearchSettings) -> float:
+    """The price of one call. One's own SearXNG costs nothing per call, and neither do public result pages."""
+    prices = {
+        "brave": settings.brave_usd_per_call,
+        "serpapi": settings.serpapi_usd_per_call,
+        "tavily": settings.tavily_usd_per_call,
+    }
+    return prices.get(name, 0.0)
 
 
 def _key(key: SecretStr | None, provider: str) -> SecretStr:

@@ -1,6 +1,6 @@
 """What providers found nothing for, remembered by all workers together, so that nobody pays for it twice.
 
-In the broker one key each, `<prefix>:empty:<hash>`, expires after `search.empty_seconds`. Only an answer is
+In the broker one key each, `<prefix>:empty:<hash>`, expires after `EMPTY_SECONDS`. Only an answer is
 remembered, never a failure. A broker that does not answer remembers nothing, and hinders no search.
 """
 
@@ -13,6 +13,9 @@ from typing import Protocol
 
 from ingest.politeness.optional_redis import LenientBroker
 from ingest.search.port import SearchQuery
+
+EMPTY_SECONDS = 600.0
+"""How long a provider is not asked again for what it had no result for."""
 
 
 class EmptySearches(Protocol):
@@ -41,7 +44,7 @@ class NoMemory:
 class BrokerEmptySearches:
     """Remembers in the broker at `broker_url`, for `seconds`; 0 remembers nothing."""
 
-    def __init__(self, broker_url: str, *, seconds: float, key_prefix: str = "sluice") -> None:
+    def __init__(self, broker_url: str, *, seconds: float = EMPTY_SECONDS, key_prefix: str = "sluice") -> None:
         self._broker = LenientBroker(broker_url)
         self._seconds = math.ceil(seconds)
         self._key_prefix = key_prefix

@@ -20,7 +20,7 @@ from ingest.crawl.crawler import CrawlContext, Crawler, robots_fetch
 from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.egress.proxy import EgressProxy
 from ingest.http.fetch import Fetcher
-from ingest.politeness.rate_limit import HostRateLimit
+from ingest.politeness.rate_limit import MAX_RATE_WAIT_SECONDS, HostRateLimit
 from ingest.politeness.robots import RobotsCache
 from ingest.settings import CrawlSettings
 
@@ -64,11 +64,12 @@ def crawler_through(
     check_cancelled: CancelCheck = never_cancelled,
     stopwatch: Callable[[], float] = time.monotonic,
     memory: PageMemory | None = None,
+    max_rate_wait_seconds: float = MAX_RATE_WAIT_SECONDS,
     **changes: Any,
 ) -> Crawler:
     settings = CrawlSettings(**{"enabled": True, "requests_per_second_per_host": 50.0, **changes})
     fetcher = Fetcher(proxy.url, user_agent=USER_AGENT, tls=authorities)
-    turns = HostRateLimit(settings.requests_per_second_per_host, max_wait_seconds=settings.max_rate_wait_seconds)
+    turns = HostRateLimit(settings.requests_per_second_per_host, max_wait_seconds=max_rate_wait_seconds)
     robots = RobotsCache(robots_fetch(fetcher, turns), user_agent=settings.agent, clock=time.monotonic)
     context = CrawlContext(
         settings=settings,
@@ -78,7 +79,7 @@ def crawler_through(
         turns=turns,
         breakers=HostBreakers(host_rule(settings.breaker_reset_seconds), clock=stopwatch),
         browser=browser,
-        site_maps=SiteMaps(fetcher, robots, most_urls=settings.max_sitemap_urls),
+        site_maps=SiteMaps(fetcher, robots),
         clock=lambda: datetime.now(UTC),
         check_cancelled=check_cancelled,
         memory=memory,

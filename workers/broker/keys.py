@@ -21,7 +21,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:host:{host}` | hash | whether its latest pages needed a browser | 7 days |
 | `{i}:hosts:{day}`, `{i}:hosts:{day}:{host}` | sorted set, hash | what the crawl did to each host | 8 days |
 | `{i}:quota:…` | counters | search calls per provider and day | two days |
-| `{i}:empty:{hash}` | string | that a provider found nothing for a search | `search.empty_seconds` |
+| `{i}:empty:{hash}` | string | that a provider found nothing for a search | 600 s |
 | `{i}:announced` | pub/sub channel | run id and kind of each recorded event | not kept: only a hint |
 | `{i}:cancelled` | pub/sub channel | ids of cancelled runs | not kept: only a hint |
 """

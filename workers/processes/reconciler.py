@@ -11,7 +11,7 @@ A tick, in order:
 2. free the claims whose lease ran out (their worker counts as dead);
 3. make the retries ready whose time has come;
 4. direct the answers of runs whose deadline has passed;
-5. where a stage has had something ready for longer than `republish_after_seconds`, publish as many permits as its
+5. where a stage has had something ready for longer than `REPUBLISH_AFTER_SECONDS`, publish as many permits as its
    queue has fewer than it has ready events. A paused stage gets one, when it is time to probe;
 6. bring back the dead letters of bulk replays that are due.
 """
@@ -36,6 +36,10 @@ _BATCH = 5_000
 """Permits that a stage gets per tick at most: a flushed backlog of 20,000 is back in four ticks."""
 _LEASE_TICKS = 4
 """Missed ticks after which a holder counts as dead: short of the 5 s in which a drained queue is to heal."""
+TICK_SECONDS = 1.0
+"""How often the reconciler looks."""
+REPUBLISH_AFTER_SECONDS = 2.0
+"""How long an event may be neither queued nor claimed before it is published again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,14 @@ class Reconciler:
         queued: Callable[[Queue], int],
         settings: DeliverySettings,
         clock: Callable[[], float] = time.time,
+        republish_after_seconds: float = REPUBLISH_AFTER_SECONDS,
     ) -> None:
         self._ledger = ledger
         self._publish = publish
         self._queued = queued
         self._settings = settings
         self._clock = clock
+        self._republish_after_seconds = republish_after_seconds
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def tick(self) -> Reconciled:
@@ -80,7 +86,7 @@ class Reconciler:
             Unavailable: the ledger or the broker does not answer. What was to be published stays ready, and a
                 later tick finds it again.
         """
-        if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * self._settings.reconcile_seconds):
+        if not self._ledger.lease(LEASE, self._holder, _LEASE_TICKS * TICK_SECONDS):
             return Reconciled(active=False)
         return Reconciled(
             leases_expired=self._send(self._ledger.expire_leases(self._settings.max_deliveries)),
@@ -103,7 +109,7 @@ class Reconciler:
         permits: list[WakeUp] = []
         paused = {pause.stage: pause.until for pause in self._ledger.paused()}
         for stage, backlog in self._ledger.backlogs().items():
-            if self._clock() - backlog.oldest < self._settings.republish_after_seconds:
+            if self._clock() - backlog.oldest < self._republish_after_seconds:
                 continue
             missing = self._probes(paused[stage], stage) if stage in paused else self._missing(stage, backlog)
             if missing > 0:

@@ -15,14 +15,14 @@ from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
 from workers.processes.maintenance import Maintenance
 from workers.processes.process_group import die_with_parent, give_signs_of_life
-from workers.processes.reconciler import Reconciled, Reconciler
+from workers.processes.reconciler import TICK_SECONDS, Reconciled, Reconciler
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 
 def run_reconciler(settings: Settings) -> None:
-    """Tick every `reconcile_seconds` until SIGTERM or SIGINT."""
+    """Tick every second until SIGTERM or SIGINT."""
     die_with_parent()
     give_signs_of_life()
     stopping = threading.Event()
@@ -36,7 +36,7 @@ def run_reconciler(settings: Settings) -> None:
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     maintenance = Maintenance(context)
-    while not stopping.wait(settings.delivery.reconcile_seconds):
+    while not stopping.wait(TICK_SECONDS):
         maintenance.tick()
         _tick(reconciler, context)
     try:

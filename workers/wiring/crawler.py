@@ -42,7 +42,6 @@ def build_crawler(
     broker_url, instance = settings.broker_location, settings.instance
     turns = HostRateLimit(
         crawl.requests_per_second_per_host,
-        max_wait_seconds=crawl.max_rate_wait_seconds,
         broker_url=broker_url,
         key_prefix=instance,
         check_cancelled=check_cancelled,
@@ -54,7 +53,6 @@ def build_crawler(
         robots_fetch(fetcher, turns),
         user_agent=crawl.agent,
         clock=time.time,
-        max_crawl_delay_seconds=crawl.max_crawl_delay_seconds,
         store=store,
     )
     browser = None
@@ -74,7 +72,7 @@ def build_crawler(
         turns=turns,
         breakers=breakers,
         browser=browser,
-        site_maps=SiteMaps(fetcher, robots, most_urls=crawl.max_sitemap_urls),
+        site_maps=SiteMaps(fetcher, robots),
         clock=utc_now,
         check_cancelled=check_cancelled,
         memory=memory,

@@ -58,6 +58,11 @@ __all__ = [
 
 _CLS, _SEP = 101, 102
 """What the tokenizer puts before and after each text."""
+BATCH_SIZE = 8
+"""Texts of one forward pass in fp32, at most, all of one length. Of 11 tokens, tokens per second were 1,900 alone,
+4,100 by 8 and 4,500 by 32; of 200 tokens, 3,500 alone, 3,900 by 4 and 3,300 by 16."""
+BATCH_TOKENS = 768
+"""Tokens of one forward pass: what stays in the processor's cache. At 2,048 it was slower by a tenth to a fifth."""
 
 
 class MiniLM:
@@ -69,8 +74,8 @@ class MiniLM:
         self,
         model_dir: Path,
         threads: int = 0,
-        batch_size: int = 8,
-        batch_tokens: int = 768,
+        batch_size: int = BATCH_SIZE,
+        batch_tokens: int = BATCH_TOKENS,
         *,
         precision: Precision = "fp32",
         check_cancelled: CancelCheck = never_cancelled,

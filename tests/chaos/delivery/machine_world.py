@@ -32,7 +32,7 @@ from tests.chaos.delivery.machine_laws import Memory, demand, fits, is_lost, jud
 from tests.chaos.delivery.machine_state import OPEN, Connection, EventRow, State, look
 from tests.chaos.delivery.machine_turns import Turns
 from tests.support.ledger_story import Clock, answer, page
-from workers.processes.reconciler import Reconciled, Reconciler
+from workers.processes.reconciler import REPUBLISH_AFTER_SECONDS, Reconciled, Reconciler
 from workers.settings import DeliverySettings
 
 STAGES: tuple[Queue, ...] = ("query", "crawl", "index", "gate")
@@ -510,7 +510,7 @@ class World:
             woken = max(0, len(ready) - ready_before[stage])
             demand(waiting <= max(queued[stage] + woken, len(ready)), "a reconciler floods no queue", stage, done)
             oldest = min((row.due_at or 0 for row in ready), default=now)
-            if now - oldest < self.settings.republish_after_seconds:
+            if now - oldest < REPUBLISH_AFTER_SECONDS:
                 continue
             if pause is None:
                 demand(waiting >= len(ready), "there is a permit for everything ready", stage, waiting, ready)

@@ -166,8 +166,13 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
     valkey.start()
     transport = worker.context.transport
     assert transport.queued("crawl") == 0
-    prompt = DeliverySettings(republish_after_seconds=0.01)
-    reconciler = Reconciler(worker.context.ledger, transport.publish_permits, transport.queued, prompt)
+    reconciler = Reconciler(
+        worker.context.ledger,
+        transport.publish_permits,
+        transport.queued,
+        DeliverySettings(),
+        republish_after_seconds=0.01,
+    )
     assert [reconciler.tick().lost, reconciler.tick().lost] == [1, 0]
     assert transport.queued("crawl") == 1
 

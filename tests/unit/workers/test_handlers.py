@@ -28,7 +28,7 @@ SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    return Context(Settings.model_validate({"data_dir": tmp_path, "embed": {"model_dir": MODELS, "cache_entries": 0}}))
+    return Context(Settings.model_validate({"data_dir": tmp_path, "embed": {"model_dir": MODELS}}))
 
 
 def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.ndarray]:

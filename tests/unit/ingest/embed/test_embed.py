@@ -89,9 +89,8 @@ def test_the_default_is_the_local_model_behind_a_cache_and_nothing_is_opened(tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_cache_where_there_is_no_path_or_no_room(tmp_path: Path) -> None:
+def test_no_cache_where_there_is_no_path(tmp_path: Path) -> None:
     assert not isinstance(make_embedder(EmbedSettings(), tmp_path, None), CachedEmbedder)
-    assert not isinstance(make_embedder(EmbedSettings(cache_entries=0), tmp_path, tmp_path / "cache"), CachedEmbedder)
 
 
 def test_a_local_instance_embeds_for_indices_of_either_precision() -> None:

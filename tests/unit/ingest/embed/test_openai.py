@@ -25,6 +25,7 @@ from contracts.errors import (
     TimedOut,
     Unavailable,
 )
+from ingest.embed.batching import Limits
 from ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
 from ingest.embed.tokens import estimated_tokens
 from ingest.settings import EmbedSettings
@@ -127,7 +128,6 @@ def settings(endpoint: Endpoint, **changes: Any) -> EmbedSettings:
         "openai_api_key": SecretStr(KEY),
         "openai_dimension": 8,
         "openai_usd_per_million_tokens": 2.0,
-        "openai_max_retries": 0,
     }
     return EmbedSettings(**given | changes)
 
@@ -136,7 +136,7 @@ def settings(endpoint: Endpoint, **changes: Any) -> EmbedSettings:
 def test_vectors_come_normalised_and_in_order_in_either_encoding(endpoint: Endpoint, encoding: str) -> None:
     endpoint.script = [lambda request: embeddings(request, encoding=encoding, shuffled=True)]
     texts = ["one", "two words", "three more words"]
-    embedded = OpenAIEmbedder(settings(endpoint)).embed(texts)
+    embedded = OpenAIEmbedder(settings(endpoint), max_retries=0).embed(texts)
     expected = np.array([vector_of(text) / np.linalg.norm(vector_of(text)) for text in texts])
     np.testing.assert_allclose(embedded.vectors, expected, atol=1e-6)
     assert embedded.vectors.dtype == np.float32
@@ -151,8 +151,8 @@ def test_a_request_names_the_model_and_carries_the_key_and_nothing_of_the_enviro
         monkeypatch.setenv(name, "from-the-environment")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1/")
-    OpenAIEmbedder(settings(endpoint)).embed(["text"])
-    OpenAIEmbedder(settings(endpoint, openai_api_key=None)).embed(["text"])
+    OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
+    OpenAIEmbedder(settings(endpoint, openai_api_key=None), max_retries=0).embed(["text"])
     assert endpoint.requests[0] == {
         "path": "/v1/embeddings",
         "input": ["text"],
@@ -164,15 +164,15 @@ def test_a_request_names_the_model_and_carries_the_key_and_nothing_of_the_enviro
 
 
 def test_a_shorter_dimension_is_asked_for_only_where_configured(endpoint: Endpoint) -> None:
-    OpenAIEmbedder(settings(endpoint, openai_request_dimension=True)).embed(["text"])
+    OpenAIEmbedder(settings(endpoint, openai_request_dimension=True), max_retries=0).embed(["text"])
     assert endpoint.requests[0]["dimensions"] == 8
 
 
 def test_requests_keep_to_every_limit_and_vectors_to_the_order_of_the_texts(endpoint: Endpoint) -> None:
     lengths = np.random.default_rng(3).integers(1, 400, size=90)
     texts = [f"{number} " + ('naïve 東京 \u2603 "quoted" ' * 40)[:length] for number, length in enumerate(lengths)]
-    limits = {"openai_batch_texts": 12, "openai_batch_tokens": 1_200, "openai_batch_bytes": 5_000}
-    embedded = OpenAIEmbedder(settings(endpoint, **limits)).embed(texts)
+    limits = Limits(texts=12, tokens=1_200, bytes=5_000)
+    embedded = OpenAIEmbedder(settings(endpoint), limits=limits).embed(texts)
     for request, headers in zip(endpoint.requests, endpoint.headers, strict=True):
         assert len(request["input"]) <= 12
         assert sum(map(estimated_tokens, request["input"])) <= 1_200
@@ -183,7 +183,7 @@ def test_requests_keep_to_every_limit_and_vectors_to_the_order_of_the_texts(endp
 
 
 def test_a_text_beyond_the_window_is_cut_and_still_gets_its_vector(endpoint: Endpoint) -> None:
-    embedded = OpenAIEmbedder(settings(endpoint, openai_max_text_tokens=4)).embed(["short", "é" * 100])
+    embedded = OpenAIEmbedder(settings(endpoint, openai_max_text_tokens=4), max_retries=0).embed(["short", "é" * 100])
     assert sorted(text for request in endpoint.requests for text in request["input"]) == ["short", "éééé"]
     assert embedded.vectors.shape == (2, 8)
 
@@ -191,12 +191,12 @@ def test_a_text_beyond_the_window_is_cut_and_still_gets_its_vector(endpoint: End
 def test_a_text_beyond_the_window_is_refused_before_anything_is_sent_where_so_configured(endpoint: Endpoint) -> None:
     refusing = settings(endpoint, openai_max_text_tokens=4, openai_long_texts="refuse")
     with pytest.raises(InvalidInput, match=r"texts\.1: about 34 tokens, above the embedding model's 4"):
-        OpenAIEmbedder(refusing).embed(["short", "x" * 100])
+        OpenAIEmbedder(refusing, max_retries=0).embed(["short", "x" * 100])
     assert endpoint.requests == []
 
 
 def test_no_texts_ask_nothing(endpoint: Endpoint) -> None:
-    assert OpenAIEmbedder(settings(endpoint)).embed([]).vectors.shape == (0, 8)
+    assert OpenAIEmbedder(settings(endpoint), max_retries=0).embed([]).vectors.shape == (0, 8)
     assert endpoint.requests == []
 
 
@@ -210,7 +210,7 @@ def test_requests_go_through_the_client_that_is_handed_in(endpoint: Endpoint) ->
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_passing_failure_is_tried_again(endpoint: Endpoint, status: int) -> None:
     endpoint.script = [failure(status, retry_after_ms="5")]
-    embedded = OpenAIEmbedder(settings(endpoint, openai_max_retries=1)).embed(["two words"])
+    embedded = OpenAIEmbedder(settings(endpoint), max_retries=1).embed(["two words"])
     assert len(endpoint.requests) == 2
     assert embedded.tokens == 2
 
@@ -218,7 +218,7 @@ def test_a_passing_failure_is_tried_again(endpoint: Endpoint, status: int) -> No
 def test_a_lasting_rate_limit_says_when_to_come_back(endpoint: Endpoint) -> None:
     endpoint.script = [failure(429, "slow down", retry_after="17")]
     with pytest.raises(Overloaded, match="slow down") as caught:
-        OpenAIEmbedder(settings(endpoint)).embed(["text"])
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
     assert caught.value.retry_after_seconds == 17
 
 
@@ -238,27 +238,27 @@ def test_a_lasting_failure_is_named_and_never_quotes_the_key(
     caplog.set_level(logging.DEBUG)
     endpoint.script = [failure(status, f"maximum context length, your key {KEY}")]
     with pytest.raises(error, match=says) as caught:
-        OpenAIEmbedder(settings(endpoint)).embed(["text"])
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
     assert KEY not in "".join(traceback.format_exception(caught.value))
     assert KEY not in repr(settings(endpoint))
 
 
 def test_a_successful_request_leaves_no_key_in_the_logs(endpoint: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    OpenAIEmbedder(settings(endpoint)).embed(["text"])
+    OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
     assert KEY not in caplog.text
 
 
 def test_another_dimension_is_a_wrong_setting_with_the_right_value(endpoint: Endpoint) -> None:
     endpoint.script = [lambda request: embeddings(request, dimension=12)]
     with pytest.raises(InvalidSetting, match=r"is 8, .* vectors of 12 \(set it to 12\)"):
-        OpenAIEmbedder(settings(endpoint)).embed(["text"])
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
 
 
 def test_fewer_vectors_than_texts_are_refused(endpoint: Endpoint) -> None:
     endpoint.script = [lambda request: embeddings(request, count=1)]
     with pytest.raises(Unavailable, match="1 vectors for 2 texts"):
-        OpenAIEmbedder(settings(endpoint)).embed(["one", "two"])
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["one", "two"])
 
 
 @pytest.mark.parametrize(
@@ -276,20 +276,20 @@ def test_fewer_vectors_than_texts_are_refused(endpoint: Endpoint) -> None:
 def test_an_answer_that_is_no_embedding_is_unavailable(endpoint: Endpoint, body: bytes) -> None:
     endpoint.script = [lambda _: (200, {}, body)]
     with pytest.raises(Unavailable):
-        OpenAIEmbedder(settings(endpoint)).embed(["text"])
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
 
 
 def test_a_vector_without_direction_is_refused(endpoint: Endpoint) -> None:
     body = json.dumps({"data": [{"index": 0, "embedding": [0.0] * 8}]}).encode()
     endpoint.script = [lambda _: (200, {}, body)]
     with pytest.raises(Unavailable, match="without a direction"):
-        OpenAIEmbedder(settings(endpoint)).embed(["text"])
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"])
 
 
 def test_tokens_are_estimated_where_the_server_does_not_count(endpoint: Endpoint) -> None:
     body = json.dumps({"data": [{"index": 0, "embedding": [1.0] * 8}]}).encode()
     endpoint.script = [lambda _: (200, {}, body)]
-    assert OpenAIEmbedder(settings(endpoint)).embed(["four and a half"]).tokens == 6
+    assert OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["four and a half"]).tokens == 6
 
 
 def test_a_silent_endpoint_is_timed_out(endpoint: Endpoint) -> None:
@@ -299,13 +299,13 @@ def test_a_silent_endpoint_is_timed_out(endpoint: Endpoint) -> None:
 
     endpoint.script = [silent]
     with pytest.raises(TimedOut, match=r"0\.2 s"):
-        OpenAIEmbedder(settings(endpoint, openai_timeout_seconds=0.2)).embed(["text"])
+        OpenAIEmbedder(settings(endpoint, openai_timeout_seconds=0.2), max_retries=0).embed(["text"])
 
 
 def test_a_closed_port_is_unavailable() -> None:
-    closed = EmbedSettings(openai_base_url="http://127.0.0.1:1/v1", openai_max_retries=0)
+    closed = EmbedSettings(openai_base_url="http://127.0.0.1:1/v1")
     with pytest.raises(Unavailable, match="cannot be reached"):
-        OpenAIEmbedder(closed).embed(["text"])
+        OpenAIEmbedder(closed, max_retries=0).embed(["text"])
 
 
 def test_the_fingerprint_tells_model_dimension_and_endpoint_apart(endpoint: Endpoint) -> None:
@@ -321,5 +321,5 @@ def test_the_fingerprint_tells_model_dimension_and_endpoint_apart(endpoint: Endp
 
 def test_an_index_of_another_model_is_refused_before_anything_is_sent(endpoint: Endpoint) -> None:
     with pytest.raises(Conflict, match="another-model"):
-        OpenAIEmbedder(settings(endpoint)).embed(["text"], "another-model")
+        OpenAIEmbedder(settings(endpoint), max_retries=0).embed(["text"], "another-model")
     assert endpoint.requests == []
