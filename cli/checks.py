@@ -56,6 +56,7 @@ def checks_of(settings: Settings) -> Iterator[Check]:
         ("broker", _broker),
         ("ledger", _ledger),
         ("index", _index),
+        ("blobs", _blobs),
         ("http_port", _http_port),
         ("search", _search),
         ("crawl", _crawl),
@@ -130,6 +131,25 @@ def _ledger(settings: Settings) -> Check:
         count = ledger.open_count()
     shown = make_url(settings.ledger_location).render_as_string(hide_password=True)
     return Check("ledger", "ok", f"{shown}, {count} open events")
+
+
+def _blobs(settings: Settings) -> Check:
+    from ledger.ledger import Ledger
+    from workers.runtime.blob_collection import BlobCollector
+    from workers.runtime.blob_store import BlobStore
+
+    with Ledger(settings.ledger_location) as ledger:
+        found = BlobCollector(BlobStore(settings.data_dir / "blobs"), ledger).measure()
+    told = (
+        f"{found.referenced + found.young:,} kept ({_megabytes(found.referenced_bytes + found.young_bytes)}, of which "
+        f"{_megabytes(found.young_bytes)} go in a day), {found.collectable:,} collectable "
+        f"({_megabytes(found.collectable_bytes)}): the reconciler removes them"
+    )
+    return Check("blobs", "ok", told)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 def _http_port(settings: Settings) -> Check:

@@ -41,6 +41,7 @@ from contracts.outcome import Next, Outcome
 from ledger import backlog, claims, finish, pauses, queries, reservations, runs, settle
 from ledger.api_keys import KeysTable
 from ledger.backlog import Backlog
+from ledger.blob_references import Place, references
 from ledger.claims import Claim, NotClaimed
 from ledger.database import Database
 from ledger.dead_letters.bulk_replay import Replays
@@ -343,6 +344,11 @@ class Ledger:
     def open_count(self) -> int:
         """How many events are open."""
         return sum(depth.ready + depth.claimed + depth.waiting for depth in self.queue_stats().values())
+
+    def blob_references(self, place: Place, most: int) -> tuple[set[str], Place | None]:
+        """What the next `most` rows refer to, as SHA-256 in hexadecimal, and where to go on; None when all was read."""
+        with self._database.reading() as connection:
+            return references(connection, place, most)
 
     # -- for the reconciler
 

@@ -6,9 +6,9 @@ the next; no transaction removes more than `MOST_ROWS` rows. Who pruned, up to w
 
 Pages that nobody asked for since then are forgotten as well: they are read anew, once somebody does.
 
-With a run goes its idempotency key: the same request under the same key is a new run then. Blobs stay: bodies are
-shared by their content among runs, journal and caches, and nothing counts who still refers to one. The file of an
-SQLite ledger keeps its size and is filled anew.
+With a run goes its idempotency key: the same request under the same key is a new run then. Blobs that nothing refers to
+any more are collected later (`workers.runtime.blob_collection`). The file of an SQLite ledger keeps its size and is
+filled anew.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from ledger.ledger import Ledger
 from workers.broker.embedded import is_embedded, keep_append_only_file
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
+from workers.runtime.blob_collection import BlobCollector
 from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 
 log = structlog.get_logger(__name__)
@@ -25,6 +26,9 @@ DISK_SHORT = "the disk of the data directory is short of room"
 """Why these stages are paused, by which their pause is known again."""
 TRANSIENT_LOOK_SECONDS = 10.0
 """Between two looks for raw pages that were to be kept no longer than it took to read them."""
+
+BLOB_TICK_SECONDS = 2.0
+"""Between two steps of the collection of blobs: a hundredth of a processor's time."""
 
 
 @dataclass
@@ -49,6 +53,7 @@ class Maintenance:
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
+            Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
         ]
 
     def tick(self) -> None:

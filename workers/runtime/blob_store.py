@@ -1,15 +1,20 @@
 """Bodies too large for a message, kept once under the hash of their content (zstd files in two-level folders).
 
 Promises: a `BlobRef` that `put` returned is on disk, whole, and survives a power cut; `get` gives exactly those bytes
-or raises. Any number of threads and processes may put the same body at once. Nothing is ever removed here.
+or raises. Any number of threads and processes may put the same body at once. A body that is put again counts as new:
+`remove_unused` never takes one that was put since the moment given, however the two meet.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import zstandard
 
@@ -18,6 +23,17 @@ from contracts.errors import Corrupted, NotFound
 
 _LEVEL = 3
 """zstd's default: HTML shrinks to a quarter at hundreds of MB/s; higher levels cost more time than disk is worth."""
+
+
+_SUFFIX = ".zst"
+
+
+class KeptBlob(NamedTuple):
+    """A blob on disk: its name, what it takes there, compressed, and when it was last put."""
+
+    sha256: str
+    file_bytes: int
+    put_at: float
 
 
 class BlobStore:
@@ -30,7 +46,7 @@ class BlobStore:
         """Keep `data`; its claim check."""
         ref = BlobRef(sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data))
         path = self._path(ref)
-        if not path.exists():
+        if not self._touch(path):
             _make_durable_folders(path.parent, self._root)
             _write_durably(path, zstandard.ZstdCompressor(level=_LEVEL).compress(data))
         return ref
@@ -64,8 +80,61 @@ class BlobStore:
         size_bytes = zstandard.frame_content_size(path.read_bytes())
         return self.get(BlobRef(sha256=sha256, size_bytes=max(0, size_bytes)))
 
+    def kept(self) -> Iterator[KeptBlob]:
+        """Every blob, as it is met on disk."""
+        for first in _folders(self._root):
+            for second in _folders(first.path):
+                for entry in _entries(second.path):
+                    if entry.name.endswith(_SUFFIX):
+                        with suppress(FileNotFoundError):
+                            facts = entry.stat()
+                            yield KeptBlob(entry.name.removesuffix(_SUFFIX), facts.st_size, facts.st_mtime)
+
+    def remove_unused(self, sha256: str, since: float) -> bool:
+        """Remove a blob that was not put since that moment (seconds since the epoch); whether it was removed."""
+        path = self._path(BlobRef(sha256=sha256, size_bytes=0))
+        with self._lock(fcntl.LOCK_EX):
+            try:
+                if path.stat().st_mtime >= since:
+                    return False
+                path.unlink()
+            except FileNotFoundError:
+                return False
+            return True
+
+    def _touch(self, path: Path) -> bool:
+        """Whether the blob is there already; then it counts as put now."""
+        try:
+            with self._lock(fcntl.LOCK_SH):
+                os.utime(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    @contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        """Keeps putting and removing apart. Raises `FileNotFoundError` while nothing was ever put."""
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
+
     def _path(self, ref: BlobRef) -> Path:
-        return self._root / ref.sha256[:2] / ref.sha256[2:4] / f"{ref.sha256}.zst"
+        return self._root / ref.sha256[:2] / ref.sha256[2:4] / f"{ref.sha256}{_SUFFIX}"
+
+
+def _folders(path: str | Path) -> Iterator[os.DirEntry[str]]:
+    return (entry for entry in _entries(path) if entry.is_dir(follow_symlinks=False))
+
+
+def _entries(path: str | Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            yield from entries
+    except FileNotFoundError:
+        return
 
 
 def _unpack(packed: bytes, ref: BlobRef) -> bytes:

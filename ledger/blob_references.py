@@ -1,0 +1,67 @@
+"""Which blobs the ledger refers to: read batch by batch, so that no look takes long.
+
+A reference is any SHA-256 in an event, in a dead letter's payload, present or past, or of a known page's body. Other
+hashes in these texts are given as well; that keeps a blob too many, and never removes one too many. The journal holds
+texts and vectors themselves and refers to no blob.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Column, Select, bindparam, select, tuple_
+
+from ledger.tables import dead_letter_payloads, dead_letters, events, pages
+from ledger.transaction import Transaction
+
+_SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+class Place(NamedTuple):
+    """Where the reading of the references has come to: the source, and the key of its last row."""
+
+    source: int = 0
+    after: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A table that is read in the order of `keys`: the statements for its first rows and for those behind a key."""
+
+    keys: tuple[str, ...]
+    first: Select[Any]
+    behind: Select[Any]
+
+    @classmethod
+    def of(cls, told: Column[Any], *keys: Column[Any]) -> _Source:
+        """The table whose column `told` holds references."""
+        first = select(*keys, told.label("told")).order_by(*keys).limit(bindparam("most"))
+        last = (bindparam(f"after_{key.name}", type_=key.type) for key in keys)
+        return cls(tuple(key.name for key in keys), first, first.where(tuple_(*keys) > tuple_(*last)))
+
+
+_SOURCES = (
+    _Source.of(events.c.payload, events.c.seq),
+    _Source.of(dead_letters.c.payload, dead_letters.c.id),
+    _Source.of(dead_letter_payloads.c.payload, dead_letter_payloads.c.seq),
+    _Source.of(pages.c.body_sha256, pages.c.corpus, pages.c.url_sha256),
+)
+"""In this order: a letter that is replayed meanwhile may be an event that was missed, and is still read as a letter."""
+
+
+def references(connection: Transaction, place: Place, most: int) -> tuple[set[str], Place | None]:
+    """What the next `most` rows refer to, in hexadecimal, and where to go on; None for the place when all was read."""
+    source = _SOURCES[place.source]
+    after = {f"after_{key}": value for key, value in zip(source.keys, place.after or (), strict=False)}
+    rows = connection.execute(source.behind if after else source.first, {**after, "most": most}).all()
+    found = {sha256 for row in rows for sha256 in _SHA256.findall(_text(row.told))}
+    if len(rows) == most:
+        return found, Place(place.source, tuple(getattr(rows[-1], key) for key in source.keys))
+    following = place.source + 1
+    return found, Place(following) if following < len(_SOURCES) else None
+
+
+def _text(told: str | bytes | memoryview) -> str:
+    return told if isinstance(told, str) else bytes(told).decode("ascii", "replace")
