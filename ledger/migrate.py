@@ -4,9 +4,9 @@ Promises: a copy of the ledger as it was is complete, and on disk, before a row 
 transaction, so a process that is killed at any point leaves the old schema or the new one and never something
 between, and running it again works. Nobody writes meanwhile: the ledger is locked from before the copy is taken.
 
-The number in `schema_version` is the one truth about which schema a ledger has. Alembic's revisions are the steps;
-its own table of versions is not used. The copy is a file beside an SQLite ledger, and a schema in the same database
-beside a PostgreSQL one. It is kept until somebody removes it.
+The number in the table `schema_version` is the one truth about which schema a ledger has. The steps are in
+`ledger.migrations`, written with Alembic's operations; its own table of versions is not used. The copy is a file beside
+an SQLite ledger, and a schema in the same database beside a PostgreSQL one. It is kept until somebody removes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -24,9 +24,9 @@ from sqlalchemy import Connection, inspect, text, update
 
 from contracts.errors import Unavailable
 from ledger.database import Database
-from ledger.tables import SCHEMA_VERSION, metadata, misfit, take_version, versions
+from ledger.migrations import INITIAL_VERSION, STEPS, schema_version
+from ledger.tables import metadata, misfit, take_version, versions
 
-STEPS = Path(__file__).parent / "migrations"
 ROOM = 5
 """Times the ledger's own size that must be free beside it: the copy takes one, the tables that are written anew take
 one and twice that in the log (measured), and one is to spare."""
@@ -42,7 +42,7 @@ class Migration:
     """From which version a ledger goes, or went, to which. `found` None: it is new. `copy`: where the old one is."""
 
     found: int | None
-    wanted: int = SCHEMA_VERSION
+    wanted: int = field(default_factory=schema_version)
     copy: str | None = None
 
     @property
@@ -55,7 +55,7 @@ def look(database: Database) -> Migration:
     """What `migrate` would do; changes nothing.
 
     Raises:
-        Conflict: the ledger was written by a newer Sluice.
+        Conflict: the ledger was written by a newer Sluice, or by one that was never released.
         Unavailable: the database does not answer.
     """
     if not _is_there(database):
@@ -68,7 +68,7 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
     """Take a copy and carry out what is due; a new ledger and one of this version are left as they are.
 
     Raises:
-        Conflict: the ledger was written by a newer Sluice.
+        Conflict: the ledger was written by a newer Sluice, or by one that was never released.
         Unavailable: the database does not answer, somebody keeps using it, or there is no room for a copy. Nothing
             was changed.
     """
@@ -79,23 +79,19 @@ def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = No
         if not plan.is_due:
             return plan
         copy = _take_copy(connection, database, plan, now, free_bytes or _free_bytes)
-        upgrade(connection, plan.found or 0)
+        _upgrade(connection, plan)
         connection.execute(update(versions).values(version=plan.wanted))
     return Migration(plan.found, plan.wanted, copy)
 
 
-def upgrade(connection: Connection, found: int, wanted: int = SCHEMA_VERSION) -> None:
-    """Carry out the steps from version `found` to `wanted`, in the caller's transaction."""
+def _upgrade(connection: Connection, plan: Migration) -> None:
     # Imported here: a fifth of a second, for what happens once in a ledger's life.
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
-    from alembic.script import ScriptDirectory
 
-    revisions = ScriptDirectory(str(STEPS)).walk_revisions()
-    steps = {int(revision.revision): revision.module for revision in revisions}
-    with Operations.context(MigrationContext.configure(connection)):
-        for version in range(found + 1, wanted + 1):
-            steps[version].upgrade()
+    operations = Operations(MigrationContext.configure(connection))
+    for version in range((plan.found or INITIAL_VERSION) + 1, plan.wanted + 1):
+        STEPS[version](operations)
 
 
 def _is_there(database: Database) -> bool:
@@ -109,7 +105,7 @@ def _on_sqlite(database: Database) -> bool:
 
 def _plan(connection: Connection) -> Migration:
     found = take_version(connection)
-    if found is not None and found > SCHEMA_VERSION:
+    if found is not None and not INITIAL_VERSION <= found <= schema_version():
         raise misfit(found)
     return Migration(found)
 

@@ -40,11 +40,11 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 from contracts.errors import Conflict
+from ledger.migrations import INITIAL_VERSION, schema_version
 
 AnyRow = Any
 """A row whose columns are read by name."""
 
-SCHEMA_VERSION = 3
 UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
 """What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
 _INSTALL_LOCK = 0x5_1D1CE
@@ -353,8 +353,8 @@ def install(connection: Connection) -> None:
     found = take_version(connection)
     if found is None:
         metadata.create_all(connection)
-        connection.execute(insert(versions).values(version=SCHEMA_VERSION))
-    elif found != SCHEMA_VERSION:
+        connection.execute(insert(versions).values(version=schema_version()))
+    elif found != schema_version():
         raise misfit(found)
 
 
@@ -370,12 +370,17 @@ def take_version(connection: Connection) -> int | None:
 
 def misfit(found: int) -> Conflict:
     """What is wrong with a ledger whose schema is not this Sluice's, and what helps."""
-    if found < SCHEMA_VERSION:
+    if found < INITIAL_VERSION:
         return Conflict(
-            f"the ledger has schema version {found} and this Sluice needs {SCHEMA_VERSION}: "
+            f"the ledger has schema version {found}, of a Sluice that was never released: "
+            "begin a new one with another data directory or ledger_url"
+        )
+    if found < schema_version():
+        return Conflict(
+            f"the ledger has schema version {found} and this Sluice needs {schema_version()}: "
             "run `sluice migrate`, which takes a copy first (`sluice up` does so by itself)"
         )
     return Conflict(
-        f"the ledger has schema version {found} and this Sluice knows up to {SCHEMA_VERSION}: "
+        f"the ledger has schema version {found} and this Sluice knows up to {schema_version()}: "
         "upgrade Sluice, or give it a ledger of its own"
     )

@@ -22,6 +22,7 @@ pytest_plugins = (
     "tests.support.valkey",
     "tests.support.in_process",  # after those that it imports: their assertions are rewritten as they are loaded
     "tests.support.ledger_story",
+    "tests.support.old_ledger",
 )
 
 TESTS = Path(__file__).parent

@@ -380,6 +380,7 @@ def test_an_engine_that_workers_cannot_share_is_refused_before_anything_starts(
     assert (check.state, problem in check.detail) == ("fail", True)
 
 
+@pytest.mark.usefixtures("later_version")
 def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> None:
     old_ledger_in(tmp_path).close()
     with socket.socket() as free:
@@ -387,7 +388,7 @@ def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> N
         port = free.getsockname()[1]
     supervisor = Supervisor(Settings(data_dir=tmp_path, http_port=port))
     supervisor._prepare()
-    [copy] = tmp_path.glob("ledger.sqlite.before-3-*")
+    [copy] = tmp_path.glob("ledger.sqlite.before-4-*")
     assert f"{datetime.now(UTC):%Y}" in copy.name
     Ledger(supervisor.settings.ledger_location).close()
 
