@@ -203,7 +203,7 @@ class ChunkFact(Value):
 
 
 class DocumentChunked(Body):
-    """Documents were split; the blob is a `ChunkBatch`. One message carries all their chunks."""
+    """Documents were split; the blob is a `ChunkBatch`: as much as is embedded in about a second, or one document."""
 
     queue: ClassVar[Queue | None] = "embed"
 
@@ -211,6 +211,24 @@ class DocumentChunked(Body):
     document_ids: tuple[str, ...]
     chunks: tuple[ChunkFact, ...]
     token_estimate: int
+
+
+class ChunksPartlyEmbedded(Body):
+    """The first `chunk_count` chunks of the batch have their vectors by one model; the embed stage goes on from there.
+
+    So a document of any length is embedded in steps of about a second, between which other work has its turn. With
+    `chunk_count` 0 the batch is embedded anew: its corpus got another model meanwhile.
+    """
+
+    queue: ClassVar[Queue | None] = "embed"
+
+    chunks_blob: BlobRef
+    vectors_blobs: tuple[BlobRef, ...] = ()
+    """Float32, one blob for each step, row after row."""
+    model_fingerprint: str
+    chunk_count: Annotated[int, Field(ge=0)] = 0
+    cache_hits: int = 0
+    cost_usd: float = 0.0
 
 
 class ChunksEmbedded(Body):

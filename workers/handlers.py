@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from contracts.base import BlobRef
 from contracts.budget import Spend
-from contracts.document import ChunkBatch, DocumentBatch
+from contracts.document import DocumentBatch
 from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from contracts.event import Event, Gap
 from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, SnapshotPublished
 from contracts.ingest import (
     ChunksEmbedded,
+    ChunksPartlyEmbedded,
     CrawlDirected,
     DocumentChunked,
     DocumentsRemoved,
@@ -47,9 +47,10 @@ from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
 from workers.steps.documents import document_of_page, documents_of_snippets, record_page
 from workers.steps.egress_refusals import mark_refusals, refused
+from workers.steps.embed import embed_next, load_chunks
 from workers.steps.gaps import gap_of
 from workers.steps.probe import probe_coverage
-from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
+from workers.steps.vector_codec import vectors_from_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
 from workers.wiring.inject import with_dependencies
 from workers.wiring.limits import budget_of, policy_of
@@ -257,56 +258,44 @@ def on_documents_submitted(
     return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
 
 
-def on_document_chunked(event: Event, embedding: EmbeddingService, blobs: BlobStore) -> Outcome:
-    """Embed every chunk of the batch. Vectors follow from the texts; the cache makes a second run cheap."""
+def on_document_chunked(event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore) -> Outcome:
+    """Embed the first chunks of a batch. Vectors follow from the texts; the cache makes a second run cheap."""
     chunked = event.body_as(DocumentChunked)
-    texts = embedding_texts(_chunk_batch(chunked.chunks_blob, blobs))
-    started = time.perf_counter()
-    embedded = embedding.embed(texts, event.corpus)
-    metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
-    metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
-    body = ChunksEmbedded(
-        chunks_blob=chunked.chunks_blob,
-        vectors_blob=blobs.put(vectors_to_bytes(embedded.vectors)),
-        model_fingerprint=embedded.fingerprint,
-        dimension=embedded.vectors.shape[1],
-        chunk_count=len(texts),
-        cache_hits=embedded.cache_hits,
-        cost_usd=embedded.cost_usd,
-    )
-    return Done((Next(body),), spend=embedded.spend)
+    fingerprint = embedding.fingerprint(event.corpus)
+    begun = ChunksPartlyEmbedded(chunks_blob=chunked.chunks_blob, model_fingerprint=fingerprint)
+    return embed_next(begun, event, embedding, ledger, blobs)
+
+
+def on_chunks_partly_embedded(event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore) -> Outcome:
+    """Embed the next chunks of a batch, by the model of those before. Vectors follow from the texts."""
+    return embed_next(event.body_as(ChunksPartlyEmbedded), event, embedding, ledger, blobs)
 
 
 def on_chunks_embedded(
-    event: Event, writers: CorpusWriters, embedding: EmbeddingService, page_memory: PageMemory, blobs: BlobStore
+    event: Event,
+    writers: CorpusWriters,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    page_memory: PageMemory,
+    blobs: BlobStore,
 ) -> Outcome:
     """Append to the journal, which takes an equal document version only once.
 
-    Where the corpus was given another model since the vectors were made, they are made again.
+    Where the corpus was given another model since the vectors were made, the embed stage makes them again.
     """
     embedded = event.body_as(ChunksEmbedded)
-    batch = _chunk_batch(embedded.chunks_blob, blobs)
+    batch = load_chunks(embedded.chunks_blob, blobs)
     vectors = vectors_from_bytes(blobs.get(embedded.vectors_blob), embedded.dimension)
-    fingerprint, spend = embedded.model_fingerprint, Spend()
-    try:
-        with writers.writing(event.corpus) as writer:
-            if writer.model and writer.model[0] != fingerprint:
-                again = embedding.embed_by(writer.model[0], embedding_texts(batch))
-                vectors, fingerprint, spend = again.vectors, again.fingerprint, again.spend
-                metrics.EMBEDDED_TOKENS.inc(again.tokens)
-            offset = writer.append(batch, vectors, fingerprint)
-    except Exception as error:
-        if spend == Spend():
-            raise
-        raise CostlyFailure(spend) from error
+    with writers.writing(event.corpus) as writer:
+        if writer.model and writer.model[0] != embedded.model_fingerprint:
+            anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=writer.model[0])
+            reserve = embedding.reserve(embedding_texts(batch), event.corpus, ledger.budget_left(event.run_id))
+            return Done((Next(anew, reserve=reserve),))
+        offset = writer.append(batch, vectors, embedded.model_fingerprint)
     ids = tuple(document.document_id for document in batch.documents)
     page_memory.confirm(event.corpus, ids, run_id=event.run_id)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)
-    return Done((Next(indexed),), spend=spend)
-
-
-def _chunk_batch(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
-    return ChunkBatch.model_validate_json(blobs.get(reference))
+    return Done((Next(indexed),))
 
 
 def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
@@ -387,6 +376,7 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "PageCrawled": on_page_crawled,
     "DocumentsSubmitted": on_documents_submitted,
     "DocumentChunked": on_document_chunked,
+    "ChunksPartlyEmbedded": on_chunks_partly_embedded,
     "ChunksEmbedded": on_chunks_embedded,
     "DocumentsRemoved": on_documents_removed,
     "PageWithdrawn": on_page_withdrawn,

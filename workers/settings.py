@@ -37,7 +37,8 @@ class PoolSettings(Value):
     gate: Annotated[int, Field(ge=1)] = 1
     search: Annotated[int, Field(ge=1)] = 4
     crawl: Annotated[int, Field(ge=1)] = 4
-    chunk: Annotated[int, Field(ge=1)] = 1
+    chunk: Annotated[int, Field(ge=1)] = 2
+    """Two, so that a document that is slow to read, or made to be, does not hold up the next one."""
     embed: Annotated[int, Field(ge=1)] = 1
     index: Annotated[int, Field(ge=1)] = 1
     query: Annotated[int, Field(ge=1)] = 4

@@ -41,6 +41,11 @@ class Instance:
                 for permit in self.context.ledger.next_ready(stage, backlog.ready):
                     use_wake_up(permit.event_id, worker)
 
+    def works_once(self, stage: Queue) -> None:
+        """The stage handles the one event whose turn it is."""
+        [permit] = self.context.ledger.next_ready(stage, 1)
+        use_wake_up(permit.event_id, StageWorker(stage, f"{stage}-1", self.context, self._heartbeat))
+
     def adds(self, *texts: str, **limits: float) -> str:
         documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(texts)]
         request = DocumentsRequest.model_validate({"documents": documents, "limits": limits})

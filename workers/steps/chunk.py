@@ -1,10 +1,16 @@
-"""From documents to the next event: extracted, chunked, tokenized, and as many as their run can pay to embed."""
+"""From documents to the next events: extracted, chunked, tokenized, and as many as their run can pay to embed.
+
+An event holds what is embedded in about a second, or one document; a longer one is embedded in steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
+
+from contracts.budget import Spend
 from contracts.document import ChunkBatch, Document, sha256_text
 from contracts.errors import InvalidInput, PolicyRefused
 from contracts.event import Event, Gap
@@ -13,6 +19,7 @@ from contracts.outcome import Done, Next, Outcome
 from gate.budget import within
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch, tokenized_texts
+from ingest.embed.cost import Portion, in_portions
 from ingest.embed.tokens import tokenizer_sha256
 from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
     from ledger.ledger import Ledger
     from workers.runtime.blob_store import BlobStore
     from workers.wiring.embedding import EmbeddingService
+
+log = structlog.get_logger(__name__)
 
 
 def chunk_documents(
@@ -46,25 +55,60 @@ def chunk_documents(
         except (InvalidInput, PolicyRefused) as refusal:
             gaps.append(gap_of(refusal, "chunk", document.source))
             continue
+        except MemoryError:
+            gaps.append(_beyond_memory(document))
+            continue
         if result.document.chunks:
             chunked.append(result)
         else:
             gaps.append(Gap(stage="chunk", subject=document.source, reason="no_text"))
+        if result.characters_left_out:
+            gaps.append(_cut(document, result.characters_left_out, settings.max_document_tokens))
     left = ledger.budget_left(event.run_id)
     tokenizer_hash = tokenizer_sha256(tokenizer)
     texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
-    prices = ((one, embedding.reserve(those, event.corpus, left)) for one, those in texts)
-    payable = within(left, prices, stage="embed", subject=_source_of)
-    emits: tuple[Next, ...] = ()
-    if payable.items:
-        batch = chunk_batch(payable.items, tokenizer_hash)
-        emits = (Next(_chunked(batch, blobs), reserve=payable.cost),)
+    priced = [_Priced(one, embedding.reserve(those, event.corpus, left)) for one, those in texts]
+    payable = within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
+    sizes = [_size(one.document) for one in payable.items]
+    batches = [payable.items[part] for part in in_portions(sizes, embedding.portion(event.corpus))]
+    emits = tuple(
+        Next(
+            _chunked(chunk_batch([one.document for one in batch], tokenizer_hash), blobs),
+            reserve=sum((one.price for one in batch), Spend()),
+        )
+        for batch in batches
+    )
     return Done(emits, (*gaps, *payable.gaps))
 
 
-def _source_of(chunked: Tokenized) -> str:
-    document = chunked.document
+class _Priced(NamedTuple):
+    """A document, and what embedding it may take at most."""
+
+    document: Tokenized
+    price: Spend
+
+
+def _source_of(priced: _Priced) -> str:
+    document = priced.document.document
     return document.url or document.file_path or document.document_id
+
+
+def _size(chunked: Tokenized) -> Portion:
+    chunks = chunked.document.chunks
+    return Portion(len(chunks), sum(chunk.token_estimate for chunk in chunks))
+
+
+def _beyond_memory(document: Document) -> Gap:
+    """The gap of a document whose reading asked for more memory than a child of the pool may have."""
+    log.error("document_beyond_memory", document_id=document.id, source=document.source)
+    why = "reading it takes more memory than a worker may have"
+    return Gap(stage="chunk", subject=document.source, reason="memory", detail=why, lifted_by="split the document")
+
+
+def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:
+    why = f"its last {characters_left_out:,} characters were left out: a document has {most_tokens:,} tokens at most"
+    lift = "split the document, or chunk.max_document_tokens in sluice.toml"
+    return Gap(stage="chunk", subject=document.source, reason="document_cut", detail=why, lifted_by=lift)
 
 
 def _chunked(batch: ChunkBatch, blobs: BlobStore) -> DocumentChunked:

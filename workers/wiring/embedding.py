@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from gate.profile import Profile
+    from ingest.embed.cost import Portion
     from ingest.embed.port import Embedded, Embedder, Vectors
 
 
@@ -50,6 +51,12 @@ class EmbeddingService:
         from ingest.embed.embed import fingerprint_of_corpus
 
         return self._model_of_corpus(corpus) or fingerprint_of_corpus(self._settings, corpus)
+
+    def portion(self, corpus: str) -> Portion:
+        """What is embedded at once for the corpus."""
+        from ingest.embed.cost import portion_of_a_second
+
+        return portion_of_a_second(self._settings.of_corpus(corpus))
 
     def reserve(self, texts: Sequence[str], corpus: str, ceilings: Ceilings) -> Spend:
         """What embedding the texts for a corpus may take at most, in the units that are under a ceiling.

@@ -97,7 +97,7 @@ def test_a_working_instance_goes_on_with_the_new_model_and_embeds_late_vectors_a
     assert told["embedded_chunks"] == told["documents"] == 3
 
     before = instance.context.ledger.run(late).spend.tokens
-    instance.works("index")
+    instance.works("index", "embed", "index")
     run = instance.context.ledger.run(late)
     assert (run.status, run.dead_letters) == ("finished", 0)
     assert run.spend.tokens == 2 * before > 0

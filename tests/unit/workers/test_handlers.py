@@ -19,7 +19,7 @@ from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 from tests.support.repository import MODELS
 from workers.context import Context
-from workers.handlers import on_document_chunked
+from workers.handlers import on_chunks_partly_embedded, on_document_chunked
 from workers.settings import Settings
 from workers.steps.vector_codec import vectors_from_bytes
 
@@ -36,11 +36,15 @@ def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.nd
     blob = context.blobs.put(batch.model_dump_json().encode())
     chunked = DocumentChunked(chunks_blob=blob, document_ids=("d",), chunks=facts, token_estimate=1)
     event = Event.of(chunked, run_id="run_1", corpus="new")
-    outcome = on_document_chunked(event, context.embedding, context.blobs)
-    assert isinstance(outcome, Done)
-    [following] = outcome.emits
-    body = following.body
-    assert isinstance(body, ChunksEmbedded)
+    outcome = on_document_chunked(event, context.embedding, context.ledger, context.blobs)
+    while True:
+        assert isinstance(outcome, Done)
+        [following] = outcome.emits
+        body = following.body
+        if isinstance(body, ChunksEmbedded):
+            break
+        next_step = Event.of(body, run_id="run_1", corpus="new", cause=event)
+        outcome = on_chunks_partly_embedded(next_step, context.embedding, context.ledger, context.blobs)
     return body, vectors_from_bytes(context.blobs.get(body.vectors_blob), body.dimension)
 
 

@@ -1,0 +1,76 @@
+"""From chunks to vectors, a step of about a second at a time: what is left then is the next event's."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contracts.base import BlobRef
+from contracts.document import ChunkBatch
+from contracts.event import Event
+from contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
+from contracts.outcome import Done, Next
+from ingest.chunk.token_ids import embedding_texts
+from ingest.embed.cost import Portion, in_portions
+from otel import metrics
+from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
+
+if TYPE_CHECKING:
+    from ledger.ledger import Ledger
+    from workers.runtime.blob_store import BlobStore
+    from workers.wiring.embedding import EmbeddingService
+
+
+def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
+    """The chunked documents that an event refers to."""
+    return ChunkBatch.model_validate_json(blobs.get(reference))
+
+
+def embed_next(
+    begun: ChunksPartlyEmbedded, event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore
+) -> Done:
+    """Embed the next portion of a batch, behind the chunks that have their vectors.
+
+    Emits `ChunksEmbedded` once every chunk has one, else `ChunksPartlyEmbedded` with what the rest may cost reserved.
+    Raises Unavailable (or its children) where the model is out of reach.
+    """
+    batch = load_chunks(begun.chunks_blob, blobs)
+    end = _end_of_portion(batch, begun.chunk_count, embedding.portion(event.corpus))
+    texts = embedding_texts(batch)
+    started = time.perf_counter()
+    embedded = embedding.embed_by(begun.model_fingerprint, texts[begun.chunk_count : end])
+    metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
+    metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
+    cache_hits, cost_usd = begun.cache_hits + embedded.cache_hits, begun.cost_usd + embedded.cost_usd
+    if end < len(texts):
+        partly = ChunksPartlyEmbedded(
+            chunks_blob=begun.chunks_blob,
+            vectors_blobs=(*begun.vectors_blobs, blobs.put(vectors_to_bytes(embedded.vectors))),
+            model_fingerprint=embedded.fingerprint,
+            chunk_count=end,
+            cache_hits=cache_hits,
+            cost_usd=cost_usd,
+        )
+        reserve = embedding.reserve(texts[end:], event.corpus, ledger.budget_left(event.run_id))
+        return Done((Next(partly, reserve=reserve),), spend=embedded.spend)
+    dimension = embedded.vectors.shape[1]
+    before = [vectors_from_bytes(blobs.get(one), dimension) for one in begun.vectors_blobs]
+    body = ChunksEmbedded(
+        chunks_blob=begun.chunks_blob,
+        vectors_blob=blobs.put(vectors_to_bytes(np.concatenate([*before, embedded.vectors]))),
+        model_fingerprint=embedded.fingerprint,
+        dimension=dimension,
+        chunk_count=len(texts),
+        cache_hits=cache_hits,
+        cost_usd=cost_usd,
+    )
+    return Done((Next(body),), spend=embedded.spend)
+
+
+def _end_of_portion(batch: ChunkBatch, start: int, most: Portion) -> int:
+    """How many chunks of the batch have a vector once the portion from `start` on is embedded."""
+    tokens = [chunk.token_estimate for document in batch.documents for chunk in document.chunks]
+    first = next(in_portions([Portion(1, count) for count in tokens[start:]], most), slice(0, 0))
+    return start + int(first.stop)
