@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tokenizers import Tokenizer
 
 from contracts.budget import Spend
+from ingest.embed.batching import Limits
 from ingest.embed.tokens import TokenizedText, count_tokens, estimated_tokens, tokenizer_sha256
 from ingest.settings import EmbedSettings
 
@@ -30,7 +31,8 @@ def portion_of_a_second(settings: EmbedSettings) -> Portion:
     """What is embedded at once, so that other work waits no longer than about a second: of an endpoint, one request."""
     if settings.provider == "local":
         return LOCAL_PORTION
-    return Portion(settings.openai_batch_texts, settings.openai_batch_tokens)
+    request = Limits(settings.openai_batch_texts)
+    return Portion(request.texts, request.tokens)
 
 
 def in_portions(sizes: Sequence[Portion], most: Portion) -> Iterator[slice]:
