@@ -9,7 +9,7 @@ import typer
 from cli.checks import Check, checks_of, python_version
 from cli.output import AsJson, console, error_console, marked, print_json
 from contracts.errors import InvalidSetting
-from workers.settings import load_settings
+from workers.settings import load_settings, stray_variables
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -37,6 +37,8 @@ def _all_checks() -> Iterator[Check]:
         yield Check("settings", "fail", f"{error.field}: {error.problem}", error.remedy)
         return
     yield Check("settings", "ok", f"instance {settings.instance}")
+    for told in stray_variables():
+        yield Check("settings", "warn", *told.split(": ", 1))
     yield from checks_of(settings)
 
 

@@ -18,6 +18,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
+from cli.configured import configured
 from cli.output import (
     AsJson,
     checked_corpus,
@@ -41,7 +42,7 @@ from evaluation.report import Report, Subject, make_report, read_report, write_r
 from evaluation.tables import comparison_table, metrics_table, misses_table, notes_on, verdict_on
 from gate.client import SluiceClient
 from otel.logs import configure
-from workers.settings import Settings, load_settings
+from workers.settings import Settings
 
 REPORT = Path("reports/retrieval-metrics.json")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)
@@ -93,7 +94,7 @@ def run(
     with errors_told(as_json=as_json):
         require_library()
         asked = _questions(path, corpus, questions)
-        settings = load_settings()
+        settings = configured()
         _log_quietly(settings)
         with SluiceClient(url or _own_url(settings), api_key) as client, _progress(quiet=as_json) as progress:
             server_version = _server_version(client)

@@ -7,6 +7,7 @@ from typing import TypeVar
 import typer
 
 from cli.answers import print_decision
+from cli.configured import configured
 from cli.output import AsJson, console, errors_told, print_json, print_table
 from cli.session import session
 from contracts.errors import NotFound
@@ -15,7 +16,6 @@ from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from gate.decide import explain
 from gate.profile import Profile, load_profiles
 from workers.context import Context
-from workers.settings import load_settings
 
 SomeBody = TypeVar("SomeBody", bound=Body)
 
@@ -44,7 +44,7 @@ def explain_decision(run_id: str, as_json: AsJson = False) -> None:
 def list_profiles(as_json: AsJson = False) -> None:
     """List the profiles: name, version, hash, thresholds."""
     with errors_told(as_json=as_json):
-        profiles = load_profiles(load_settings().gate.profiles_dir)
+        profiles = load_profiles(configured().gate.profiles_dir)
         found = [
             {"name": p.name, "version": p.version, "config_hash": p.config_hash, **p.thresholds.model_dump()}
             for p in profiles.values()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.config_file import config_text, setting_count
 from cli.output import AsJson, console, errors_told, marked, print_json
 from contracts.errors import Conflict
-from workers.settings import CONFIG_FILE
+from workers.setting_names import names_of
+from workers.settings import CONFIG_FILE, Settings
 
 
 def init(
@@ -25,11 +26,17 @@ def init(
     """Write a sluice.toml with every setting, its default and its reason."""
     with errors_told(as_json=as_json):
         target = path or Path(os.environ.get("SLUICE_CONFIG", CONFIG_FILE))
-        _write(target, config_text(), replace=force)
+        _write(target, commented_settings(), replace=force)
+        count = len(names_of(Settings))
         if as_json:
-            print_json({"path": str(target.absolute()), "settings": setting_count()})
+            print_json({"path": str(target.absolute()), "settings": count})
         else:
-            console.print(f"wrote {marked(target)} with {setting_count()} settings, all at their defaults")
+            console.print(f"wrote {marked(target)} with {count} settings, all at their defaults")
+
+
+def commented_settings() -> str:
+    """The `sluice.toml` of this package: every setting with its meaning, commented out."""
+    return files("cli").joinpath(CONFIG_FILE).read_text("utf-8")
 
 
 def _write(target: Path, text: str, *, replace: bool) -> None:

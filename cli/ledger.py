@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from filelock import FileLock, Timeout
 
+from cli.configured import configured
 from cli.output import AsJson, console, errors_told, print_json, print_table
 from contracts.errors import Conflict, InvalidInput
 from ledger.database import Database
@@ -21,7 +22,7 @@ from ledger.migrate import migrate as carry_out
 from ledger.retention import Pruning
 from ledger.tables import install
 from workers.runtime.private_files import make_private
-from workers.settings import Settings, load_settings
+from workers.settings import Settings
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 _AGE = re.compile(r"(\d{1,6})([dhm])")
@@ -32,7 +33,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 def migrate(dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Bring the ledger of an older Sluice to this one; a copy is taken first."""
     with errors_told(as_json=as_json):
-        settings = load_settings()
+        settings = configured()
         with closing(Database(settings.ledger_location)) as database:
             if dry_run:
                 done = look(database)
@@ -53,7 +54,7 @@ def prune(
     """Remove runs that ended long ago from the ledger."""
     with errors_told(as_json=as_json):
         moment = datetime.now(UTC) - age(before)
-        with closing(Database(load_settings().ledger_location)) as database:
+        with closing(Database(configured().ledger_location)) as database:
             with database.installing() as connection:
                 install(connection)
             pruning = Pruning(database)

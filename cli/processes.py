@@ -13,12 +13,13 @@ from typing import Annotated, cast, get_args
 import typer
 from filelock import FileLock, Timeout
 
+from cli.configured import configured
 from cli.output import errors_told
 from contracts.errors import Conflict, InvalidInput
 from contracts.event import Queue
 from otel.metrics_dir import fresh_metrics_dir
 from workers.runtime.private_files import make_private
-from workers.settings import Settings, load_settings
+from workers.settings import Settings
 
 Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]
 
@@ -55,7 +56,7 @@ def worker(
 def api() -> None:
     """Run the HTTP interface."""
     with errors_told():
-        settings = load_settings()
+        settings = configured()
         prepare_metrics(settings)
         from api import serve
 
@@ -65,7 +66,7 @@ def api() -> None:
 def reconcile() -> None:
     """Run the reconciler."""
     with errors_told():
-        settings = load_settings()
+        settings = configured()
         prepare_metrics(settings)
         from workers.processes.reconciler_process import run_reconciler
 
@@ -104,4 +105,4 @@ def _scaled(scale: list[str]) -> Settings:
         if stage not in get_args(Queue) or not size.isdecimal() or int(size) < 1:
             raise InvalidInput("scale", f"{entry!r} is not stage=number", "for instance --scale crawl=4")
         os.environ[f"SLUICE_POOLS__{stage.upper()}"] = size
-    return load_settings()
+    return configured()

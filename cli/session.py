@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 import redis
 from kombu.exceptions import OperationalError
 
+from cli.configured import configured
 from cli.output import errors_told
 from contracts.api import ENDED, RunView
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
@@ -19,7 +20,6 @@ from otel.start import start as start_telemetry
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
 from workers.runtime.private_files import make_private
-from workers.settings import load_settings
 
 PATIENCE_SECONDS = 0.5
 """How long to trust that no announcement means no news."""
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 0.5
 def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[Context]:
     """The parts of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
-        settings = load_settings()
+        settings = configured()
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         start_telemetry(
             "sluice-cli", _quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance

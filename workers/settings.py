@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -22,13 +22,16 @@ from pydantic_settings import (
 )
 
 from contracts.base import Value
-from contracts.errors import InvalidSetting, first_problem
+from contracts.errors import InvalidSetting
 from gate.settings import BudgetSettings, GateSettings
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import ChunkSettings, CrawlSettings, EgressSettings, EmbedSettings, SearchSettings
 from otel.settings import TelemetrySettings
+from workers.setting_names import REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
 
 CONFIG_FILE = "sluice.toml"
+BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
+"""Of URLs that a Redis or Valkey is reached by: plain, with TLS, by a socket of this machine."""
 
 
 class PoolSettings(Value):
@@ -120,6 +123,13 @@ class Settings(BaseSettings):
     delivery: DeliverySettings = DeliverySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
+    @field_validator("broker_url")
+    @classmethod
+    def _broker_speaks_redis(cls, url: str | None) -> str | None:
+        if url is not None and url.partition("://")[0] not in BROKER_SCHEMES:
+            raise ValueError("is the URL of no Redis or Valkey; write redis://host:6379/0, or leave it out")
+        return url
+
     @model_validator(mode="after")
     def _data_dir_is_absolute(self) -> Settings:
         object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
@@ -185,30 +195,64 @@ def load_settings(**overrides: Any) -> Settings:
     """The settings of this process.
 
     Raises:
-        InvalidSetting: a value cannot be used; names the key and what would be right.
+        InvalidSetting: a value cannot be used or a name is none. Names each such setting and what would be right.
     """
     config = os.environ.get("SLUICE_CONFIG")
     if config and not Path(config).is_file():
         raise InvalidSetting("SLUICE_CONFIG", f"no file {config}", "run `sluice init` to write one")
+    known = names_of(Settings)
+    wrong = {
+        name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, known, variable_of))
+        for name in unknown_variables(Settings, os.environ)
+        if name in REMOVED or "." in name
+    }
     try:
-        return Settings(**overrides)
+        settings = Settings(**overrides)
     except ValidationError as error:
-        key, problem = first_problem(error)
-        raise InvalidSetting(key, problem, f"set {key} in {CONFIG_FILE} or {_variable(key)}") from error
+        for name, problem in problems(error):
+            wrong.setdefault(name, _wrong(name, problem, known))
+        raise _together(list(wrong.values())) from error
     except SettingsError as error:
-        raise InvalidSetting(_variables_in(str(error)), str(error), "lists are written as JSON") from error
+        raise InvalidSetting(
+            _variables_in(str(error)), "is no JSON", 'lists are written as JSON, for instance ["searxng"]'
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidSetting(config or CONFIG_FILE, f"no TOML: {error}", "mend it, or write a new one") from error
+    if wrong:
+        raise _together(list(wrong.values()))
+    return settings
+
+
+def stray_variables() -> list[str]:
+    """A sentence for each `SLUICE_*` variable that sets nothing. It may be another program's: it is no error."""
+    known = names_of(Settings)
+    return [
+        f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, known, variable_of)}"
+        for name in unknown_variables(Settings, os.environ)
+        if name not in REMOVED and "." not in name
+    ]
+
+
+def _wrong(name: str, problem: str, known: frozenset[str]) -> InvalidSetting:
+    """What is wrong with one setting, named as it was set: by its variable, or in the file."""
+    is_variable = variable_of(name) in {variable.upper() for variable in os.environ}
+    if problem == UNKNOWN:
+        told = variable_of if is_variable else str
+        return InvalidSetting(told(name), "is no setting", remedy_of(name, known, told))
+    where = variable_of(name) if is_variable else f"{name} in {CONFIG_FILE} or {variable_of(name)}"
+    return InvalidSetting(name, problem, f"set {where}")
+
+
+def _together(wrong: list[InvalidSetting]) -> InvalidSetting:
+    if len(wrong) == 1:
+        return wrong[0]
+    return InvalidSetting("settings", "\n".join([f"{len(wrong)} cannot be used", *(f"  {one}" for one in wrong)]))
 
 
 def _variables_in(problem: str) -> str:
     """The variables that are set of the field that pydantic's message quotes: it names no more than the section."""
-    prefixes = tuple(_variable(word) for word in problem.split('"')[1::2])
+    prefixes = tuple(variable_of(word) for word in problem.split('"')[1::2])
     return ", ".join(sorted(name for name in os.environ if name.upper().startswith(prefixes))) or "SLUICE_*"
-
-
-def _variable(key: str) -> str:
-    return "SLUICE_" + key.upper().replace(".", "__")
 
 
 def environment_of(settings: Settings) -> Mapping[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from contracts.errors import InvalidSetting
-from workers.settings import load_settings
+from workers.setting_names import REMOVED, names_of
+from workers.settings import Settings, load_settings, stray_variables
 
 
 @pytest.mark.parametrize("content", [b"x = [", b"\xff\xfe", b"http_port = 'x'", b"surprise = 1"])
@@ -24,3 +26,62 @@ def test_a_variable_that_is_no_json_where_a_list_belongs_is_named(monkeypatch: p
     monkeypatch.setenv("SLUICE_SEARCH__PROVIDERS", "searxng")
     with pytest.raises(InvalidSetting, match="SLUICE_SEARCH__PROVIDERS"):
         load_settings()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory without settings; nothing of this machine's reaches it."""
+    for name in [name for name in os.environ if name.startswith("SLUICE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_wrong_setting_is_named_at_once_with_what_was_meant(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sluice.toml").write_text("http_prt = 1\n[crawl]\nmax_pges = 3\nmax_depth = 9\n[serch]\nenabled = true\n")
+    monkeypatch.setenv("SLUICE_CRAWL__MAX_PAGS", "3")
+    monkeypatch.setenv("SLUICE_POOL__CRAWL", "3")
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings()
+    told = str(refused.value)
+    assert "http_prt: is no setting (did you mean http_port?)" in told
+    assert "crawl.max_pges: is no setting (did you mean crawl.max_pages?)" in told
+    assert "crawl.max_depth: Input should be less than or equal to 5" in told
+    assert "serch: is no setting (did you mean search?)" in told
+    assert "SLUICE_CRAWL__MAX_PAGS: is no setting (did you mean SLUICE_CRAWL__MAX_PAGES?)" in told
+    assert "SLUICE_POOL__CRAWL: is no setting (did you mean SLUICE_POOLS__CRAWL?)" in told
+
+
+def test_a_setting_of_an_earlier_version_is_said_to_be_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sluice.toml").write_text("[index]\nflush_chunks = 3\n")
+    monkeypatch.setenv("SLUICE_QUERY__RRF_K", "60")
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings()
+    for name in ("index.flush_chunks", "SLUICE_QUERY__RRF_K"):
+        assert f"{name}: is no setting (was removed in 0.4: it is a constant now; delete it)" in str(refused.value)
+
+
+def test_no_removed_name_is_a_setting_again() -> None:
+    assert not REMOVED & names_of(Settings)
+
+
+def test_a_variable_that_sets_nothing_is_named_and_does_no_harm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs set such variables too: Kubernetes does for every service of the name."""
+    monkeypatch.setenv("SLUICE_HTP_PORT", "1")
+    monkeypatch.setenv("SLUICE_PORT_80_TCP_ADDR", "10.0.0.1")
+    load_settings()
+    first, second = stray_variables()
+    assert first == "SLUICE_HTP_PORT is no setting and was ignored: did you mean SLUICE_HTTP_PORT?"
+    assert second.startswith("SLUICE_PORT_80_TCP_ADDR is no setting")
+
+
+@pytest.mark.parametrize("url", ["amqp://user:secret@rabbit/", "localhost:6379", "sqs://"])
+def test_a_broker_that_is_no_redis_is_refused_with_the_remedy_and_without_its_password(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("SLUICE_BROKER_URL", url)
+    with pytest.raises(InvalidSetting, match="redis://host:6379/0, or leave it out") as refused:
+        load_settings()
+    assert "secret" not in str(refused.value)

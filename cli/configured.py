@@ -1,0 +1,18 @@
+"""The settings that a command goes by."""
+
+from __future__ import annotations
+
+from cli.output import error_console, marked
+from workers.settings import Settings, load_settings, stray_variables
+
+
+def configured() -> Settings:
+    """The settings of this command. `SLUICE_*` variables that set nothing are named on stderr.
+
+    Raises:
+        InvalidSetting: some cannot be used; names each.
+    """
+    settings = load_settings()
+    for told in stray_variables():
+        error_console.print(f"[yellow]warning[/] {marked(told)}", highlight=False, soft_wrap=True)
+    return settings

@@ -1,0 +1,135 @@
+"""The names of settings: which there are, which there were, and which one a misspelt name was probably meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+
+from pydantic import BaseModel, ValidationError
+
+PREFIX = "SLUICE_"
+UNKNOWN = "is no setting"
+NO_SETTINGS = frozenset({"SLUICE_CONFIG", "SLUICE_API_KEY", "SLUICE_LIFELINE", "SLUICE_TEST_MODELS"})
+"""Variables of other uses: where the file is, a client's key, the supervisor's pipe, the tests' folder of models."""
+
+REMOVED = frozenset(
+    {
+        "search.searxng_usd_per_call",
+        "search.ddgs_usd_per_call",
+        "search.empty_seconds",
+        "search.breaker_reset_seconds",
+        "crawl.max_redirects",
+        "crawl.max_crawl_delay_seconds",
+        "crawl.max_rate_wait_seconds",
+        "crawl.browser_recycle_seconds",
+        "crawl.max_sitemap_urls",
+        "egress.connect_timeout_seconds",
+        "egress.max_response_bytes",
+        "egress.max_connections",
+        "egress.idle_timeout_seconds",
+        "egress.max_connection_seconds",
+        "egress.max_connections_per_crawl",
+        "egress.max_connections_per_host",
+        "egress.max_bytes_per_crawl",
+        "egress.max_hosts_per_crawl",
+        "egress.resolver_threads",
+        "embed.openai_max_retries",
+        "embed.openai_batch_tokens",
+        "embed.openai_batch_bytes",
+        "embed.batch_size",
+        "embed.batch_tokens",
+        "embed.cache_entries",
+        "index.merge_factor",
+        "index.max_segments",
+        "index.aside_merge_chunks",
+        "index.verify_on_open",
+        "index.journal_segment_bytes",
+        "index.flush_chunks",
+        "index.term_heap_bytes",
+        "index.refresh_after_seconds",
+        "query.candidates",
+        "query.lexical_strength",
+        "query.rrf_k",
+        "query.beta",
+        "query.max_query_terms",
+        "query.title_boost",
+        "query.heading_boost",
+        "query.code_boost",
+        "query.diversity",
+        "query.reload_timeout_seconds",
+        "rerank.max_tokens",
+        "rerank.batch_size",
+        "rerank.threads",
+        "rerank.pause_seconds",
+        "qdrant.batch_documents",
+        "qdrant.average_terms",
+        "qdrant.keep_replaced_seconds",
+        "object_store.connect_timeout_seconds",
+        "object_store.max_concurrency",
+        "pools.max_tasks_per_child",
+        "delivery.reconcile_seconds",
+        "delivery.republish_after_seconds",
+    }
+)
+"""Settings of earlier versions that are constants since 0.4, each beside the code that uses it."""
+
+
+def names_of(settings: type[BaseModel]) -> frozenset[str]:
+    """Every setting by its dotted name: `http_port`, `crawl.max_pages`."""
+    return frozenset(_names(settings))
+
+
+def variable_of(name: str) -> str:
+    """The variable that sets it: `crawl.max_pages` is `SLUICE_CRAWL__MAX_PAGES`."""
+    return PREFIX + name.upper().replace(".", "__")
+
+
+def unknown_variables(settings: type[BaseModel], environment: Mapping[str, str]) -> list[str]:
+    """The `SLUICE_*` variables that set nothing, as their dotted names would be."""
+    known, fields = names_of(settings), settings.model_fields
+    found = []
+    for variable in sorted(environment):
+        if not variable.upper().startswith(PREFIX) or variable.upper() in NO_SETTINGS:
+            continue
+        name = variable[len(PREFIX) :].lower().replace("__", ".")
+        section = name.partition(".")[0]
+        is_json_of_section = section == name and section in fields
+        if name not in known and not is_json_of_section and not _is_below(name, known):
+            found.append(name)
+    return found
+
+
+def problems(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """The dotted name and the plain sentence of each problem; `UNKNOWN` where there is no such setting."""
+    for entry in error.errors(include_url=False, include_input=False):
+        name = ".".join(str(part) for part in entry["loc"])
+        is_unknown = entry["type"] == "extra_forbidden"
+        yield name, UNKNOWN if is_unknown else entry["msg"].removeprefix("Value error, ")
+
+
+def remedy_of(name: str, known: Iterable[str], told: Callable[[str], str] = str) -> str:
+    """What to do about a name that is none: delete a removed one, or write it as it was probably meant.
+
+    `told` gives a setting's name as its reader set it: in the file, or by a variable.
+    """
+    if name in REMOVED:
+        return "was removed in 0.4: it is a constant now; delete it"
+    names = sorted({*known, *(one.partition(".")[0] for one in known)})
+    last = {one.rpartition(".")[2]: one for one in names}
+    close = get_close_matches(name, names, n=1, cutoff=0.7) or [
+        last[one] for one in get_close_matches(name.rpartition(".")[2], last, n=1, cutoff=0.8)
+    ]
+    return f"did you mean {told(close[0])}?" if close else "`sluice init` writes a file with every setting"
+
+
+def _names(settings: type[BaseModel]) -> Iterator[str]:
+    for name, field in settings.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from (f"{name}.{one}" for one in field.annotation.model_fields)
+        else:
+            yield name
+
+
+def _is_below(name: str, known: frozenset[str]) -> bool:
+    """Whether it sets a part of a setting that is a table, as `embed.corpora` is."""
+    return any(name.startswith(f"{one}.") for one in known)
