@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api import dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
+from api import api_docs, dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
 from api.same_origin import SameOriginOnly
 from api.waiting import Announcements
 from ledger.ledger import Ledger
@@ -62,13 +62,15 @@ def make_api(settings: Settings) -> FastAPI:
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
+        redoc_url=None,
         max_body_size=settings.max_request_bytes,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     problems.install(app)
     app.add_middleware(SameOriginOnly)
     app.add_middleware(Measured)
-    for module in (runs, retrieval, documents, dead_letters, stages, hosts, operations):
+    for module in (api_docs, runs, retrieval, documents, dead_letters, stages, hosts, operations):
         app.include_router(module.router)
     return app
 
