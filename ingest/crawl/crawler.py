@@ -16,9 +16,11 @@ from contracts.budget import Spend, shares
 from contracts.errors import PolicyRefused, Unavailable
 from contracts.ingest import CrawlDirected
 from ingest.crawl.budget_meter import BudgetMeter
+from ingest.crawl.crawl_context import CrawlContext
 from ingest.crawl.crawled_page import CrawledPage, Note, UnchangedPage, silent
 from ingest.crawl.egress_context import current_egress_grant, egress_context
-from ingest.crawl.page_crawl import CrawlContext, PageCrawl
+from ingest.crawl.page_crawl import crawl_page
+from ingest.crawl.page_visit import PageVisit
 from ingest.deadline import Deadline
 from ingest.http.fetch import Fetched, Fetcher, FetchLimits, NotModified
 from ingest.politeness.rate_limit import HostRateLimit
@@ -58,8 +60,8 @@ class Crawler:
         Raises:
             InvalidInput: its address cannot be used.
             PolicyRefused: rules `crawl` (switched off), `robots`, `egress`, `redirects`, `bytes`, `encoding`,
-                `media_type`, `noindex`, `access` (the site wants to know us), `render` (no browser to be had), and
-                those of the browser: see `ingest.browser.browser.Browser.render`.
+                `malformed_response`, `media_type`, `noindex`, `access` (the site asks for a password), `render` (there
+                is no browser), and those of the browser: see `ingest.browser.browser.Browser.render`.
             NotFound: the site has no such page.
             BudgetExhausted: nothing of the allowance is left, or the page is larger or slower than that.
             HostUnavailable: the host kept failing and is left alone for a while.
@@ -70,13 +72,21 @@ class Crawler:
         if not settings.enabled:
             raise PolicyRefused("crawl", "crawling is switched off", "crawl.enabled = true")
         meter = meter or BudgetMeter(directed.allowance)
-        url = normalise_url(directed.url)
-        note("address", url)
+        note("address", normalise_url(directed.url))
         most_bytes = TUNNEL_SHARE * meter.bytes_left(settings.run_bytes) + TUNNEL_BYTES
         egress_grant = self._context.egress.open("crawl", run_id=run_id, max_bytes=most_bytes)
         try:
             with egress_grant, egress_context(egress_grant.url):
-                page = PageCrawl(self._context, directed, meter, egress_grant, corpus, run_id, note).page(url)
+                visit = PageVisit(
+                    context=self._context,
+                    directed=directed,
+                    meter=meter,
+                    egress_grant=egress_grant,
+                    corpus=corpus,
+                    run_id=run_id,
+                    note=note,
+                )
+                page = crawl_page(visit)
         finally:
             meter.egress = egress_grant.report()  # final, as its connections have ended
         meter.pages = 1

@@ -76,12 +76,12 @@ def crawler_through(
         egress=proxy,
         fetcher=fetcher,
         robots=robots,
-        turns=turns,
+        rate_limit=turns,
         breakers=HostBreakers(host_rule(settings.breaker_reset_seconds), clock=stopwatch),
         browser=browser,
         site_maps=SiteMaps(fetcher, robots),
         clock=lambda: datetime.now(UTC),
         check_cancelled=check_cancelled,
-        memory=memory,
+        known_pages=memory,
     )
     return Crawler(context)

@@ -69,15 +69,15 @@ def build_crawler(
         egress=egress,
         fetcher=fetcher,
         robots=robots,
-        turns=turns,
+        rate_limit=turns,
         breakers=breakers,
         browser=browser,
         site_maps=SiteMaps(fetcher, robots),
         clock=utc_now,
         check_cancelled=check_cancelled,
-        memory=memory,
-        hosts=hosts,
-        figures=figures,
+        known_pages=memory,
+        host_memory=hosts,
+        host_stats=figures,
     )
     return Crawler(crawl_context)
 

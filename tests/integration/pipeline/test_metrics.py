@@ -12,8 +12,8 @@ from contracts.ingest import CrawlDirected, SearchDirected
 from contracts.retrieval import Query
 from otel import metrics
 from tests.support.in_process import Instance, MakeInstance
+from tests.support.searching import searched
 from tests.support.site import Site
-from workers.steps.answer import read
 
 SEARXNG = "http://127.0.0.1:9"
 """Nothing listens there."""
@@ -68,7 +68,8 @@ def filled(make_instance: MakeInstance) -> Instance:
 
 def test_the_age_of_documents_is_that_of_answers_and_not_of_direct_queries(filled: Instance) -> None:
     counted = figure("sluice_document_age_seconds_count")
-    assert b"heartbeat" in read(Query(query="lease heartbeat", corpus="default"), filled.context)
+    found, _ = searched(Query(query="lease heartbeat", corpus="default"), filled.context)
+    assert found.chunks
     assert figure("sluice_document_age_seconds_count") == counted
     run_id = filled.service.ask(GateRequest(query="what renews a lease?")).run_id
     filled.works("query", "gate", "query")
