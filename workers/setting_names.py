@@ -66,7 +66,6 @@ REMOVED = frozenset(
         "qdrant.keep_replaced_seconds",
         "object_store.connect_timeout_seconds",
         "object_store.max_concurrency",
-        "pools.max_tasks_per_child",
         "delivery.reconcile_seconds",
         "delivery.republish_after_seconds",
     }

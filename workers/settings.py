@@ -49,6 +49,8 @@ class PoolSettings(Value):
     """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
     the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
     is a leak, and less than that might be a large page."""
+    max_tasks_per_child: Annotated[int, Field(ge=1)] | None = None
+    """Events after which a child of the chunk pool is replaced. Not set: only when it has grown too large."""
 
 
 class DeliverySettings(Value):

@@ -255,6 +255,7 @@ def _limits(settings: Settings) -> dict[str, float | None]:
     """Celery's settings for the children of a pool."""
     return {
         "task_time_limit": min(CHUNK_LIMIT_SECONDS, settings.delivery.event_timeout_seconds),
+        "worker_max_tasks_per_child": settings.pools.max_tasks_per_child,
         "worker_proc_alive_timeout": CHILD_START_SECONDS,
     }
 

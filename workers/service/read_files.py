@@ -17,7 +17,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -48,8 +48,8 @@ def documents_in(
 ) -> Iterator[Document]:
     """The documents in files and folders; `on_skip` hears of every path that is left out, and why.
 
-    `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`, a file's
-    time of change `published_at` (a line of a BEIR file has none).
+    `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`. When a
+    document was published only the document itself can say: a file's time of change is that of a copy or a checkout.
 
     Raises:
         InvalidInput: a path is not there, a line of a BEIR file is malformed (names `file:line`), or two documents
@@ -100,8 +100,7 @@ class _Reading:
         elif content := self._content(file.read(self.max_file_bytes + 1), path, file_path):
             document_id = document_id_for(file_path)
             self._remember(document_id, str(path), f"another file is {file_path} too; ingest their common parent")
-            changed_at = datetime.fromtimestamp(facts.st_mtime, UTC)
-            provenance = Provenance(source="file", fetched_at=self.now, published_at=changed_at)
+            provenance = Provenance(source="file", fetched_at=self.now)
             try:
                 yield Document(id=document_id, file_path=file_path, provenance=provenance, **content)
             except ValidationError as error:

@@ -48,7 +48,7 @@ def test_a_file_is_one_document_under_its_own_name(tmp_path: Path) -> None:
     assert (document.media_type, document.text) == ("text/markdown", "# Title\n\nwords é")
     assert document.provenance.source == "file"
     assert document.provenance.fetched_at == NOW
-    assert document.provenance.published_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert document.provenance.published_at is None, "a file's time of change is no date of publication"
 
 
 def test_a_folder_is_read_in_order_and_its_name_leads_every_path(tmp_path: Path) -> None:
