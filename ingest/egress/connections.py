@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from ingest.egress.crawl_account import Account
-from ingest.egress.relay import Side
+from ingest.egress.side import Side
 
 MAX_STRANGERS = 128
 """Connections that have shown no secret; clients of ours do so within milliseconds."""

@@ -21,9 +21,9 @@ from ingest.egress.crawl_account import Account
 from ingest.egress.fair_slots import FairSlots
 from ingest.egress.http_heads import Failed, Refused, Target
 from ingest.egress.limits import USUAL_LIMITS, EgressLimits, beyond
-from ingest.egress.relay import Side, dial
 from ingest.egress.resolver import BoundedResolver, Resolver
 from ingest.egress.rules import EgressRules, canonical_host
+from ingest.egress.side import Side, dial
 from ingest.egress.upstream import Upstream, read_upstream
 from ingest.settings import EgressSettings
 

@@ -44,10 +44,10 @@ from ingest.egress.connections import Client, Clients
 from ingest.egress.crawl_account import Account, EgressAccount, EgressReport, caps_of
 from ingest.egress.dial import Dialler
 from ingest.egress.limits import USUAL_LIMITS, EgressLimits
-from ingest.egress.relay import Side
 from ingest.egress.resolver import Resolver
 from ingest.egress.rules import EgressRules, Refusal, check_address, require_open
 from ingest.egress.serve_client import RequestServer
+from ingest.egress.side import Side
 from ingest.settings import PURPOSES, EgressSettings, Purpose
 
 __all__ = [

@@ -1,25 +1,16 @@
-"""Sockets of the egress proxy: the two sides of what it relays, without its rules.
+"""Bytes both ways between a client of the egress proxy and a site, without the proxy's rules.
 
-A `Side` is one connection, to a client or to a site. First its heads are read; then a `Relay` carries its bytes to the
-other side as they come, and not faster than that side takes them. `dial` is given addresses and never a name, so what
-was judged is what is dialled.
+A `Relay` carries the bytes of each `Side` to the other one as they come, and not faster than that one takes them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import cast
 
-from ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead, CutShort
-
-MAX_ADDRESSES = 3
-"""Addresses of one name that are tried; all of them are judged."""
-END_OF_HEAD = b"\r\n\r\n"
+from ingest.egress.side import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,164 +28,6 @@ class Excess(Exception):
     def __init__(self, rule: str) -> None:
         self.rule = rule
         super().__init__(rule)
-
-
-class Side(asyncio.Protocol):
-    """One connection. `on_open` is told when it stands, `on_lost` when it is gone."""
-
-    def __init__(self, *, on_open: Callable[[Side], None] | None = None) -> None:
-        self.transport: asyncio.Transport
-        self.on_lost: Callable[[], None] | None = None
-        """Told once, when the other end closes or breaks off and nobody here carries its bytes."""
-        self._on_open = on_open
-        self._loop = asyncio.get_running_loop()
-        self._buffer = bytearray()
-        self._more: asyncio.Future[None] | None = None
-        self._carriage: Carriage | None = None
-        self._feeder: Side | None = None
-        self._ended = False
-        self._failure: Exception | None = None
-        self._cutting: asyncio.TimerHandle | None = None
-
-    # -- heads --------------------------------------------------------------------------------
-
-    async def read_head(self) -> bytes | None:
-        """The next head with its empty line, or None where the connection ends before one begins.
-
-        Raises:
-            BadHead: larger than 64 KiB. CutShort: it ended inside one. ConnectionError: the other end broke off.
-        """
-        searched = 0
-        while (end := self._buffer.find(END_OF_HEAD, max(0, searched - 3))) < 0:
-            searched = len(self._buffer)
-            if searched > MAX_HEAD_BYTES:
-                raise BadHead(f"a head larger than {MAX_HEAD_BYTES} bytes")
-            if self._failure is not None:
-                raise ConnectionError(str(self._failure)) from self._failure
-            if self._ended:
-                if searched:
-                    raise CutShort("the connection ended inside a head")
-                return None
-            await self._wait_for_more()
-        if end > MAX_HEAD_BYTES:
-            raise BadHead(f"a head larger than {MAX_HEAD_BYTES} bytes")
-        head = bytes(self._buffer[: end + len(END_OF_HEAD)])
-        del self._buffer[: end + len(END_OF_HEAD)]
-        return head
-
-    async def peek(self, count: int) -> bytes:
-        """The next bytes, without taking them.
-
-        Raises:
-            ConnectionError: the other end closes or breaks off before it has sent so many.
-        """
-        while len(self._buffer) < count:
-            if self._ended:
-                raise ConnectionError("the other end has gone") from self._failure
-            await self._wait_for_more()
-        return bytes(self._buffer[:count])
-
-    async def _wait_for_more(self) -> None:
-        self._resume()
-        self._more = self._loop.create_future()
-        try:
-            await self._more
-        finally:
-            self._more = None
-
-    def _wake(self) -> None:
-        if self._more is not None and not self._more.done():
-            self._more.set_result(None)
-
-    def give_up(self, reason: Exception) -> None:
-        """Raise `reason` in whoever waits for a head."""
-        if self._more is not None and not self._more.done():
-            self._more.set_exception(reason)
-
-    # -- bodies -------------------------------------------------------------------------------
-
-    def carry(self, carriage: Carriage) -> None:
-        """From now on, hand all bytes to `carriage`, those first that have come already."""
-        self._carriage = carriage
-        carriage.sink._feeder = self
-        self._resume()
-        if self._buffer:
-            waiting, self._buffer = bytes(self._buffer), bytearray()
-            carriage.take(waiting)
-        if self._ended:
-            carriage.source_ended(self._failure)
-
-    def write(self, content: bytes) -> None:
-        """Send it as soon as the other end takes it."""
-        self.transport.write(content)
-
-    def close(self, within_seconds: float) -> None:
-        """Send what is waiting to be sent, for so long at most, and close."""
-        if self.transport.is_closing():
-            return
-        self.transport.close()
-        self._cutting = self._loop.call_later(within_seconds, self.transport.abort)
-
-    def break_off(self) -> None:
-        """End the connection so that the other end cannot take what it has for the whole: a reset, not a close."""
-        connected = self.transport.get_extra_info("socket")
-        if connected is not None and not self.transport.is_closing():
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.transport.abort()
-
-    def _resume(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.resume_reading()
-
-    # -- what the event loop tells --------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
-        if self._on_open is not None:
-            self._on_open(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
-        if self._carriage is not None:
-            self._carriage.take(data)
-            return
-        self._buffer += data
-        if len(self._buffer) > MAX_HEAD_BYTES:
-            self.transport.pause_reading()
-        self._wake()
-
-    def eof_received(self) -> None:
-        """No more will come; the transport closes itself."""
-        self._over(None)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone, by whichever end."""
-        if self._cutting is not None:
-            self._cutting.cancel()
-        self._over(exc)
-
-    def _over(self, failure: Exception | None) -> None:
-        if self._ended:
-            return
-        self._ended, self._failure = True, failure
-        if self._carriage is not None:
-            self._carriage.source_ended(failure)
-        elif self._more is not None:
-            self._wake()
-        elif self.on_lost is not None:
-            self.on_lost()
-
-    def pause_writing(self) -> None:
-        """The other end takes no more for now: what feeds it waits."""
-        feeder = self._feeder
-        if feeder is not None and not feeder.transport.is_closing():
-            feeder.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        """It takes more again."""
-        if self._feeder is not None:
-            self._feeder._resume()
 
 
 class Relay:
@@ -380,23 +213,3 @@ class Carriage:
 
 class ClientLeft(ConnectionError):
     """The client closed its connection before it had the whole answer, or because it wanted no more."""
-
-
-async def dial(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
-    """A connection to the first address that answers.
-
-    Each has its share of the time, so that a silent one leaves time for the next.
-
-    Raises:
-        OSError: none did; `TimeoutError` where the last one was silent.
-    """
-    loop = asyncio.get_running_loop()
-    failure: OSError = TimeoutError()
-    for address in addresses[:MAX_ADDRESSES]:
-        try:
-            async with asyncio.timeout(limit_seconds / min(len(addresses), MAX_ADDRESSES)):
-                _, side = await loop.create_connection(Side, address, port)
-                return side
-        except OSError as error:  # TimeoutError is one
-            failure = error
-    raise failure

@@ -35,8 +35,9 @@ from ingest.egress.http_heads import (
     response_head,
 )
 from ingest.egress.limits import EgressLimits, beyond
-from ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits, Side
+from ingest.egress.relay import ClientLeft, Excess, Relay, RelayLimits
 from ingest.egress.rules import EgressRules, Refusal, canonical_host
+from ingest.egress.side import Side
 from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 
 REALM = "sluice"

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from contracts.errors import InvalidSetting
 from ingest.egress.http_heads import BadHead, Failed, parse_response
-from ingest.egress.relay import Side
+from ingest.egress.side import Side
 
 FIELD = "egress.upstream_proxy_url"
 

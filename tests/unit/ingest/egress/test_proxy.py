@@ -24,8 +24,8 @@ from pydantic import ValidationError
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, Unavailable
 from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy, EgressRules, Refusal, check_address
-from ingest.egress.relay import Side
 from ingest.egress.rules import canonical_host
+from ingest.egress.side import Side
 from ingest.http.fetch import Fetched, Fetcher, FetchLimits
 from ingest.search.port import SearchFilters, SearchQuery
 from ingest.settings import EgressSettings

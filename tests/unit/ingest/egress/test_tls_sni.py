@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ingest.egress.crawl_account import EgressAccount
 from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy, Refusal
-from ingest.egress.relay import Side, dial
+from ingest.egress.side import Side, dial
 from ingest.egress.tls_sni import RECORD_HEADER_BYTES, NoHello, record_length, server_name
 from ingest.settings import EgressSettings
 

@@ -1,0 +1,213 @@
+"""One connection of the egress proxy, to a client or to a site: first its heads are read, then its bytes are carried.
+
+`dial` is given addresses and never a name, so what was judged is what is dialled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from ingest.egress.http_heads import MAX_HEAD_BYTES, BadHead, CutShort
+
+MAX_ADDRESSES = 3
+"""Addresses of one name that are tried; all of them are judged."""
+END_OF_HEAD = b"\r\n\r\n"
+
+
+class Carrier(Protocol):
+    """What takes the bytes of a `Side` to another one."""
+
+    @property
+    def sink(self) -> Side:
+        """Where they go."""
+        ...
+
+    def take(self, data: bytes) -> None:
+        """Bytes have come."""
+        ...
+
+    def source_ended(self, failure: Exception | None) -> None:
+        """No more will come."""
+        ...
+
+
+class Side(asyncio.Protocol):
+    """One connection. `on_open` is told when it stands, `on_lost` when it is gone."""
+
+    def __init__(self, *, on_open: Callable[[Side], None] | None = None) -> None:
+        self.transport: asyncio.Transport
+        self.on_lost: Callable[[], None] | None = None
+        """Told once, when the other end closes or breaks off and nobody here carries its bytes."""
+        self._on_open = on_open
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._more: asyncio.Future[None] | None = None
+        self._carrier: Carrier | None = None
+        self._feeder: Side | None = None
+        self._ended = False
+        self._failure: Exception | None = None
+        self._cutting: asyncio.TimerHandle | None = None
+
+    # -- heads --------------------------------------------------------------------------------
+
+    async def read_head(self) -> bytes | None:
+        """The next head with its empty line, or None where the connection ends before one begins.
+
+        Raises:
+            BadHead: larger than 64 KiB. CutShort: it ended inside one. ConnectionError: the other end broke off.
+        """
+        searched = 0
+        while (end := self._buffer.find(END_OF_HEAD, max(0, searched - 3))) < 0:
+            searched = len(self._buffer)
+            if searched > MAX_HEAD_BYTES:
+                raise BadHead(f"a head larger than {MAX_HEAD_BYTES} bytes")
+            if self._failure is not None:
+                raise ConnectionError(str(self._failure)) from self._failure
+            if self._ended:
+                if searched:
+                    raise CutShort("the connection ended inside a head")
+                return None
+            await self._wait_for_more()
+        if end > MAX_HEAD_BYTES:
+            raise BadHead(f"a head larger than {MAX_HEAD_BYTES} bytes")
+        head = bytes(self._buffer[: end + len(END_OF_HEAD)])
+        del self._buffer[: end + len(END_OF_HEAD)]
+        return head
+
+    async def peek(self, count: int) -> bytes:
+        """The next bytes, without taking them.
+
+        Raises:
+            ConnectionError: the other end closes or breaks off before it has sent so many.
+        """
+        while len(self._buffer) < count:
+            if self._ended:
+                raise ConnectionError("the other end has gone") from self._failure
+            await self._wait_for_more()
+        return bytes(self._buffer[:count])
+
+    async def _wait_for_more(self) -> None:
+        self._resume()
+        self._more = self._loop.create_future()
+        try:
+            await self._more
+        finally:
+            self._more = None
+
+    def _wake(self) -> None:
+        if self._more is not None and not self._more.done():
+            self._more.set_result(None)
+
+    def give_up(self, reason: Exception) -> None:
+        """Raise `reason` in whoever waits for a head."""
+        if self._more is not None and not self._more.done():
+            self._more.set_exception(reason)
+
+    # -- bodies -------------------------------------------------------------------------------
+
+    def carry(self, carrier: Carrier) -> None:
+        """From now on, hand all bytes to `carrier`, those first that have come already."""
+        self._carrier = carrier
+        carrier.sink._feeder = self
+        self._resume()
+        if self._buffer:
+            waiting, self._buffer = bytes(self._buffer), bytearray()
+            carrier.take(waiting)
+        if self._ended:
+            carrier.source_ended(self._failure)
+
+    def write(self, content: bytes) -> None:
+        """Send it as soon as the other end takes it."""
+        self.transport.write(content)
+
+    def close(self, within_seconds: float) -> None:
+        """Send what is waiting to be sent, for so long at most, and close."""
+        if self.transport.is_closing():
+            return
+        self.transport.close()
+        self._cutting = self._loop.call_later(within_seconds, self.transport.abort)
+
+    def break_off(self) -> None:
+        """End the connection so that the other end cannot take what it has for the whole: a reset, not a close."""
+        connected = self.transport.get_extra_info("socket")
+        if connected is not None and not self.transport.is_closing():
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+    def _resume(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    # -- what the event loop tells --------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It stands."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        if self._on_open is not None:
+            self._on_open(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        if self._carrier is not None:
+            self._carrier.take(data)
+            return
+        self._buffer += data
+        if len(self._buffer) > MAX_HEAD_BYTES:
+            self.transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        """No more will come; the transport closes itself."""
+        self._over(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, by whichever end."""
+        if self._cutting is not None:
+            self._cutting.cancel()
+        self._over(exc)
+
+    def _over(self, failure: Exception | None) -> None:
+        if self._ended:
+            return
+        self._ended, self._failure = True, failure
+        if self._carrier is not None:
+            self._carrier.source_ended(failure)
+        elif self._more is not None:
+            self._wake()
+        elif self.on_lost is not None:
+            self.on_lost()
+
+    def pause_writing(self) -> None:
+        """The other end takes no more for now: what feeds it waits."""
+        feeder = self._feeder
+        if feeder is not None and not feeder.transport.is_closing():
+            feeder.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It takes more again."""
+        if self._feeder is not None:
+            self._feeder._resume()
+
+
+async def dial(addresses: tuple[str, ...], port: int, limit_seconds: float) -> Side:
+    """A connection to the first address that answers.
+
+    Each has its share of the time, so that a silent one leaves time for the next.
+
+    Raises:
+        OSError: none did; `TimeoutError` where the last one was silent.
+    """
+    loop = asyncio.get_running_loop()
+    failure: OSError = TimeoutError()
+    for address in addresses[:MAX_ADDRESSES]:
+        try:
+            async with asyncio.timeout(limit_seconds / min(len(addresses), MAX_ADDRESSES)):
+                _, side = await loop.create_connection(Side, address, port)
+                return side
+        except OSError as error:  # TimeoutError is one
+            failure = error
+    raise failure
