@@ -16,7 +16,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from contracts.errors import InvalidSetting, SluiceError
-from index.disk.layout import corpora
+from index.disk.layout import list_corpora
 from index.qdrant.open import require_url
 from workers.runtime.private_files import is_shared, open_to_others
 from workers.settings import Settings
@@ -119,7 +119,7 @@ def _index(settings: Settings) -> Check:
     if settings.index.engine == "qdrant":
         require_url(settings.qdrant)
         return Check("index", "ok", f"Qdrant at {_place(str(settings.qdrant.url))}")
-    return Check("index", "ok", f"{len(corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
+    return Check("index", "ok", f"{len(list_corpora(settings.data_dir / 'index'))} corpora below {settings.data_dir}")
 
 
 def _ledger(settings: Settings) -> Check:

@@ -32,14 +32,14 @@ from cli.output import (
 from contracts.api import RunAccepted, RunView, SubmittedDocument
 from contracts.errors import NotFound, Unavailable
 from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.asking import Asked, ask_all
-from evaluation.beir import corpus_name_for, documents_of, questions_of
-from evaluation.cases import Case, read_cases, sample
+from evaluation.ask import Answered, ask_all
+from evaluation.beir import make_corpus_name, read_documents, read_questions
+from evaluation.cases import Case, read_cases, sample_cases
 from evaluation.compare import MAX_DROP, compare
-from evaluation.feeding import Fed, feed
 from evaluation.measures import require_library
 from evaluation.report import Report, Subject, make_report, read_report, write_report
-from evaluation.tables import comparison_table, metrics_table, misses_table, notes_on, verdict_on
+from evaluation.submit import Submitted, submit_documents
+from evaluation.tables import comparison_table, metrics_table, misses_table, write_notes, write_verdict
 from gate.client import SluiceClient
 from otel.logs import configure
 from workers.settings import Settings
@@ -115,7 +115,7 @@ def run(
             print_json({"report": str(output), **_summary(report, with_misses=misses)})
             return
         print_table(*metrics_table(report))
-        for note in notes_on(report):
+        for note in write_notes(report):
             console.print(f"[yellow]note[/] {marked(note)}", highlight=False, soft_wrap=True)
         for name, part in report.strategies.items() if misses else ():
             print_table(*misses_table(name, part.misses))
@@ -138,7 +138,7 @@ def compare_reports(
             print_json({**found.model_dump(mode="json"), "ok": not found.drops})
         else:
             print_table(*comparison_table(found))
-            console.print(marked(verdict_on(found)), highlight=False, soft_wrap=True)
+            console.print(marked(write_verdict(found)), highlight=False, soft_wrap=True)
         if found.drops:
             raise typer.Exit(1)
 
@@ -164,12 +164,12 @@ class LiveServer:
 
 def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
     if path.is_dir():
-        cases, unjudged_count = questions_of(path)
-        name, collection = corpus or corpus_name_for(path), path
+        cases, unjudged_count = read_questions(path)
+        name, collection = corpus or make_corpus_name(path), path
     else:
         cases, unjudged_count = read_cases(path), 0
         name, collection = corpus or "default", None
-    chosen = cases if most is None else sample(cases, most)
+    chosen = cases if most is None else sample_cases(cases, most)
     return _Questions(chosen, unjudged_count, checked_corpus(name), collection)
 
 
@@ -197,10 +197,10 @@ def _require_content(client: SluiceClient, asked: _Questions) -> None:
         raise NotFound(f"corpus {asked.corpus!r} holds nothing yet: ingest into it, or name another with --corpus")
 
 
-def _fed(client: SluiceClient, asked: _Questions, timeout: float, progress: Progress) -> Fed:
+def _fed(client: SluiceClient, asked: _Questions, timeout: float, progress: Progress) -> Submitted:
     task = progress.add_task(f"indexing into {asked.corpus}", total=None)
-    return feed(
-        documents_of(asked.collection or Path()),
+    return submit_documents(
+        read_documents(asked.collection or Path()),
         asked.corpus,
         LiveServer(client),
         sleep=time.sleep,
@@ -212,14 +212,14 @@ def _fed(client: SluiceClient, asked: _Questions, timeout: float, progress: Prog
 
 def _answers(
     client: SluiceClient, asked: _Questions, strategies: Sequence[Strategy], at_once: int, progress: Progress
-) -> list[Asked]:
+) -> list[Answered]:
     chosen = list(dict.fromkeys(strategies))
     asking = ask_all(asked.cases, chosen, asked.corpus, LiveServer(client).search, at_once=at_once)
     with closing(asking):
         return list(_counted(asking, len(asked.cases) * len(chosen), progress))
 
 
-def _counted(answers: Iterable[Asked], total: int, progress: Progress) -> Iterator[Asked]:
+def _counted(answers: Iterable[Answered], total: int, progress: Progress) -> Iterator[Answered]:
     task = progress.add_task("asking", total=total)
     for answer in answers:
         yield answer

@@ -12,7 +12,14 @@ from cli.output import AsJson, Corpus, checked_corpus, console, error_console, m
 from cli.session import session
 from contracts.errors import Corrupted, InvalidSetting, NotFound
 from index.disk.layout import CorpusLayout
-from index.generations.publish import GenerationInfo, current_name, generation_names, list_generations, rollback, verify
+from index.generations.publish import (
+    GenerationInfo,
+    list_generation_names,
+    list_generations,
+    read_current_name,
+    rollback,
+    verify,
+)
 from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import Transfer, pull, push
 from workers.context import Context
@@ -74,7 +81,7 @@ def roll_back(
     """Serve an earlier generation, verified first. It holds until new documents are published."""
     with session(as_json=as_json) as context:
         layout = CorpusLayout(context.settings.index_root, _corpora(context, corpus)[0])
-        left = current_name(layout)
+        left = read_current_name(layout)
         now = rollback(context.settings.index_root, corpus, generation or _one_before(layout, left))
         if as_json:
             print_json({"corpus": corpus, "left": left, "current": now})
@@ -138,7 +145,7 @@ def _wanted(context: Context, corpus: str | None, generation: str | None) -> lis
     every = [
         (name, one)
         for name in _corpora(context, corpus)
-        for one in generation_names(CorpusLayout(context.settings.index_root, name))
+        for one in list_generation_names(CorpusLayout(context.settings.index_root, name))
     ]
     wanted = [(name, one) for name, one in every if generation in (None, one)]
     if generation and not wanted:
@@ -158,14 +165,14 @@ def _verdict(context: Context, corpus: str, generation: str) -> _Verdict:
     try:
         verify(context.settings.index_root, corpus, generation)
     except (Corrupted, NotFound) as error:
-        if generation not in generation_names(CorpusLayout(context.settings.index_root, corpus)):
+        if generation not in list_generation_names(CorpusLayout(context.settings.index_root, corpus)):
             return _Verdict(corpus, generation, True, "made way for newer ones meanwhile")
         return _Verdict(corpus, generation, False, str(error))
     return _Verdict(corpus, generation, True, "")
 
 
 def _one_before(layout: CorpusLayout, current: str | None) -> str:
-    newest_first = generation_names(layout)
+    newest_first = list_generation_names(layout)
     older = newest_first[newest_first.index(current) + 1 :] if current in newest_first else newest_first
     if not older:
         raise NotFound(f"corpus {layout.corpus} has no generation before {current or 'the first'}")

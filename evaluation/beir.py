@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from contracts.api import SubmittedDocument
 from contracts.errors import InvalidInput, first_problem
-from evaluation.cases import Case, checked_case
-from evaluation.json_lines import objects_in
+from evaluation.cases import Case, parse_case
+from evaluation.json_lines import read_objects
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 JUDGMENTS = ("qrels.tsv", "qrels/test.tsv")
@@ -38,19 +38,19 @@ def is_collection(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (CORPUS, QUERIES)) and _judgments_in(folder) is not None
 
 
-def corpus_name_for(folder: Path) -> str:
+def make_corpus_name(folder: Path) -> str:
     """A corpus of the collection's own: `eval-` and the folder's name, as far as a corpus name can hold it."""
     return "eval-" + re.sub(r"[^a-z0-9_.-]+", "-", folder.resolve().name.lower())[:58]
 
 
-def documents_of(folder: Path) -> Iterator[SubmittedDocument]:
+def read_documents(folder: Path) -> Iterator[SubmittedDocument]:
     """The documents in order, as plain text under their own ids; those without any text are left out.
 
     Raises:
         InvalidInput: a line is malformed, or a second document has the same id; names the line.
     """
     seen: set[str] = set()
-    for where, fields in objects_in(folder / CORPUS):
+    for where, fields in read_objects(folder / CORPUS):
         document_id = _id(where, fields)
         if document_id in seen:
             raise InvalidInput(where, f"_id: a second document {document_id!r}", "every _id may stand once")
@@ -60,7 +60,7 @@ def documents_of(folder: Path) -> Iterator[SubmittedDocument]:
             yield _document(where, document_id, title, text if text.strip() else title)
 
 
-def questions_of(folder: Path) -> Questions:
+def read_questions(folder: Path) -> Questions:
     """The questions that have a relevant document.
 
     Raises:
@@ -71,7 +71,7 @@ def questions_of(folder: Path) -> Questions:
         raise InvalidInput(str(folder), "no qrels.tsv in it", f"a folder with {CORPUS}, {QUERIES} and qrels.tsv")
     relevant = _relevant(judgments)
     cases, unjudged_count = {}, 0
-    for where, fields in objects_in(folder / QUERIES):
+    for where, fields in read_objects(folder / QUERIES):
         case_id = _id(where, fields)
         if case_id in cases:
             raise InvalidInput(where, f"_id: a second question {case_id!r}", "every _id may stand once")
@@ -79,7 +79,7 @@ def questions_of(folder: Path) -> Questions:
             unjudged_count += 1
             continue
         known = {"id": case_id, "query": _text(where, fields, "text"), "relevant": relevant[case_id]}
-        cases[case_id] = checked_case(where, known)
+        cases[case_id] = parse_case(where, known)
     if not cases:
         raise InvalidInput(str(folder), "no question has a relevant document", f"do {QUERIES} and qrels.tsv match?")
     return Questions(tuple(cases.values()), unjudged_count)

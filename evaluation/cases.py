@@ -23,7 +23,7 @@ from pydantic import Field, StrictInt, ValidationError, field_validator, model_v
 from contracts.base import Sha256, Value
 from contracts.errors import InvalidInput, first_problem
 from contracts.retrieval import Filters, QueryText
-from evaluation.json_lines import objects_in
+from evaluation.json_lines import read_objects
 
 Name = Annotated[str, Field(min_length=1, max_length=4_096)]
 """A document id, a URL, a file path or a chunk id."""
@@ -78,8 +78,8 @@ def read_cases(path: Path) -> tuple[Case, ...]:
         InvalidInput: the file has no case, a line is malformed, or two cases have the same id; names line and field.
     """
     cases: dict[str, Case] = {}
-    for where, fields in objects_in(path):
-        case = checked_case(where, fields)
+    for where, fields in read_objects(path):
+        case = parse_case(where, fields)
         if case.id in cases:
             raise InvalidInput(where, f"id: a second case {case.id!r}", "every id may stand once")
         cases[case.id] = case
@@ -88,7 +88,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     return tuple(cases.values())
 
 
-def checked_case(where: str, fields: dict[str, Any]) -> Case:
+def parse_case(where: str, fields: dict[str, Any]) -> Case:
     """The case, if the fields are one.
 
     Raises:
@@ -101,7 +101,7 @@ def checked_case(where: str, fields: dict[str, Any]) -> Case:
         raise InvalidInput(where, f"{field}: {problem}", "fields are id, query, relevant, filters") from error
 
 
-def sample(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
+def sample_cases(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
     """`count` of the cases, always the same ones, in their order: those whose ids have the lowest SHA-256."""
     chosen = sorted(cases, key=lambda case: hashlib.sha256(case.id.encode()).digest())[:count]
     ids = {case.id for case in chosen}

@@ -13,7 +13,7 @@ MAX_LINE_BYTES = 10_000_000
 """As much as one document may have anywhere else in Sluice."""
 
 
-def objects_in(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each line's place (`file:line`, for error messages) and its object; blank lines are passed over.
 
     Raises:

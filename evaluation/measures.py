@@ -46,7 +46,7 @@ def require_library() -> None:
     _library()
 
 
-def measured(cases: Sequence[Case], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
+def compute_measures(cases: Sequence[Case], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
     """Of each measure the value of each case, by its id.
 
     `rankings` has the names found for each case, best first; a case without an entry found nothing.

@@ -32,7 +32,7 @@ class Miss(Value):
     instead: tuple[CameInstead, ...]
 
 
-def miss_of(case: Case, order: Sequence[Ranked]) -> Miss | None:
+def find_miss(case: Case, order: Sequence[Ranked]) -> Miss | None:
     """The miss, if none of the first ten in order is relevant."""
     if any(one.name in case.answers for one in order[:HIT_DEPTH]):
         return None

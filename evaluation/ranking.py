@@ -15,7 +15,7 @@ class Ranked(NamedTuple):
     chunk: RetrievedChunk
 
 
-def ranked(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> tuple[Ranked, ...]:
+def rank_documents(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> tuple[Ranked, ...]:
     """Best first, each name once, at its best rank.
 
     A chunk goes by its id, its URL, its path or its document's id, whichever was `judged`. What was not judged goes

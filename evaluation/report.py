@@ -18,12 +18,12 @@ from pydantic import Field, ValidationError, model_validator
 from contracts.base import CorpusName, Moment, Sha256, Value
 from contracts.errors import InvalidInput, first_problem
 from contracts.retrieval import Strategy
-from evaluation.asking import TOP_K, Asked
+from evaluation.ask import TOP_K, Answered
 from evaluation.cases import Case, fingerprint
-from evaluation.feeding import Fed
-from evaluation.measures import MEASURES, measured
+from evaluation.measures import MEASURES, compute_measures
 from evaluation.misses import Miss
 from evaluation.significance import bootstrap_interval
+from evaluation.submit import Submitted
 
 DIGITS = 6
 """Decimal places of a value: far below what any number of questions can tell apart."""
@@ -88,15 +88,15 @@ class Report(Value):
     unjudged_count: int = 0
     relevant_count: int
     top_k: int = TOP_K
-    fed: Fed | None = None
+    fed: Submitted | None = None
     strategies: dict[Strategy, StrategyReport]
 
 
 def make_report(
-    subject: Subject, cases: Sequence[Case], answers: Sequence[Asked], made_at: datetime, **facts: object
+    subject: Subject, cases: Sequence[Case], answers: Sequence[Answered], made_at: datetime, **facts: object
 ) -> Report:
     """The report of the answers to the cases. `facts` are the fields `unjudged_count` and `fed`."""
-    by_strategy: dict[Strategy, list[Asked]] = {}
+    by_strategy: dict[Strategy, list[Answered]] = {}
     for asked in answers:
         by_strategy.setdefault(asked.strategy, []).append(asked)
     fields = {
@@ -112,7 +112,7 @@ def make_report(
     return Report.model_validate(fields)
 
 
-def means_of(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean]:
+def summarise_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean]:
     """The mean of each measure with its interval, of its values by question."""
     columns = np.array([list(by_case.values()) for by_case in values.values()], dtype=np.float64).T
     low, high = bootstrap_interval(columns)
@@ -154,11 +154,11 @@ def read_report(path: Path) -> Report:
         raise InvalidInput(str(path), f"no report: {field}: {problem}", "`sluice eval` writes reports") from error
 
 
-def _strategy_report(cases: Sequence[Case], answers: Sequence[Asked]) -> StrategyReport:
-    values = measured(cases, {asked.case.id: asked.names for asked in answers})
+def _strategy_report(cases: Sequence[Case], answers: Sequence[Answered]) -> StrategyReport:
+    values = compute_measures(cases, {asked.case.id: asked.names for asked in answers})
     return StrategyReport(
         fusion=answers[0].fusion,
-        means=means_of(values),
+        means=summarise_means(values),
         values={name: {case: _rounded(value) for case, value in values[name].items()} for name in MEASURES},
         index_time=_durations([asked.index_ms for asked in answers]),
         round_trip_time=_durations([asked.round_trip_ms for asked in answers]),

@@ -39,7 +39,7 @@ def metrics_table(report: Report) -> Table:
     return Table(title, ("mean [95 %]", *report.strategies), tuple(rows))
 
 
-def notes_on(report: Report) -> Iterator[str]:
+def write_notes(report: Report) -> Iterator[str]:
     """What a reader of the figures should know."""
     if len(report.generations) > 1:
         yield f"the corpus changed meanwhile: {len(report.generations)} generations answered"
@@ -71,7 +71,7 @@ def comparison_table(comparison: Comparison) -> Table:
     return Table(f"{comparison.case_count} questions", columns, rows)
 
 
-def verdict_on(comparison: Comparison) -> str:
+def write_verdict(comparison: Comparison) -> str:
     """The comparison in a sentence, and what could not be compared in another."""
     limit = f"more than {comparison.max_drop:.1%}"
     drops = (f"{drop.strategy} {drop.measure} {drop.before:.4f} → {drop.after:.4f}" for drop in comparison.drops)

@@ -24,7 +24,7 @@ from contracts.base import Value, is_empty
 from contracts.errors import InvalidInput, InvalidSetting, first_problem
 from contracts.gate import ProfileName
 from contracts.ingest import Vertical
-from gate.slots import SLOTS
+from gate.entities import SLOTS
 
 PROFILES_DIR = Path(__file__).parent / "profiles"
 
@@ -118,7 +118,7 @@ SLOT = re.compile(r"\{(\w+)\}")
 class VerticalQuery(Value):
     """A query for one part of the web, asked where every slot of its template is filled and its conditions hold.
 
-    Slots are `{query}`, `{year}` and those of `gate.slots`.
+    Slots are `{query}`, `{year}` and those of `gate.entities`.
     """
 
     template: Annotated[str, Field(min_length=1)]

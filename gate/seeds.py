@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from contracts.gate import Message, Plan, SearchAim, Veto
 from contracts.ingest import Vertical
+from gate.entities import slots_of
 from gate.profile import SLOT, SearchQueries, VerticalQuery
-from gate.slots import slots_of
 
 MAX_SEARCH_CHARACTERS = 400
 """The shortest limit among the search providers' interfaces."""

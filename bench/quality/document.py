@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.quality.measure import Measured
 from contracts.retrieval import Strategy
-from evaluation.tables import notes_on
+from evaluation.tables import write_notes
 
 SHOWN = ("MRR@10", "hit rate@10", "recall@1", "recall@5", "recall@10", "recall@100")
 MOST_BELOW_BETTER_ARM = 0.005
@@ -89,7 +89,7 @@ def document(found: Sequence[Measured], command: str) -> str:
     fusion = found[0].report.strategies[Strategy.HYBRID].fusion
     limits = "\n".join(f"- {sentence}: {'met' if is_met else '**missed**'}" for sentence, is_met in verdicts(found))
     sources = "\n".join(f"- `{one.name}`: {PAPERS[one.name]}" for one in found if one.name in PAPERS)
-    notes = "\n".join(f"- `{one.name}`: {note}." for one in found for note in notes_on(one.report))
+    notes = "\n".join(f"- `{one.name}`: {note}." for one in found for note in write_notes(one.report))
     text = PROSE.format(
         command=command,
         day=f"{datetime.now(UTC):%Y-%m-%d}",

@@ -18,13 +18,13 @@ from bench.quality.baseline import baseline_rankings
 from cli.eval import LiveServer
 from contracts.api import SubmittedDocument
 from contracts.retrieval import Strategy
-from evaluation.asking import ask_all
-from evaluation.beir import corpus_name_for, documents_of, questions_of
-from evaluation.cases import Case, sample
-from evaluation.feeding import feed
-from evaluation.measures import measured
-from evaluation.report import Report, Subject, make_report, means_of, write_report
+from evaluation.ask import ask_all
+from evaluation.beir import make_corpus_name, read_documents, read_questions
+from evaluation.cases import Case, sample_cases
+from evaluation.measures import compute_measures
+from evaluation.report import Report, Subject, make_report, summarise_means, write_report
 from evaluation.significance import randomisation_p
+from evaluation.submit import submit_documents
 from gate.client import SluiceClient
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
@@ -78,26 +78,28 @@ def measure_collection(
     folder: Path, question_count: int | None, client: SluiceClient, embedder: CachedEmbedder, cache: Path
 ) -> Measured:
     """Feed, ask by every strategy, and measure the baseline on the same documents and questions."""
-    questions = questions_of(folder)
-    cases = questions.cases if question_count is None else sample(questions.cases, question_count)
-    documents = list(documents_of(folder))
+    questions = read_questions(folder)
+    cases = questions.cases if question_count is None else sample_cases(questions.cases, question_count)
+    documents = list(read_documents(folder))
     say(f"{folder.name}: {len(documents)} documents, {len(cases)} questions")
     report = sluice_report(folder, documents, cases, client)
     write_report(report, cache / f"{folder.name}.json")
     say(f"{folder.name}: baseline")
     rankings = baseline_rankings(documents, cases, embedder)
-    values = measured(cases, rankings)
+    values = compute_measures(cases, rankings)
     ours = report.strategies[Strategy.HYBRID].values[HEADLINE]
     differences = np.array([[ours[case.id] - values[HEADLINE][case.id]] for case in cases])
-    means = {name: mean.mean for name, mean in means_of(values).items()}
+    means = {name: mean.mean for name, mean in summarise_means(values).items()}
     return Measured(folder.name, len(documents), report, means, float(randomisation_p(differences)[0]))
 
 
 def sluice_report(
     folder: Path, documents: Sequence[SubmittedDocument], cases: Sequence[Case], client: SluiceClient
 ) -> Report:
-    server, corpus = LiveServer(client), corpus_name_for(folder)
-    fed = feed(documents, corpus, server, sleep=time.sleep, clock=time.monotonic, timeout_seconds=INGEST_SECONDS)
+    server, corpus = LiveServer(client), make_corpus_name(folder)
+    fed = submit_documents(
+        documents, corpus, server, sleep=time.sleep, clock=time.monotonic, timeout_seconds=INGEST_SECONDS
+    )
     say(f"{folder.name}: {fed.document_count - fed.missing_count} can be found")
     with closing(ask_all(cases, list(Strategy), corpus, server.search, at_once=AT_ONCE)) as asking:
         answers = list(asking)

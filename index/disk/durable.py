@@ -1,4 +1,4 @@
-"""Writing so that it stays written: fsync of files and folders, atomic replacement, hashes of files."""
+"""Durable writes: fsync of files and folders, atomic replacement, hashes of files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 _FEW = 16
-"""Up to so many files are flushed one by one: that takes less than starting threads."""
+"""Up to this many files are flushed one by one, which takes less time than starting threads."""
 
 
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether the machine was short of something, which passes: that says nothing against the file."""
+    """Whether the machine was out of memory, file handles or disk: the file itself may be fine."""
     return isinstance(error, OSError) and error.errno in _SHORT
 
 
@@ -38,7 +38,7 @@ def fsync_path(path: Path) -> None:
 
 
 def fsync_together(paths: Iterable[Path]) -> None:
-    """Flush several files at once: the file system joins concurrent flushes into few journal commits."""
+    """Flush several files concurrently: the file system combines their flushes into few journal commits."""
     paths = list(paths)
     if len(paths) <= _FEW:
         for path in paths:
@@ -61,7 +61,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def replace_pointer(pointer: Path, target: str) -> None:
-    """Let the symbolic link `pointer` name `target`, atomically and durably."""
+    """Make the symbolic link `pointer` point to `target`, atomically and durably."""
     temporary = pointer.with_name(f".{pointer.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)

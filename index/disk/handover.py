@@ -1,9 +1,9 @@
-"""The hand-over of a corpus from whoever writes to it: it is asked for, and the writer lets go by itself.
+"""The hand-over of a corpus from its writer to another process.
 
-A writer holds its corpus for as long as its process lives. Who needs the corpus to itself locks the file
-`handover` beside the writer's lock. Whoever may hold a writer looks there before each use, and now and then
-while idle (`is_wanted`), closes its writer and takes none until the file is unlocked. The lock ends with the process
-that asked: a file it left behind asks for nothing.
+A writer holds its corpus for as long as its process lives. A process that needs the corpus to itself locks the file
+`handover` beside the writer's lock. Processes that hold a writer look there before each use, and now and then while
+idle (`is_handover_requested`); they close the writer and open none until the file is unlocked. The lock ends with the
+process that took it: a file that a killed process left behind requests nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from index.disk.locks import WriterLock
 _LOOK_SECONDS = 0.02
 
 
-def is_wanted(layout: CorpusLayout) -> bool:
-    """Whether somebody waits for the corpus's writer to let go. One system call while nobody does."""
+def is_handover_requested(layout: CorpusLayout) -> bool:
+    """Whether another process waits for the corpus's writer to close. One system call while none does."""
     try:
         asking = os.open(layout.handover, os.O_RDONLY)
     except FileNotFoundError:
@@ -37,10 +37,10 @@ def is_wanted(layout: CorpusLayout) -> bool:
 
 
 @contextmanager
-def taken_over(layout: CorpusLayout, patience_seconds: float) -> Iterator[WriterLock]:
-    """The right to write the corpus, once its writer has let go; asked for until the block is left.
+def take_over(layout: CorpusLayout, patience_seconds: float) -> Iterator[WriterLock]:
+    """Ask for the corpus, wait for its writer to close, and hold the writer's lock for the block.
 
-    The corpus's folder may be moved meanwhile. Raises `TimedOut` when nobody lets go in time.
+    The block may move the corpus's folder. Raises `TimedOut` when the writer has not closed after `patience_seconds`.
     """
     folder = os.open(layout.folder, os.O_RDONLY)  # the file goes where the folder goes
     try:

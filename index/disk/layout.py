@@ -1,17 +1,16 @@
-"""Where a corpus keeps its files, under the root that is handed in.
+"""Where a corpus keeps its files, below a root folder.
 
 <root>/<corpus>/
     journal/00000000000000000001.log     the truth: append-only segments, named by first offset
     generations/g00000001-<hash>/        complete, immutable, verifiable views
     CURRENT -> generations/g0000000…     the pointer that queries follow
-    HELD                                 what a rollback leaves out on purpose
-    working/                             the writer's own view; disposable
-    writer.lock  epoch                   one writer, and the number that fences off an older one
-    handover                             whoever holds its lock asks the writer to let go (`index.disk.handover`)
-<root>/.reindex-<corpus>/<corpus>/       the corpus with the vectors of another model, being built
-(`index.local.reindex`)
+    HELD                                 the generation of a rollback, and the offset that it leaves out
+    working/                             the writer's working set; disposable
+    writer.lock  epoch                   one writer, and the fencing token that makes an older one fail
+    handover                             locked by a process that needs the writer to close (`index.disk.handover`)
+<root>/.reindex-<corpus>/<corpus>/       the corpus being reindexed with another model (`index.local.reindex`)
 
-A folder of `<root>` whose name begins with a dot is no corpus.
+Folders below the root whose names begin with a dot are not corpora.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ class CorpusLayout:
 
     @property
     def held(self) -> Path:
-        """Which generation was rolled back to, and the journal offset that it leaves out on purpose."""
+        """The file that names the generation of a rollback and the journal offset up to which it leaves records out."""
         return self.folder / "HELD"
 
     @property
     def working(self) -> Path:
-        """The writer's own view."""
+        """The writer's working set."""
         return self.folder / "working"
 
     @property
@@ -76,7 +75,7 @@ class CorpusLayout:
 
     @property
     def handover(self) -> Path:
-        """The file whose lock asks the writer to let go."""
+        """The file whose lock asks the writer to close."""
         return self.folder / "handover"
 
     @property
@@ -85,8 +84,8 @@ class CorpusLayout:
         return self.root / f".reindex-{self.corpus}"
 
 
-def corpora(root: Path) -> tuple[str, ...]:
-    """The names of the corpora under `root`, sorted: every folder that holds a journal, but for the hidden ones."""
+def list_corpora(root: Path) -> tuple[str, ...]:
+    """The names of the corpora below `root`, sorted: every folder that has a journal and is not hidden."""
     if not root.is_dir():
         return ()
     found = (path for path in root.iterdir() if not path.name.startswith("."))

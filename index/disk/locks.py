@@ -18,7 +18,7 @@ class WriterLock:
     """The right to write one corpus. Each holder gets a higher epoch, kept in a file.
 
     The lock ends with the process; the epoch catches a holder that lost it without noticing (a
-    deleted lock file, a file system whose locks lapse). Raises `Unavailable` when another holds it.
+    deleted lock file, a file system whose locks expire). Raises `Unavailable` when another writer holds it.
     """
 
     def __init__(self, layout: CorpusLayout) -> None:
@@ -39,12 +39,12 @@ class WriterLock:
             raise Fenced(f"corpus {self._layout.corpus} has a writer of epoch {found}; this one has {self.epoch}")
 
     def release(self) -> None:
-        """Let another writer in."""
+        """Release the lock, so that another writer can open the corpus."""
         self._lock.release()
 
 
 class Pin:
-    """A shared lock on a generation's manifest: while it lives, the collector leaves the folder alone."""
+    """A shared lock on a generation's manifest: while it exists, the collector does not remove the folder."""
 
     def __init__(self, manifest: Path) -> None:
         try:
@@ -75,7 +75,7 @@ class Pin:
         return pin
 
     def release(self) -> None:
-        """Let go. Also happens when the pin is garbage-collected with the generation that holds it."""
+        """Release the lock. Garbage collection of the pin does so, too."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

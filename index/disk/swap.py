@@ -1,4 +1,4 @@
-"""Two folders trade places in one step, so that whoever looks sees the one or the other and never neither."""
+"""Swap two folders in one atomic step: at each moment both names exist."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV})
 
 
 def swap(first: Path, second: Path) -> None:
-    """Let each of the two folders have the other's name, at once and durably (renameat2(2), RENAME_EXCHANGE).
+    """Give each of the two folders the other's name, atomically and durably (renameat2(2), RENAME_EXCHANGE).
 
-    Raises `InvalidInput` where the system or the file system cannot, and `OSError` when it refuses; nothing has
-    changed then.
+    Raises `InvalidInput` where the system or the file system cannot swap, and `OSError` when it refuses; then nothing
+    has changed.
     """
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
@@ -36,7 +36,7 @@ def swap(first: Path, second: Path) -> None:
 
 
 def require_swap(folder: Path) -> None:
-    """Raise `InvalidInput` unless folders within `folder` can be exchanged: tried on two empty ones."""
+    """Raise `InvalidInput` unless folders within `folder` can be swapped. Tries it on two empty ones."""
     trial = Path(tempfile.mkdtemp(prefix=".exchange-", dir=folder))
     try:
         for name in ("one", "two"):
@@ -47,5 +47,5 @@ def require_swap(folder: Path) -> None:
 
 
 def _cannot(folder: Path) -> InvalidInput:
-    problem = f"the file system of {folder} cannot exchange two folders in one step"
+    problem = f"the file system of {folder} cannot swap two folders in one step"
     return InvalidInput("data_dir", problem, "keep it on ext4, xfs, btrfs or tmpfs of this machine, on Linux")

@@ -65,12 +65,12 @@ class Manifest(Value):
         return self.model_dump_json(indent=1).encode() + b"\n"
 
 
-def generation_name(number: int, manifest: bytes) -> str:
+def make_generation_name(number: int, manifest: bytes) -> str:
     """`g<number>-<first 16 hex digits of the manifest's SHA-256>`."""
     return f"g{number:08d}-{hashlib.sha256(manifest).hexdigest()[:16]}"
 
 
-def generation_number(name: str) -> int:
+def parse_generation_number(name: str) -> int:
     """The number in a generation's name."""
     return int(name[1:9])
 
@@ -90,7 +90,7 @@ def load_manifest(folder: Path) -> Manifest:
     except OSError as error:
         failure = Unavailable if is_shortage(error) else Corrupted
         raise failure(f"the manifest of {folder.name} cannot be read: {error}") from error
-    if folder.name != generation_name(generation_number(folder.name), content):
+    if folder.name != make_generation_name(parse_generation_number(folder.name), content):
         raise Corrupted(f"the manifest of {folder.name} does not match the hash in its name")
     try:
         manifest = Manifest.model_validate_json(content)

@@ -27,7 +27,14 @@ from index.disk.durable import (
 )
 from index.disk.layout import CorpusLayout
 from index.disk.locks import Pin
-from index.generations.manifest import MANIFEST, FileEntry, Manifest, generation_name, generation_number, load_manifest
+from index.generations.manifest import (
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    load_manifest,
+    make_generation_name,
+    parse_generation_number,
+)
 
 _TEMPORARY = ".tmp-"
 _TRASH = ".trash-"
@@ -138,7 +145,7 @@ def publish(
         fsync_path(temporary)
         self_test(temporary, manifest)
         before_swap()
-        name = generation_name(manifest.number, content)
+        name = make_generation_name(manifest.number, content)
         temporary.rename(layout.generations / name)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -148,13 +155,13 @@ def publish(
     return name, manifest
 
 
-def current_name(layout: CorpusLayout) -> str | None:
+def read_current_name(layout: CorpusLayout) -> str | None:
     """The name that `CURRENT` points to; None before the first generation, and where the pointer is lost or damaged."""
-    return pointed_to(os.fspath(layout.current))
+    return read_pointer(os.fspath(layout.current))
 
 
-def pointed_to(pointer: str) -> str | None:
-    """The name of the generation that the link at the path `pointer` names, as `current_name`. One system call."""
+def read_pointer(pointer: str) -> str | None:
+    """The name of the generation that the link at the path `pointer` names, as `read_current_name`. One system call."""
     try:
         name = os.readlink(pointer).rpartition("/")[2]
     except OSError:  # there is none, or it is no link
@@ -162,22 +169,22 @@ def pointed_to(pointer: str) -> str | None:
     return name if _NAME.fullmatch(name) else None
 
 
-def held_offset(layout: CorpusLayout) -> int | None:
+def read_rollback_offset(layout: CorpusLayout) -> int | None:
     """The journal offset up to which the current generation was rolled back on purpose; None where it was not."""
     try:
         name, offset = layout.held.read_text().split()
-        return int(offset) if name == current_name(layout) else None
+        return int(offset) if name == read_current_name(layout) else None
     except (OSError, ValueError):
         return None
 
 
-def generation_names(layout: CorpusLayout) -> list[str]:
+def list_generation_names(layout: CorpusLayout) -> list[str]:
     """The complete generations on disk, newest first."""
     if not layout.generations.is_dir():
         return []
     with os.scandir(layout.generations) as entries:
         names = [entry.name for entry in entries if _NAME.fullmatch(entry.name) and entry.is_dir()]
-    return sorted(names, key=generation_number, reverse=True)
+    return sorted(names, key=parse_generation_number, reverse=True)
 
 
 def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
@@ -198,8 +205,8 @@ def verify(root: Path, corpus: str, name: str) -> Manifest:
 def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
     """The generations of a corpus, newest first."""
     layout = CorpusLayout(root, corpus)
-    current = current_name(layout)
-    return tuple(_info(layout.generations / name, name == current) for name in generation_names(layout))
+    current = read_current_name(layout)
+    return tuple(_info(layout.generations / name, name == current) for name in list_generation_names(layout))
 
 
 def rollback(root: Path, corpus: str, name: str) -> Generation:
@@ -208,7 +215,7 @@ def rollback(root: Path, corpus: str, name: str) -> Generation:
     pin = Pin(_folder(layout, name) / MANIFEST)
     try:
         manifest = verify(root, corpus, name)
-        if name == generation_names(layout)[0]:
+        if name == list_generation_names(layout)[0]:
             layout.held.unlink(missing_ok=True)
         else:
             left_out = max(generation.journal_offset for generation in list_generations(root, corpus))
@@ -222,7 +229,7 @@ def rollback(root: Path, corpus: str, name: str) -> Generation:
 def collect(layout: CorpusLayout, keep: int) -> list[str]:
     """Remove all but the newest `keep` generations, the current one, and those that readers have pinned."""
     # One look at the folder: what is published from here on is in no list of what may go.
-    return [name for name in generation_names(layout)[keep:] if _remove(layout, name)]
+    return [name for name in list_generation_names(layout)[keep:] if _remove(layout, name)]
 
 
 def sweep(layout: CorpusLayout) -> None:
@@ -246,16 +253,16 @@ def _fill(folder: Path, sources: Sources, carried: Mapping[str, FileEntry]) -> d
     for name, content in sources.contents.items():
         (folder / name).write_bytes(content)
     names = sorted([*sources.links, *sources.contents])
-    return {name: carried.get(name) or entry_of(folder / name) for name in names}
+    return {name: carried.get(name) or make_file_entry(folder / name) for name in names}
 
 
-def entry_of(path: Path) -> FileEntry:
+def make_file_entry(path: Path) -> FileEntry:
     """What a manifest says of the file: its hash and its size."""
     return FileEntry(sha256=sha256_file(path), size_bytes=path.stat().st_size)
 
 
 def _folder(layout: CorpusLayout, name: str) -> Path:
-    if name not in generation_names(layout):
+    if name not in list_generation_names(layout):
         raise NotFound(f"corpus {layout.corpus} has no generation {name}")
     return layout.generations / name
 
@@ -280,7 +287,7 @@ def _remove(layout: CorpusLayout, name: str) -> bool:
     """Remove a generation unless it is current or pinned. The rename makes it vanish at once, even if killed here."""
     folder = layout.generations / name
     pin = Pin.exclusive(folder / MANIFEST)
-    if current_name(layout) == name:  # asked under the lock that a rollback to it would need
+    if read_current_name(layout) == name:  # asked under the lock that a rollback to it would need
         if pin is not None:
             pin.release()
         return False

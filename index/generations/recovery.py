@@ -10,8 +10,8 @@ import numpy as np
 from contracts.errors import Corrupted, NotFound
 from index.disk.layout import CorpusLayout
 from index.generations.generation import OpenGeneration
-from index.generations.manifest import Manifest, generation_number, load_manifest
-from index.generations.publish import VerifiedFiles, current_name, generation_names, verify_files
+from index.generations.manifest import Manifest, load_manifest, parse_generation_number
+from index.generations.publish import VerifiedFiles, list_generation_names, read_current_name, verify_files
 from index.generations.view import View
 from index.segments.segment_file import StoredSegment
 from index.terms.analysis import analyse
@@ -23,16 +23,16 @@ _TESTED_WORDS = 12
 """So many words of a chunk are looked for, where there is a term in them."""
 
 
-def candidates(layout: CorpusLayout) -> list[str]:
+def list_candidates(layout: CorpusLayout) -> list[str]:
     """The generations in the order in which to try them: the current one, be it there or not, and those before it.
 
     Never a later one: it may have been rolled back. All of them, the newest first, where the pointer is lost.
     """
-    current, names = current_name(layout), generation_names(layout)
+    current, names = read_current_name(layout), list_generation_names(layout)
     if current is None:
         return names
-    number = generation_number(current)
-    return [current, *(name for name in names if name != current and generation_number(name) <= number)]
+    number = parse_generation_number(current)
+    return [current, *(name for name in names if name != current and parse_generation_number(name) <= number)]
 
 
 def find_base(
@@ -43,7 +43,7 @@ def find_base(
     `on_fallback` is told of each damaged one. Raises `Corrupted` when the journal, which ends at
     `journal_offset`, lacks what a generation has: then the journal was damaged, and is not the truth.
     """
-    for name in candidates(layout):
+    for name in list_candidates(layout):
         folder = layout.generations / name
         try:
             manifest = load_manifest(folder)

@@ -19,16 +19,16 @@ from contracts.errors import Corrupted, NotFound, Unavailable
 from index.disk.durable import is_shortage
 from index.disk.layout import CorpusLayout
 from index.generations.generation import OpenGeneration
-from index.generations.manifest import generation_number, load_manifest
+from index.generations.manifest import load_manifest, parse_generation_number
 from index.generations.publish import (
     VerifiedFiles,
-    current_name,
-    generation_names,
-    held_offset,
-    pointed_to,
+    list_generation_names,
+    read_current_name,
+    read_pointer,
+    read_rollback_offset,
     verify_files,
 )
-from index.generations.recovery import candidates
+from index.generations.recovery import list_candidates
 from index.generations.view import View
 from index.journal.records import decode_record
 from index.journal.tail import JournalTail
@@ -75,8 +75,8 @@ class Follower:
         short of what opening the first one takes.
         """
         served = self._served
-        name = pointed_to(self._pointer)
-        if name is None and not generation_names(self._layout):
+        name = read_pointer(self._pointer)
+        if name is None and not list_generation_names(self._layout):
             return served
         is_newest = served is not None and (served.name == name or (name or _LOST_POINTER) in self._refused)
         if is_newest and not self._is_behind() and not self._is_held() and not self._is_named_now(name):
@@ -134,7 +134,7 @@ class Follower:
     def _is_held(self) -> bool:
         """Whether what is laid over the generation was meanwhile left out by a rollback to it. One system call."""
         is_there = self._overlay is not None and os.access(self._hold, os.F_OK)
-        return is_there and held_offset(self._layout) is not None
+        return is_there and read_rollback_offset(self._layout) is not None
 
     def _is_named_now(self, name: str | None) -> bool:
         """Whether the pointer `name`s the generation that was taken while it did not."""
@@ -142,7 +142,7 @@ class Follower:
 
     def _catch_up(self) -> None:
         """Lay what the journal has by now over the generation."""
-        if self._generation is not None and (self._is_held() or self._is_named_now(pointed_to(self._pointer))):
+        if self._generation is not None and (self._is_held() or self._is_named_now(read_pointer(self._pointer))):
             self._take(self._generation)
         overlay = self._overlay
         if overlay is None or not self._is_behind():
@@ -169,8 +169,8 @@ class Follower:
         overlay, self._overlay = self._overlay, None
         tail = overlay.hand_on(generation.journal_offset) if overlay else None
         self._mark.close()  # the corpus may be another one by now, with a journal of its own
-        self._stands_in = generation.name != current_name(self._layout)
-        if not self._stands_in and held_offset(self._layout) is None:
+        self._stands_in = generation.name != read_current_name(self._layout)
+        if not self._stands_in and read_rollback_offset(self._layout) is None:
             tail = tail or JournalTail(self._layout.journal, generation.journal_offset)
             self._overlay = _Overlay(tail, generation, self._max_recent_chunks, lengths)
         elif tail is not None:
@@ -196,13 +196,16 @@ class Follower:
 
     def _serve_newest(self) -> None:
         """Serve the current generation, or keep what is served, or take the newest older one that is whole."""
-        names = candidates(self._layout)
-        is_lost = current_name(self._layout) is None and [generation_number(name) for name in names] not in ([], [1])
+        names = list_candidates(self._layout)
+        is_lost = read_current_name(self._layout) is None and [parse_generation_number(name) for name in names] not in (
+            [],
+            [1],
+        )
         if is_lost and _LOST_POINTER not in self._refused:  # the first alone: its writer died before it made a pointer
             self._refused[_LOST_POINTER] = f"the pointer {self._layout.current} is lost; the newest generation serves"
             self._on_fallback(self._refused[_LOST_POINTER])
         while names and not self._serve_first_whole(names):
-            tried, names = names, candidates(self._layout)
+            tried, names = names, list_candidates(self._layout)
             if names == tried:
                 raise Corrupted(f"corpus {self._layout.corpus} has no generation that is whole: {self.fallback_reason}")
 
@@ -229,14 +232,14 @@ class Follower:
                 verify_files(folder, manifest, self._verified)
             return OpenGeneration(folder, manifest, self._generation.segments if self._generation else None)
         except (Corrupted, NotFound) as error:
-            if not folder.exists() and current_name(self._layout) != name:
+            if not folder.exists() and read_current_name(self._layout) != name:
                 return None  # overtaken: a newer one was published and this one collected meanwhile
             self._refused[name] = str(error)
             self._on_fallback(f"generation {name} of corpus {self._layout.corpus} is refused: {error}")
             return None
 
 
-class Held:
+class FixedView:
     """Follows nothing: serves one view for ever. Its owner is whoever made the view."""
 
     fallback_reason: str | None = None

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from index.generations.view import Part, View
 from index.journal.document_facts import DocumentFacts, document_key, make_facts
 from index.journal.records import Record, Removal, Upsert, Vectors
-from index.local.prepare import take_in
-from index.segments.segment import Mask, Rows, Segment, inner_products_of, nearest_exactly
-from index.terms.chunk_terms import FIELDS, ChunkTerms, chunk_terms
+from index.local.prepare import prepare_document
+from index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly
+from index.terms.chunk_terms import FIELDS, ChunkTerms, extract_chunk_terms
 from index.terms.memory_bm25 import JoinedTerms, MemoryPostings
 
 _LENGTH_SAMPLE = 64
@@ -106,7 +106,7 @@ class MemorySegments:
         return View(self._coverage, [*parts, Part(segment, dead, alive)], terms)
 
     def _take_in(self, offset: int, version: Upsert) -> None:
-        entry, terms = take_in(offset, version, self._rows.first_number + len(self._rows.numbers))
+        entry, terms = prepare_document(offset, version, self._rows.first_number + len(self._rows.numbers))
         self._postings.add(terms)
         self._newest[entry.key] = self._rows.add(
             entry.key,
@@ -173,7 +173,7 @@ class MemorySegment(Segment):
         """As `Segment.search`, exactly."""
         if self._count == 0:
             return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
-        return nearest_exactly(self._vectors, vector, limit, allowed)
+        return search_exactly(self._vectors, vector, limit, allowed)
 
     def vectors_of(self, rows: Rows) -> Vectors:
         """As `Segment.vectors_of`."""
@@ -182,7 +182,7 @@ class MemorySegment(Segment):
 
     def products(self, rows: Rows, vector: Vectors) -> Vectors:
         """As `Segment.products`."""
-        return inner_products_of(self._vectors, rows, vector)
+        return inner_products(self._vectors, rows, vector)
 
     def chunk_id(self, row: int) -> str:
         """As `Segment.chunk_id`."""
@@ -268,4 +268,4 @@ def _sampled_lengths(view: View, count: int) -> dict[str, float]:
 
 def _terms_of_row(segment: Segment, row: int) -> ChunkTerms:
     facts, chunk = segment.facts(int(segment.owners[row])), segment.chunk(row)
-    return chunk_terms(facts.title, chunk.language or facts.language, chunk)
+    return extract_chunk_terms(facts.title, chunk.language or facts.language, chunk)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from index.journal.document_facts import document_key
 from index.journal.records import Upsert
 from index.segments.segment_file import SegmentDocument
-from index.terms.chunk_terms import ChunkTerms, chunk_terms
+from index.terms.chunk_terms import ChunkTerms, extract_chunk_terms
 
 
-def take_in(journal_offset: int, version: Upsert, first_number: int) -> tuple[SegmentDocument, list[ChunkTerms]]:
+def prepare_document(
+    journal_offset: int, version: Upsert, first_number: int
+) -> tuple[SegmentDocument, list[ChunkTerms]]:
     """The document's entry, its chunks numbered from `first_number`, and the terms of each of them.
 
     A passage that stands twice in a document under one id is kept once.
@@ -30,5 +32,7 @@ def take_in(journal_offset: int, version: Upsert, first_number: int) -> tuple[Se
         chunk_records=[records.chunks[row] for row in rows],
         vectors=vectors if len(rows) == len(vectors) else vectors[rows],
     )
-    terms = [chunk_terms(document.title, language, chunk) for language, chunk in zip(languages, chunks, strict=True)]
+    terms = [
+        extract_chunk_terms(document.title, language, chunk) for language, chunk in zip(languages, chunks, strict=True)
+    ]
     return entry, terms

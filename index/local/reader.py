@@ -20,18 +20,18 @@ from index.disk.layout import CorpusLayout
 from index.generations.view import View
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
-from index.local.follower import Follower, Held
-from index.search.candidates import DEEPER, gather_candidates
+from index.local.follower import FixedView, Follower
+from index.search.candidates import DEEPER, select_candidates
 from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions
 from index.search.fusion import CANDIDATES
-from index.search.probe import EMPTY_PROBE, Probe, raw_hit
+from index.search.probe import EMPTY_PROBE, Probe, make_raw_hit
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
-from index.search.retrievers import Search, find
-from index.search.select import NOTHING, Selection, choose, metadata_of
+from index.search.retrievers import Search, retrieve_candidates
+from index.search.select import NOTHING, Selection, make_metadata, select_results
 from index.settings import QuerySettings
-from index.terms.bm25 import document_frequency
+from index.terms.bm25 import count_chunks_with
 
 RELOAD_TIMEOUT_SECONDS = 10.0
 """How long a query waits for a generation that covers the offset it asks for."""
@@ -63,7 +63,7 @@ class IndexReader:
         self._ranking = Ranking.of(settings, reranker)
         self._clock = clock
         self._masks = FilterMasks()
-        self._follower: Follower | Held = Follower(
+        self._follower: Follower | FixedView = Follower(
             CorpusLayout(root, corpus), verify_on_open, on_fallback, settings.max_recent_chunks
         )
 
@@ -130,7 +130,7 @@ class IndexReader:
         Raises `Unavailable` when no generation covers the offset in time.
         """
         held = copy.copy(self)
-        held._follower = Held(self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds))
+        held._follower = FixedView(self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds))
         return held
 
     def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
@@ -140,12 +140,12 @@ class IndexReader:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
         search = Search(query_text, query_vector, strategy, generation.alive(), is_filtered=False)
-        ranked = find(generation, search, max(top_k, CANDIDATES), self._settings)
+        ranked = retrieve_candidates(generation, search, max(top_k, CANDIDATES), self._settings)
         return Probe(
             generation.name,
             generation.journal_offset,
             generation.chunk_count,
-            tuple(raw_hit(generation, candidate) for candidate in ranked[:top_k]),
+            tuple(make_raw_hit(generation, candidate) for candidate in ranked[:top_k]),
             _frequencies(generation, terms),
         )
 
@@ -186,17 +186,17 @@ class IndexReader:
         depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         source, now = SegmentChunkSource(generation), self._clock()
         while True:
-            ranked = find(generation, search, depth, self._settings)
-            gathered = gather_candidates(source, query, ranked, self._ranking, now)
-            if not gathered.wants_more(query.top_k, depth, len(ranked)):
-                return choose(source, query, gathered, self._ranking), len(ranked)
+            ranked = retrieve_candidates(generation, search, depth, self._settings)
+            candidates = select_candidates(source, query, ranked, self._ranking, now)
+            if not candidates.needs_more(query.top_k, depth, len(ranked)):
+                return select_results(source, query, candidates, self._ranking), len(ranked)
             depth *= DEEPER
 
     def _metadata(
         self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
     ) -> RetrievalMetadata:
-        return metadata_of(query, self._settings, time.perf_counter() - started, candidate_count, selection)
+        return make_metadata(query, self._settings, time.perf_counter() - started, candidate_count, selection)
 
 
 def _frequencies(generation: View, terms: Sequence[str]) -> dict[str, int]:
-    return {term: min(document_frequency(generation.terms, term), generation.chunk_count) for term in terms}
+    return {term: min(count_chunks_with(generation.terms, term), generation.chunk_count) for term in terms}

@@ -1,7 +1,7 @@
 """A corpus gets the vectors of another model: built anew beside itself while it serves, then exchanged.
 
 1. *Build.* The living documents are read from the journal, embedded anew and appended to the shadow
-(`index.local.shadow_corpus`).
+(`index.local.build_alias`).
    What the corpus records meanwhile follows in further rounds, each shorter than the one before.
 2. *Take over.* Once little is left, the corpus's writer is asked to let go (`index.disk.handover`). The rest is
    appended, and the shadow publishes a generation that covers everything.
@@ -25,7 +25,7 @@ import numpy as np
 
 from contracts.document import ChunkBatch, ChunkedDocument
 from contracts.errors import Conflict, Corrupted, NotFound, Unavailable
-from index.disk.handover import taken_over
+from index.disk.handover import take_over
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
 from index.disk.swap import require_swap, swap
@@ -40,7 +40,7 @@ from index.journal.live_records import (
     read_live_records,
 )
 from index.journal.records import Vectors
-from index.local.shadow_corpus import Shadow, last_offset, shadow_of
+from index.local.build_alias import BuildAlias, open_build_alias, read_last_offset
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 
@@ -95,7 +95,7 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
     layout = CorpusLayout(root, corpus)
     if not layout.journal.is_dir():
         raise NotFound(f"no corpus {corpus!r}")
-    with shadow_of(layout) as shadow:
+    with open_build_alias(layout) as shadow:
         before = read_pinned_model(layout.journal)
         if before == model:
             return Reindexed(before[0], model[0], None, 0, shadow.clear())
@@ -105,7 +105,7 @@ def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan:
             writer = closing.enter_context(_opened(shadow, model, plan.policy))
             building = _Building(layout, shadow.layout, writer, model, embed, plan)
             building.follow()
-            with taken_over(layout, plan.patience_seconds):
+            with take_over(layout, plan.patience_seconds):
                 building.catch_up(OPEN_END)
                 generation = writer.publish()
                 closing.close()  # nothing of the writer may look for its files once they are elsewhere
@@ -140,10 +140,10 @@ class _Building:
 
     def follow(self) -> None:
         """Catch up with the journal, which may grow meanwhile, until little is left, and merge what is to be merged."""
-        taken = self.catch_up(last_offset(self._corpus))
+        taken = self.catch_up(read_last_offset(self._corpus))
         self._writer.settle()
         for _ in range(_MOST_ROUNDS):
-            before, taken = taken, self.catch_up(last_offset(self._corpus))
+            before, taken = taken, self.catch_up(read_last_offset(self._corpus))
             if taken <= _FEW_CHUNKS or taken >= before:
                 return
 
@@ -212,7 +212,7 @@ class _Building:
         return vectors
 
 
-def _opened(shadow: Shadow, model: tuple[str, int], policy: WritePolicy) -> IndexWriter:
+def _opened(shadow: BuildAlias, model: tuple[str, int], policy: WritePolicy) -> IndexWriter:
     """The shadow's writer. A shadow that is damaged is no loss but of work: it is begun anew."""
     shadow.prepare(model)
     try:

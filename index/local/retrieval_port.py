@@ -32,7 +32,7 @@ class LocalRetrieval:
 
     def batch_retrieve(self, queries: Sequence[Query], vectors: Vectors | None = None) -> tuple[Retrieval, ...]:
         """As `RetrievalPort.batch_retrieve`."""
-        pairs = vectors_of(queries, vectors)
+        pairs = pair_with_vectors(queries, vectors)
         for query, vector in pairs:
             check_corpus(query, self._corpus)
             check_vector(query, vector)
@@ -65,7 +65,7 @@ def check_vector(query: Query, vector: Vectors | None) -> None:
         raise InvalidInput("query_vector", f"strategy {query.strategy} needs the question's vector")
 
 
-def vectors_of(queries: Sequence[Query], vectors: Vectors | None) -> list[tuple[Query, Vectors | None]]:
+def pair_with_vectors(queries: Sequence[Query], vectors: Vectors | None) -> list[tuple[Query, Vectors | None]]:
     """Each query with its row of `vectors` (queries, d). Raises `Conflict` when their numbers differ."""
     if vectors is None:
         return [(query, None) for query in queries]

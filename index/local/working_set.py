@@ -23,18 +23,25 @@ from index.disk.durable import fsync_path, link_or_copy
 from index.disk.layout import CorpusLayout
 from index.generations.generation import read_dead
 from index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
-from index.generations.publish import Sources, entry_of
+from index.generations.publish import Sources, make_file_entry
 from index.journal.document_facts import DocumentFacts, document_key
 from index.journal.records import Record, Removal, Upsert
-from index.local.prepare import take_in
+from index.local.prepare import prepare_document
 from index.local.write_policy import WritePolicy
-from index.segments.merge_policy import next_merge
-from index.segments.segment_file import SUFFIX, SegmentDocument, StoredSegment, content_of, joined, write_segment
-from index.terms.tantivy_index import TermWriter, committed_files, write_meta
+from index.segments.merge_policy import select_merge
+from index.segments.segment_file import (
+    SUFFIX,
+    SegmentDocument,
+    StoredSegment,
+    build_content,
+    join_contents,
+    write_segment,
+)
+from index.terms.tantivy_index import TermWriter, list_committed_files, write_meta
 
 
 @dataclass(slots=True, eq=False)
-class WorkingSegment:
+class WorkingSetSegment:
     """A segment, the documents in it that are dead by now, and the file that lists them."""
 
     segment: StoredSegment
@@ -52,7 +59,7 @@ class WorkingSegment:
         return len(self.segment.numbers) - sum(len(self.segment.rows_of(document)) for document in self.dead)
 
 
-class WorkingView:
+class WorkingSet:
     """The corpus as of `offset`. Not safe for threads: the writer that owns it locks.
 
     `base` is the generation to start from (its folder and manifest), None to start from nothing.
@@ -72,7 +79,7 @@ class WorkingView:
         self._segments_folder = layout.working / "segments"
         shutil.rmtree(layout.working, ignore_errors=True)
         self._segments_folder.mkdir(parents=True)
-        self._segments: list[WorkingSegment] = []
+        self._segments: list[WorkingSetSegment] = []
         self._pending: dict[int, SegmentDocument] = {}
         self._pending_chunks = 0
         self._merge: _Merge | None = None
@@ -197,7 +204,7 @@ class WorkingView:
         write_meta(terms_folder, meta, [name for name in term_files if name != "meta.json"])
         for entry in manifest.segments:
             segment = StoredSegment(self._segments_folder, entry.name)
-            self._segments.append(WorkingSegment(segment, set(read_dead(self._folder, entry)), entry.dead_file))
+            self._segments.append(WorkingSetSegment(segment, set(read_dead(self._folder, entry)), entry.dead_file))
         self.offset = manifest.journal_offset
         self.document_count, self.chunk_count = manifest.document_count, manifest.chunk_count
         self.next_number = manifest.next_chunk_number
@@ -207,7 +214,7 @@ class WorkingView:
         self.remember(manifest)
 
     def _take_in(self, offset: int, version: Upsert) -> None:
-        entry, terms = take_in(offset, version, self.next_number)
+        entry, terms = prepare_document(offset, version, self.next_number)
         self._pending[entry.key] = entry
         self._terms.add(entry.key, entry.numbers, terms)
         self._ids.add(entry.key, entry.chunk_ids)
@@ -235,7 +242,7 @@ class WorkingView:
         self.document_count -= 1
         self.chunk_count -= len(chunk_ids)
 
-    def _place(self, key: int) -> tuple[WorkingSegment, int] | None:
+    def _place(self, key: int) -> tuple[WorkingSetSegment, int] | None:
         """Where the living version under `key` is, among what is flushed."""
         for owner in reversed(self._segments):
             for document in owner.segment.find_document(key):
@@ -248,9 +255,9 @@ class WorkingView:
         if not self._pending:
             return
         name = next(self._names)
-        content = content_of(list(self._pending.values()), self.model[1] if self.model else 1)
+        content = build_content(list(self._pending.values()), self.model[1] if self.model else 1)
         write_segment(self._segments_folder, name, content)
-        self._segments.append(WorkingSegment(StoredSegment(self._segments_folder, name)))
+        self._segments.append(WorkingSetSegment(StoredSegment(self._segments_folder, name)))
         self._pending, self._pending_chunks = {}, 0
 
     def _merge_segments(self) -> None:
@@ -274,11 +281,11 @@ class WorkingView:
     def _due(self) -> range | None:
         living = [owner.live_chunks for owner in self._segments]
         dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
-        return next_merge(living, dead, self._policy.merge_factor, self._policy.max_segments)
+        return select_merge(living, dead, self._policy.merge_factor, self._policy.max_segments)
 
     def _replace(self, merge: _Merge) -> None:
         """Put the merged segment in the place of its sources. Raises what kept it from being written."""
-        merged = WorkingSegment(merge.result(self._segments_folder))
+        merged = WorkingSetSegment(merge.result(self._segments_folder))
         if merge.entry is not None:
             self._merged_aside[f"segments/{merged.segment.name}.{SUFFIX}"] = merge.entry
         for source, dead_before in zip(merge.sources, merge.dead_before, strict=True):
@@ -287,7 +294,7 @@ class WorkingView:
         first = self._segments.index(merge.sources[0])
         self._segments[first : first + len(merge.sources)] = [merged]
 
-    def _list_dead(self, owner: WorkingSegment, generation_number: int) -> None:
+    def _list_dead(self, owner: WorkingSetSegment, generation_number: int) -> None:
         if owner.dead and owner.dead_file is None:
             owner.dead_file = f"{owner.segment.name}.{generation_number:08d}.dead"
             with (self._segments_folder / owner.dead_file).open("xb") as file:
@@ -298,7 +305,7 @@ class WorkingView:
         staged = self._folder / "staged"
         staged.mkdir(exist_ok=True)
         while True:
-            meta, names = committed_files(self._folder / "terms")
+            meta, names = list_committed_files(self._folder / "terms")
             present = set(os.listdir(staged))
             try:
                 for name in set(names) - present:
@@ -313,7 +320,7 @@ class WorkingView:
 class _Merge:
     """Several neighbouring segments on their way to be one, without what was dead when it began."""
 
-    def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSegment]) -> None:
+    def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSetSegment]) -> None:
         self.sources = list(sources)
         self.dead_before = [frozenset(owner.dead) for owner in sources]
         self.chunk_count = sum(owner.live_chunks for owner in sources)
@@ -342,7 +349,7 @@ class _Merge:
     def run(self) -> None:
         """Write the merged segment."""
         pairs = zip(self.sources, self.dead_before, strict=True)
-        content = joined([owner.segment.content(dead) for owner, dead in pairs])
+        content = join_contents([owner.segment.content(dead) for owner, dead in pairs])
         write_segment(self._folder, self._name, content)
 
     def result(self, folder: Path) -> StoredSegment:
@@ -356,7 +363,7 @@ class _Merge:
             self.run()
             path = self._folder / f"{self._name}.{SUFFIX}"
             fsync_path(path)
-            self.entry = entry_of(path)
+            self.entry = make_file_entry(path)
         except BaseException as failure:  # noqa: BLE001 - the thread that asks for the result is told
             self._failure = failure
 

@@ -29,17 +29,17 @@ from contracts.errors import Corrupted, NotFound, Unavailable
 from index.disk.durable import replace_pointer
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
-from index.generations.manifest import FileEntry, Manifest, generation_number, library_versions, load_manifest
+from index.generations.manifest import FileEntry, Manifest, library_versions, load_manifest, parse_generation_number
 from index.generations.publish import (
     Generation,
     Rebuild,
     collect,
-    current_name,
     describe_generation,
-    generation_names,
-    held_offset,
+    list_generation_names,
     list_generations,
     publish,
+    read_current_name,
+    read_rollback_offset,
     sweep,
 )
 from index.generations.recovery import find_base, self_test
@@ -48,7 +48,7 @@ from index.journal.document_facts import DocumentFacts, is_same_version, make_fa
 from index.journal.files import read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
-from index.local.working_set import WorkingView
+from index.local.working_set import WorkingSet
 from index.local.write_policy import USUAL_POLICY, WritePolicy
 from index.segments.batch_checks import check_model, check_vectors
 
@@ -79,7 +79,7 @@ class IndexWriter:
         self._mutex = threading.RLock()
         self._lock = WriterLock(self._layout)
         self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
-        self._open_view: WorkingView | None = None
+        self._open_view: WorkingSet | None = None
         self._collector: threading.Thread | None = None
         try:
             self._journal = Journal(self._layout.journal, policy.journal_segment_bytes)
@@ -143,8 +143,8 @@ class IndexWriter:
 
     def _is_up_to_date(self, current: Generation) -> bool:
         """Whether there is nothing to publish: all is in an intact generation, or was left out on purpose."""
-        offset, held = self._view().offset, held_offset(self._layout)
-        if self._base is None or generation_number(self._base[0].name) < generation_number(current.name):
+        offset, held = self._view().offset, read_rollback_offset(self._layout)
+        if self._base is None or parse_generation_number(self._base[0].name) < parse_generation_number(current.name):
             return False  # the current one was found damaged
         if held is not None:
             return offset <= held
@@ -236,7 +236,7 @@ class IndexWriter:
 
     def _publish(self) -> Generation:
         with self._view_or_nothing() as view:
-            number = max((generation_number(name) for name in generation_names(self._layout)), default=0) + 1
+            number = max((parse_generation_number(name) for name in list_generation_names(self._layout)), default=0) + 1
             view.seal(number)
             name, manifest = publish(
                 self._layout,
@@ -252,7 +252,7 @@ class IndexWriter:
             self._collect_aside(view)
         return describe_generation(name, manifest)
 
-    def _collect_aside(self, view: WorkingView) -> None:
+    def _collect_aside(self, view: WorkingSet) -> None:
         """Remove old generations and compact the journal in a thread: neither is to be waited for."""
         if self._collector is None or not self._collector.is_alive():
             arguments = (view.offset, view.living_offsets(), view.model)
@@ -271,7 +271,7 @@ class IndexWriter:
             except Corrupted as error:  # the generations serve on; who rebuilds is told again
                 self._on_fallback(f"the journal of corpus {layout.corpus} is not compacted: {error}")
 
-    def _describe(self, view: WorkingView, number: int, entries: dict[str, FileEntry]) -> Manifest:
+    def _describe(self, view: WorkingSet, number: int, entries: dict[str, FileEntry]) -> Manifest:
         return Manifest(
             number=number,
             corpus=self._layout.corpus,
@@ -291,7 +291,7 @@ class IndexWriter:
 
     def _current(self) -> Generation | None:
         """The generation that the pointer names, as its manifest describes it."""
-        name = current_name(self._layout)
+        name = read_current_name(self._layout)
         if name is None:
             return None
         if self._base and self._base[0].name == name:
@@ -302,7 +302,7 @@ class IndexWriter:
             return None
 
     @contextlib.contextmanager
-    def _view_or_nothing(self) -> Iterator[WorkingView]:
+    def _view_or_nothing(self) -> Iterator[WorkingSet]:
         """The view to change. When the change fails, the view is dropped and made again at next use."""
         view = self._view()
         try:
@@ -313,7 +313,7 @@ class IndexWriter:
                 raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
             raise
 
-    def _view(self) -> WorkingView:
+    def _view(self) -> WorkingSet:
         if self._open_view is None:
             try:
                 self._open_view = self._make_view()
@@ -321,9 +321,9 @@ class IndexWriter:
                 raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
         return self._open_view
 
-    def _make_view(self) -> WorkingView:
+    def _make_view(self) -> WorkingSet:
         """The base generation, and all that the journal has after it."""
-        view = WorkingView(self._layout, self._policy, self._segment_names, self._base)
+        view = WorkingSet(self._layout, self._policy, self._segment_names, self._base)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
         view.model = view.model or read_pinned_model(self._layout.journal)

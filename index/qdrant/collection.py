@@ -44,7 +44,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Condition:
     """Conditions that a point must all meet. `one_of`: the field is, or holds, one of the values."""
 
     one_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -54,12 +54,12 @@ class Where:
     absent_or_above: tuple[tuple[str, int], ...] = ()
     ids: tuple[str, ...] | None = None
 
-    def __and__(self, other: Where) -> Where:
+    def __and__(self, other: Condition) -> Condition:
         """Both."""
         both = self.ids if other.ids is None else other.ids
         if self.ids is not None and other.ids is not None:
             both = tuple(one for one in self.ids if one in other.ids)
-        return Where(
+        return Condition(
             self.one_of + other.one_of,
             self.prefixes + other.prefixes,
             self.above + other.above,
@@ -70,11 +70,11 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SearchRequest:
     """One ranked search: by `dense` or by `terms`, among the points that meet `where`."""
 
     limit: int
-    where: Where
+    where: Condition
     dense: Sequence[float] | None = None
     terms: Weights | None = None
     fields: tuple[str, ...] = field(default=())
@@ -102,23 +102,23 @@ class Collection(Protocol):
         """Store the points, replacing those of the same ids."""
         ...
 
-    def mark(self, where: Where, payload: Payload) -> None:
+    def mark(self, where: Condition, payload: Payload) -> None:
         """Set these fields in the payloads of all points that meet `where`."""
         ...
 
-    def unmark(self, where: Where, field: str) -> None:
+    def unmark(self, where: Condition, field: str) -> None:
         """Take a field out of the payloads of all points that meet `where`."""
         ...
 
-    def delete(self, where: Where) -> None:
+    def delete(self, where: Condition) -> None:
         """Remove all points that meet `where`."""
         ...
 
-    def ranked(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+    def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """The best hits of each search, best first. Dense scores are inner products, others BM25."""
         ...
 
-    def points(self, where: Where, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
+    def points(self, where: Condition, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
         """All points that meet `where`, in no order."""
         ...
 
@@ -126,7 +126,7 @@ class Collection(Protocol):
         """The payload of one point, or None when there is no such point or no collection."""
         ...
 
-    def count(self, where: Where) -> int:
+    def count(self, where: Condition) -> int:
         """How many points meet `where`, exactly."""
         ...
 

@@ -8,18 +8,18 @@ from itertools import islice
 from index.generations.manifest import IdSet
 from index.journal.document_facts import document_key
 from index.journal.records import Record, Removal, Upsert
-from index.qdrant.collection import Collection, Point, Where
+from index.qdrant.collection import Collection, Condition, Point
 from index.qdrant.payload import (
     DOCUMENT_FIELDS,
-    State,
+    CollectionState,
     StoredDocument,
-    first_rows,
-    living,
-    of_documents,
-    points_of,
+    find_first_rows,
+    make_points,
     read_document,
+    where_document_is,
+    where_live,
 )
-from index.terms.analysis import ENGLISH, analysed_as
+from index.terms.analysis import ENGLISH, analysis_language
 
 _POINTS_AT_ONCE = 500
 """Points in one request: of 384 dimensions and 500 characters about 5 MB, well below what a server takes."""
@@ -27,13 +27,13 @@ BATCH_DOCUMENTS = 64
 """Documents sent at once while publishing; at 4 chunks of 384 dimensions each about 3 MB."""
 
 
-class Filling:
+class CollectionUpdate:
     """One generation in the making: `base` and every record after it. Seen by nobody before the state is written.
 
     What is replaced is marked as dead from this generation on and stays for searches in earlier ones.
     """
 
-    def __init__(self, collection: Collection, number: int, base: State | None, batch_documents: int) -> None:
+    def __init__(self, collection: Collection, number: int, base: CollectionState | None, batch_documents: int) -> None:
         self._collection = collection
         self._number = number
         self._batch_documents = batch_documents
@@ -50,7 +50,7 @@ class Filling:
     def replace_all(self) -> None:
         """Begin from nothing: all that is alive is dead from this generation on."""
         for kind in ("chunk", "document"):
-            self._collection.mark(living(self._number - 1, kind), {"until": self._number})
+            self._collection.mark(where_live(self._number - 1, kind), {"until": self._number})
 
     def take_in(self, records: Iterable[tuple[int, Record]]) -> None:
         """Apply the records in their order."""
@@ -65,41 +65,45 @@ class Filling:
         for points in _in_requests(self._points(arrived)):
             self._collection.upsert(points)
         for _, record in arrived:
-            chunk_ids = list(first_rows(record.document.chunks))
+            chunk_ids = list(find_first_rows(record.document.chunks))
             self._ids.add(document_key(record.document.document_id), chunk_ids)
             self.document_count += 1
             self.chunk_count += len(chunk_ids)
-            self.languages |= {analysed_as(one.language or record.document.language) for one in record.document.chunks}
+            self.languages |= {
+                analysis_language(one.language or record.document.language) for one in record.document.chunks
+            }
 
     def _replace(self, document_ids: Sequence[str]) -> None:
-        for document_id, old in documents_alive(self._collection, self._number, document_ids).items():
+        for document_id, old in read_live_documents(self._collection, self._number, document_ids).items():
             self._ids.remove(document_key(document_id), old.chunk_ids)
             self.document_count -= 1
             self.chunk_count -= len(old.chunk_ids)
         for kind in ("chunk", "document"):
-            self._collection.mark(living(self._number, kind) & of_documents(document_ids), {"until": self._number})
+            self._collection.mark(
+                where_live(self._number, kind) & where_document_is(document_ids), {"until": self._number}
+            )
 
     def _points(self, arrived: Sequence[tuple[int, Upsert]]) -> Iterator[Point]:
         for offset, record in arrived:
-            yield from points_of(self._number, offset, record)
+            yield from make_points(self._number, offset, record)
 
 
-def documents_alive(collection: Collection, number: int, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
+def read_live_documents(collection: Collection, number: int, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
     """Those of the documents that are alive in a generation, by id."""
-    found = collection.points(living(number, "document") & of_documents(document_ids), DOCUMENT_FIELDS)
+    found = collection.points(where_live(number, "document") & where_document_is(document_ids), DOCUMENT_FIELDS)
     documents = (read_document(hit.payload) for hit in found)
     return {document.facts.document_id: document for document in documents}
 
 
-def take_back(collection: Collection, number: int) -> None:
+def undo_failed_publish(collection: Collection, number: int) -> None:
     """Undo what a publish that failed has left behind the generation `number`."""
-    collection.delete(Where(above=(("since", number),)))
-    collection.unmark(Where(above=(("until", number),)), "until")
+    collection.delete(Condition(above=(("since", number),)))
+    collection.unmark(Condition(above=(("until", number),)), "until")
 
 
-def forget_dead(collection: Collection, number: int) -> None:
+def delete_dead(collection: Collection, number: int) -> None:
     """Remove what is dead in the generation `number` already."""
-    collection.delete(Where(above=(("until", 0),), at_most=(("until", number),)))
+    collection.delete(Condition(above=(("until", 0),), at_most=(("until", number),)))
 
 
 def _in_requests(points: Iterator[Point]) -> Iterator[list[Point]]:

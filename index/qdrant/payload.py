@@ -18,10 +18,10 @@ from contracts.errors import Corrupted
 from contracts.retrieval import Filters
 from index.journal.document_facts import DocumentFacts, document_key, make_facts
 from index.journal.records import Upsert
-from index.qdrant.collection import Payload, Point, Where
-from index.qdrant.sparse_bm25 import chunk_weights
-from index.search.domains import host_of
-from index.terms.analysis import ENGLISH, analysed_as
+from index.qdrant.collection import Condition, Payload, Point
+from index.qdrant.sparse_bm25 import weigh_chunk
+from index.search.domains import parse_host
+from index.terms.analysis import ENGLISH, analysis_language
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
 """Under which the ids of points are made: any fixed value does, as long as it never changes."""
@@ -31,7 +31,7 @@ CHUNK_FIELDS = ("facts", "chunk", "chunk_id")
 DOCUMENT_FIELDS = ("document", "facts", "offset", "chunk_ids")
 
 
-class State(Value):
+class CollectionState(Value):
     """What the collection holds, and up to where in the journal. Written last of a publish."""
 
     format: int = 1
@@ -65,12 +65,12 @@ class StoredDocument(Value):
     chunk_ids: tuple[str, ...]
 
 
-def state_of(payload: Payload | None, corpus: str) -> State | None:
+def parse_state(payload: Payload | None, corpus: str) -> CollectionState | None:
     """The state in its point's payload. Raises `Corrupted` when it is not one of this corpus."""
     if payload is None:
         return None
     try:
-        state = State.model_validate_json(payload["state"])
+        state = CollectionState.model_validate_json(payload["state"])
     except (KeyError, ValidationError) as error:
         raise Corrupted(f"the Qdrant collection of {corpus} does not say what it covers: rebuild it") from error
     if state.corpus != corpus:
@@ -78,12 +78,12 @@ def state_of(payload: Payload | None, corpus: str) -> State | None:
     return state
 
 
-def points_of(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
+def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
     """A document version as points: one for the document, one for each distinct chunk."""
     document = record.document
-    facts, key = make_facts(document), key_of(document.document_id)
+    facts, key = make_facts(document), make_key(document.document_id)
     life = {"document": key, "since": generation}
-    rows = first_rows(document.chunks)
+    rows = find_first_rows(document.chunks)
     own = {"kind": "document", "facts": facts.model_dump_json(), "offset": offset, "chunk_ids": list(rows)}
     yield Point(_point_id(key, "", generation), {**life, **own})
     about = {**life, "kind": "chunk", "facts": facts.model_dump_json(), **_filterable(facts)}
@@ -96,11 +96,11 @@ def points_of(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
             "languages": (chunk.language or document.language or "").lower(),
             "chunk": chunk.model_dump_json(),
         }
-        terms = chunk_weights(document.title, chunk, language=analysed_as(chunk.language or document.language))
+        terms = weigh_chunk(document.title, chunk, language=analysis_language(chunk.language or document.language))
         yield Point(_point_id(key, chunk_id, generation), payload, record.vectors[row].tolist(), terms)
 
 
-def first_rows(chunks: Sequence[Chunk]) -> dict[str, int]:
+def find_first_rows(chunks: Sequence[Chunk]) -> dict[str, int]:
     """The row of each distinct chunk id, in order: a passage that stands twice in a document is kept once."""
     rows: dict[str, int] = {}
     for row, chunk in enumerate(chunks):
@@ -126,23 +126,23 @@ def read_document(payload: Payload) -> StoredDocument:
         raise Corrupted(f"a point of the Qdrant collection does not decode: {error}") from error
 
 
-def living(generation: int, kind: str) -> Where:
+def where_live(generation: int, kind: str) -> Condition:
     """The chunks, or the documents, that are alive in a generation."""
-    return Where(
+    return Condition(
         one_of=(("kind", (kind,)),), at_most=(("since", generation),), absent_or_above=(("until", generation),)
     )
 
 
-def of_documents(document_ids: Sequence[str]) -> Where:
+def where_document_is(document_ids: Sequence[str]) -> Condition:
     """Points of these documents."""
-    return Where(one_of=(("document", tuple(key_of(name) for name in document_ids)),))
+    return Condition(one_of=(("document", tuple(make_key(name) for name in document_ids)),))
 
 
-def meeting(filters: Filters) -> Where:
+def where_matches(filters: Filters) -> Condition:
     """Chunks that meet every condition."""
     one_of: list[tuple[str, tuple[str, ...]]] = []
     if filters.document_ids:
-        one_of += of_documents(filters.document_ids).one_of
+        one_of += where_document_is(filters.document_ids).one_of
     if filters.domains:
         one_of.append(("domains", tuple(domain.lower().strip(".") for domain in filters.domains)))
     if filters.languages:
@@ -153,20 +153,20 @@ def meeting(filters: Filters) -> Where:
     # An empty prefix is met by what has neither URL nor path, too.
     prefixes = [("url", filters.url_prefix), ("path", filters.path_prefix)]
     after = filters.fetched_after
-    return Where(
+    return Condition(
         one_of=tuple(one_of),
         prefixes=tuple((name, prefix) for name, prefix in prefixes if prefix),
         above=(("fetched_at", _microseconds(after)),) if after is not None else (),
     )
 
 
-def key_of(document_id: str) -> str:
+def make_key(document_id: str) -> str:
     """What a document is found by: of fixed width, whatever its id is made of."""
     return f"{document_key(document_id):032x}"
 
 
 def _filterable(facts: DocumentFacts) -> dict[str, object]:
-    host = host_of(facts.url) or ""
+    host = parse_host(facts.url) or ""
     labels = host.split(".") if host else []
     fields: dict[str, object] = {
         "url": facts.url,

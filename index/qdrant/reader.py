@@ -25,16 +25,16 @@ from contracts.retrieval import (
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.local.reader import RELOAD_TIMEOUT_SECONDS
-from index.local.retrieval_port import check_corpus, check_vector, vectors_of
+from index.local.retrieval_port import check_corpus, check_vector, pair_with_vectors
 from index.qdrant.collection import Collection
-from index.qdrant.payload import STATE_ID, State, state_of
+from index.qdrant.payload import STATE_ID, CollectionState, parse_state
 from index.qdrant.view import QdrantChunkSource, QdrantView
-from index.search.candidates import DEEPER, gather_candidates
+from index.search.candidates import DEEPER, select_candidates
 from index.search.fusion import CANDIDATES
 from index.search.probe import EMPTY_PROBE, Probe, RawHit
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
-from index.search.select import NOTHING, Selection, choose, metadata_of
+from index.search.select import NOTHING, Selection, make_metadata, select_results
 from index.settings import QuerySettings
 
 _FIRST_LOOK_SECONDS = 0.005
@@ -108,7 +108,7 @@ class QdrantReader:
 
     def batch_retrieve(self, queries: Sequence[Query], vectors: Vectors | None = None) -> tuple[Retrieval, ...]:
         """As `RetrievalPort.batch_retrieve`."""
-        pairs = vectors_of(queries, vectors)
+        pairs = pair_with_vectors(queries, vectors)
         for query, vector in pairs:
             check_corpus(query, self._corpus)
             check_vector(query, vector)
@@ -189,9 +189,9 @@ class QdrantReader:
         now = self._clock()
         while True:
             ranked, source = view.find(query.query, vector, query.strategy, query.filters, depth)
-            gathered = gather_candidates(source, query, ranked, self._ranking, now)
-            if not gathered.wants_more(query.top_k, depth, len(ranked)):
-                return choose(source, query, gathered, self._ranking), len(ranked)
+            candidates = select_candidates(source, query, ranked, self._ranking, now)
+            if not candidates.needs_more(query.top_k, depth, len(ranked)):
+                return select_results(source, query, candidates, self._ranking), len(ranked)
             depth *= DEEPER
 
     def _covering(self, journal_offset: int) -> QdrantView | None:
@@ -213,13 +213,13 @@ class QdrantReader:
         state = self._state()
         return QdrantView(self._collection, state, self._settings) if state else None
 
-    def _state(self) -> State | None:
-        return state_of(self._collection.payload(STATE_ID), self._corpus)
+    def _state(self) -> CollectionState | None:
+        return parse_state(self._collection.payload(STATE_ID), self._corpus)
 
     def _metadata(
         self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
     ) -> RetrievalMetadata:
-        return metadata_of(query, self._settings, time.perf_counter() - started, candidate_count, selection)
+        return make_metadata(query, self._settings, time.perf_counter() - started, candidate_count, selection)
 
 
 def _raw_hit(source: QdrantChunkSource, number: int, similarity: float | None, lexical_score: float | None) -> RawHit:

@@ -8,7 +8,18 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
-from index.qdrant.collection import DENSE, KEYWORDS, NUMBERS, PREFIXED, TERMS, Ask, Hit, Payload, Point, Where
+from index.qdrant.collection import (
+    DENSE,
+    KEYWORDS,
+    NUMBERS,
+    PREFIXED,
+    TERMS,
+    Condition,
+    Hit,
+    Payload,
+    Point,
+    SearchRequest,
+)
 from index.qdrant.sparse_bm25 import Weights
 from index.settings import QdrantSettings
 
@@ -64,21 +75,21 @@ class ServerCollection:
         with _failures():
             self._client.upsert(self._name, stored, wait=True, timeout=self._write_seconds)
 
-    def mark(self, where: Where, payload: Payload) -> None:
+    def mark(self, where: Condition, payload: Payload) -> None:
         """Set these fields in all points that meet `where`."""
         with _failures():
             self._client.set_payload(
                 self._name, dict(payload), points=_filter(where), wait=True, timeout=self._write_seconds
             )
 
-    def unmark(self, where: Where, field: str) -> None:
+    def unmark(self, where: Condition, field: str) -> None:
         """Take a field out of all points that meet `where`."""
         with _failures():
             self._client.delete_payload(
                 self._name, [field], points=_filter(where), wait=True, timeout=self._write_seconds
             )
 
-    def delete(self, where: Where) -> None:
+    def delete(self, where: Condition) -> None:
         """Remove all points that meet `where`."""
         from qdrant_client import models
 
@@ -86,7 +97,7 @@ class ServerCollection:
             selector = models.FilterSelector(filter=_filter(where))
             self._client.delete(self._name, selector, wait=True, timeout=self._write_seconds)
 
-    def ranked(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+    def ranked(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """The best hits of each search, in one round trip."""
         from qdrant_client import models
 
@@ -105,7 +116,7 @@ class ServerCollection:
             found = self._client.query_batch_points(self._name, requests, timeout=self._seconds)
         return [[_hit(one, one.score) for one in answer.points] for answer in found]
 
-    def points(self, where: Where, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
+    def points(self, where: Condition, fields: Sequence[str], with_dense: bool = False) -> list[Hit]:
         """All points that meet `where`."""
         found: list[Hit] = []
         offset: Any = None
@@ -142,7 +153,7 @@ class ServerCollection:
                 return None
         return dict(found[0].payload or {}) if found else None
 
-    def count(self, where: Where) -> int:
+    def count(self, where: Condition) -> int:
         """How many points meet `where`."""
         with _failures():
             return self._client.count(self._name, _filter(where), exact=True, timeout=self._seconds).count
@@ -214,7 +225,7 @@ def _sparse(weights: Weights) -> q.SparseVector:
     return models.SparseVector(indices=[index for index, _ in ordered], values=[value for _, value in ordered])
 
 
-def _query(ask: Ask) -> Any:
+def _query(ask: SearchRequest) -> Any:
     from qdrant_client import models
 
     return models.NearestQuery(nearest=list(ask.dense) if ask.dense is not None else _sparse(ask.terms or {}))
@@ -227,7 +238,7 @@ def _hit(found: Any, score: float) -> Hit:
     return Hit(str(found.id), float(score), found.payload or {}, vectors.get(DENSE), weights)
 
 
-def _filter(where: Where) -> q.Filter:
+def _filter(where: Condition) -> q.Filter:
     from qdrant_client import models
 
     must: list[Any] = [models.FieldCondition(key=name, match=models.MatchAny(any=list(v))) for name, v in where.one_of]

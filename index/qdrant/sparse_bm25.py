@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from contracts.document import Chunk
-from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, asked_in, content_words
+from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, detect_language, extract_content_words
 from index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts
-from index.terms.chunk_terms import chunk_terms
-from index.terms.identifiers import identifier_query_terms
+from index.terms.chunk_terms import extract_chunk_terms
+from index.terms.identifiers import extract_query_identifiers
 
 _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 """Usual lengths of the short fields."""
@@ -34,43 +34,43 @@ Weights = dict[int, float]
 """A weight for each dimension: a sparse vector."""
 
 
-def chunk_weights(
+def weigh_chunk(
     title: str | None, chunk: Chunk, average_terms: float = AVERAGE_TEXT_TERMS, language: str = ENGLISH
 ) -> Weights:
     """The document side of BM25 for every term of the chunk, analysed as `language`; empty where it has none."""
-    terms = chunk_terms(title, language, chunk)
+    terms = extract_chunk_terms(title, language, chunk)
     weights: Weights = {}
     for field, average in {"text": average_terms, **_AVERAGE_TERMS}.items():
-        for term, weight in saturated(terms[field].split(), average).items():
-            place = dimension(field, term)
+        for term, weight in saturate(terms[field].split(), average).items():
+            place = hash_dimension(field, term)
             weights[place] = weights.get(place, 0.0) + weight
     return weights
 
 
-def question_weights(text: str, languages: Sequence[str] = (ENGLISH,), boosts: Boosts = USUAL_BOOSTS) -> Weights:
+def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), boosts: Boosts = USUAL_BOOSTS) -> Weights:
     """The weights of a question's terms, analysed as each of `languages`, by field; empty where it has no term at all.
 
     The first words count. Where the question's function words tell its language, that one alone is asked for: how rare
     a term is in all languages together is not to be had before the search.
     """
-    language = asked_in(text, languages)
-    words = content_words(text, (language,) if language else tuple(languages))
+    language = detect_language(text, languages)
+    words = extract_content_words(text, (language,) if language else tuple(languages))
     terms = [term for one in words[: boosts.max_terms] for term in one]
-    names = list(dict.fromkeys(term for term in identifier_query_terms(text) if term not in _STOPPED))
+    names = list(dict.fromkeys(term for term in extract_query_identifiers(text) if term not in _STOPPED))
     fields = (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings))
-    weights = {dimension(field, term): boost for field, boost in fields for term in terms if boost > 0}
+    weights = {hash_dimension(field, term): boost for field, boost in fields for term in terms if boost > 0}
     if boosts.code > 0:
-        weights |= {dimension("code", name): boosts.code for name in names[: boosts.max_terms]}
+        weights |= {hash_dimension("code", name): boosts.code for name in names[: boosts.max_terms]}
     return weights
 
 
-def saturated(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
+def saturate(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
     """The formula above, for each distinct term of one field."""
     penalty = K1 * (1 - B + B * len(terms) / average_terms)
     return {term: count * (K1 + 1) / (count + penalty) for term, count in Counter(terms).items()}
 
 
-def frequency(score: float, weight: float, population: int) -> int:
+def solve_frequency(score: float, weight: float, population: int) -> int:
     """In how many of `population` chunks a term stands, from what one of them scores for that term alone.
 
     The score is its `weight` times the inverse document frequency, which is solved for the frequency.
@@ -81,12 +81,12 @@ def frequency(score: float, weight: float, population: int) -> int:
     return min(population, max(1, round(found)))
 
 
-def dimensions_of(term: str, language: str = ENGLISH) -> list[list[int]]:
+def list_dimensions(term: str, language: str = ENGLISH) -> list[list[int]]:
     """For each part of a term analysed as `language`, its dimensions in text, title and headings."""
-    return [[dimension(field, part) for field in PROSE_FIELDS] for part in analyse(term, language)]
+    return [[hash_dimension(field, part) for field in PROSE_FIELDS] for part in analyse(term, language)]
 
 
-def dimension(field: str, term: str) -> int:
+def hash_dimension(field: str, term: str) -> int:
     """The dimension of a term in a field: an unsigned number of 32 bits."""
     name = f"{field}\0{term}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=4).digest(), "big")

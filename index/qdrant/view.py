@@ -17,11 +17,11 @@ from contracts.retrieval import Filters, Strategy
 from index.generations.ranked import Floats, Numbers, Ranked
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
-from index.qdrant.collection import Ask, Collection, Hit, Where
-from index.qdrant.fill import documents_alive
-from index.qdrant.payload import CHUNK_FIELDS, State, key_of, living, meeting, read_chunk
-from index.qdrant.sparse_bm25 import dimensions_of, frequency, question_weights
-from index.search.fusion import Candidates, fused_scores, ordered, pooled
+from index.qdrant.collection import Collection, Condition, Hit, SearchRequest
+from index.qdrant.fill import read_live_documents
+from index.qdrant.payload import CHUNK_FIELDS, CollectionState, make_key, read_chunk, where_live, where_matches
+from index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
+from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores
 from index.settings import QuerySettings
 
 _MOST_HITS = 10_000
@@ -31,47 +31,49 @@ _MOST_HITS = 10_000
 class QdrantView:
     """One generation of a corpus. Safe for threads."""
 
-    def __init__(self, collection: Collection, state: State, settings: QuerySettings) -> None:
+    def __init__(self, collection: Collection, state: CollectionState, settings: QuerySettings) -> None:
         self._collection = collection
         self._settings = settings
         self.state = state
-        self._chunks = living(state.number, "chunk")
+        self._chunks = where_live(state.number, "chunk")
 
     def find(
         self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
-    ) -> tuple[Candidates, QdrantChunkSource]:
+    ) -> tuple[RankedCandidates, QdrantChunkSource]:
         """The candidates of both arms, `depth` from each, fused and in order; and where to read them.
 
         Raises `Conflict` when the vector's dimension is not the corpus's.
         """
         self._check_dimension(vector)
-        where = self._chunks & meeting(filters)
+        where = self._chunks & where_matches(filters)
         is_lexical = strategy is not Strategy.VECTOR
-        weights = question_weights(text, self.state.languages) if is_lexical else {}
-        asks: list[Ask] = []
+        weights = weigh_question(text, self.state.languages) if is_lexical else {}
+        asks: list[SearchRequest] = []
         if weights:
-            asks.append(Ask(depth, where, terms=weights, fields=CHUNK_FIELDS))
+            asks.append(SearchRequest(depth, where, terms=weights, fields=CHUNK_FIELDS))
         if vector is not None and strategy is not Strategy.BM25:
-            asks.append(Ask(depth, where, dense=vector.tolist(), fields=CHUNK_FIELDS))
+            asks.append(SearchRequest(depth, where, dense=vector.tolist(), fields=CHUNK_FIELDS))
         answers = list(zip(asks, self._best(asks), strict=True)) if asks else []
         source = QdrantChunkSource(self._collection, self.state.number)
         lexical = source.put([hit for ask, hits in answers if ask.terms for hit in hits])
         dense = source.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
         similarity_of = None if vector is None else partial(self._similarities, vector, source)
-        pool = pooled(ordered(dense, source.chunk_id), ordered(lexical, source.chunk_id), similarity_of)
-        return Candidates(pool, fused_scores(pool, strategy, self._settings), source.chunk_id), source
+        pool = combine_results(break_ties(dense, source.chunk_id), break_ties(lexical, source.chunk_id), similarity_of)
+        return RankedCandidates(pool, fuse_scores(pool, strategy, self._settings), source.chunk_id), source
 
     def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
         """In how many chunks each term stands, by its rarest part: asked of the engine's own term statistics.
 
         Chunks that were replaced count until the engine has removed them.
         """
-        analysed = {term: [dimensions_of(term, language) for language in self.state.languages] for term in terms}
+        analysed = {term: [list_dimensions(term, language) for language in self.state.languages] for term in terms}
         places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
         if not places:
             return dict.fromkeys(terms, 0)
-        population = self._collection.count(Where(one_of=(("kind", ("chunk",)),)))
-        found = self._collection.ranked([Ask(1, Where(), terms={place: 1.0}, with_terms=True) for place in places])
+        population = self._collection.count(Condition(one_of=(("kind", ("chunk",)),)))
+        found = self._collection.ranked(
+            [SearchRequest(1, Condition(), terms={place: 1.0}, with_terms=True) for place in places]
+        )
         counts = {place: _counted(place, hits, population) for place, hits in zip(places, found, strict=True)}
         rarest = {
             term: [min((max(counts[place] for place in fields) for fields in parts), default=0) for parts in those]
@@ -81,10 +83,10 @@ class QdrantView:
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
         """The facts of those documents that are there."""
-        found = documents_alive(self._collection, self.state.number, document_ids) if document_ids else {}
+        found = read_live_documents(self._collection, self.state.number, document_ids) if document_ids else {}
         return {document_id: document.facts for document_id, document in found.items()}
 
-    def _best(self, asks: Sequence[Ask]) -> list[list[Hit]]:
+    def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """The first `limit` hits of each, equal scores in the order of their chunk ids.
 
         An engine cuts a run of equal scores where it likes, so more are asked for until the run has ended.
@@ -92,7 +94,7 @@ class QdrantView:
         found = self._collection.ranked([_deeper(ask, ask.limit + 1) for ask in asks])
         return [self._cut(ask, hits) for ask, hits in zip(asks, found, strict=True)]
 
-    def _cut(self, ask: Ask, hits: list[Hit]) -> list[Hit]:
+    def _cut(self, ask: SearchRequest, hits: list[Hit]) -> list[Hit]:
         limit = ask.limit + 1
         while len(hits) == limit < _MOST_HITS and hits[-1].score == hits[ask.limit - 1].score:
             limit = min(4 * limit, _MOST_HITS)
@@ -102,7 +104,7 @@ class QdrantView:
     def _similarities(self, vector: Vectors, source: QdrantChunkSource, numbers: Numbers) -> Floats:
         """The cosines of chunks that only their words have found."""
         ids = source.ids(numbers)
-        near = Ask(len(ids), Where(ids=ids), dense=vector.tolist())
+        near = SearchRequest(len(ids), Condition(ids=ids), dense=vector.tolist())
         found = {hit.id: hit.score for hit in self._collection.ranked([near])[0]}
         return [found.get(one, math.nan) for one in ids]
 
@@ -150,7 +152,7 @@ class QdrantChunkSource:
     def vectors(self, numbers: Sequence[int]) -> Vectors:
         """As `Shelf.vectors`: one request for all."""
         ids = self.ids(numbers)
-        found = {hit.id: hit.dense for hit in self._collection.points(Where(ids=ids), (), with_dense=True)}
+        found = {hit.id: hit.dense for hit in self._collection.points(Condition(ids=ids), (), with_dense=True)}
         if any(found.get(one) is None for one in ids):
             raise Corrupted("the Qdrant collection has lost a chunk that it has just found: rebuild it")
         return np.array([found[one] for one in ids], dtype=np.float32)
@@ -158,20 +160,20 @@ class QdrantChunkSource:
     def around(self, number: int, width: int) -> Sequence[Chunk]:
         """As `Shelf.around`: one request, by the places of the chunks in their document."""
         _, chunk = self.read(number)
-        near = Where(
-            one_of=(("document", (key_of(chunk.document_id),)),),
+        near = Condition(
+            one_of=(("document", (make_key(chunk.document_id),)),),
             above=(("ordinal", chunk.ordinal - width - 1),),
             at_most=(("ordinal", chunk.ordinal + width),),
         )
-        found = self._collection.points(living(self._generation, "chunk") & near, CHUNK_FIELDS)
+        found = self._collection.points(where_live(self._generation, "chunk") & near, CHUNK_FIELDS)
         return sorted((read_chunk(hit.payload)[1] for hit in found), key=lambda one: one.ordinal)
 
 
-def _deeper(ask: Ask, limit: int) -> Ask:
-    return Ask(limit, ask.where, ask.dense, ask.terms, ask.fields)
+def _deeper(ask: SearchRequest, limit: int) -> SearchRequest:
+    return SearchRequest(limit, ask.where, ask.dense, ask.terms, ask.fields)
 
 
 def _counted(place: int, hits: Sequence[Hit], population: int) -> int:
     if not hits:
         return 0
-    return frequency(hits[0].score, (hits[0].terms or {}).get(place, 0.0), population)
+    return solve_frequency(hits[0].score, (hits[0].terms or {}).get(place, 0.0), population)

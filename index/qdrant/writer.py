@@ -29,8 +29,14 @@ from index.journal.files import list_files, read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
 from index.qdrant.collection import Collection
-from index.qdrant.fill import BATCH_DOCUMENTS, Filling, documents_alive, forget_dead, take_back
-from index.qdrant.payload import STATE_ID, State, StoredDocument, state_of
+from index.qdrant.fill import (
+    BATCH_DOCUMENTS,
+    CollectionUpdate,
+    delete_dead,
+    read_live_documents,
+    undo_failed_publish,
+)
+from index.qdrant.payload import STATE_ID, CollectionState, StoredDocument, parse_state
 from index.segments.batch_checks import check_model, check_vectors
 
 KEEP_REPLACED_SECONDS = 60.0
@@ -167,16 +173,16 @@ class QdrantWriter:
             self._fill(self._state, min(self._journal.last_offset, self.published_offset + _MOST_RECORDS))
         self._newest.clear()
 
-    def _fill(self, base: State | None, last_offset: int) -> State:
+    def _fill(self, base: CollectionState | None, last_offset: int) -> CollectionState:
         """Send what the journal has after `base` (None: from its beginning), and let it be seen at once."""
         if self._is_unusable():
             self._collection.create(self._dimension or 1)
             self._state = base = None
         elif self._state and not self._is_clean:
-            take_back(self._collection, self._state.number)
+            undo_failed_publish(self._collection, self._state.number)
         self._is_clean = False
         number = self._state.number + 1 if self._state else 1
-        filling = Filling(self._collection, number, base, self._batch_documents)
+        filling = CollectionUpdate(self._collection, number, base, self._batch_documents)
         if base is None and self._state is not None:
             filling.replace_all()
         filling.take_in(_records(self._layout, base.journal_offset if base else 0, last_offset))
@@ -191,8 +197,8 @@ class QdrantWriter:
         """Whether the collection must be made anew: what it says it covers is not known, or its vectors are others."""
         return self._state is None or self._state.dimension != self._dimension
 
-    def _described(self, filling: Filling, number: int, journal_offset: int) -> State:
-        return State(
+    def _described(self, filling: CollectionUpdate, number: int, journal_offset: int) -> CollectionState:
+        return CollectionState(
             corpus=self._layout.corpus,
             number=number,
             journal_offset=journal_offset,
@@ -211,7 +217,7 @@ class QdrantWriter:
         self._published.append((number, now))
         old = [one for one, moment in self._published if moment <= now - self._keep_replaced_seconds]
         if old:
-            forget_dead(self._collection, old[-1])
+            delete_dead(self._collection, old[-1])
             self._published = [entry for entry in self._published if entry[0] > old[-1]]
 
     @property
@@ -254,7 +260,7 @@ class QdrantWriter:
         elsewhere = [name for name in document_ids if name not in self._newest]
         stored: dict[str, StoredDocument] = {}
         if elsewhere and self._state:
-            stored = documents_alive(self._collection, self._state.number, elsewhere)
+            stored = read_live_documents(self._collection, self._state.number, elsewhere)
         found = {name: (one.journal_offset, one.facts) for name, one in stored.items()}
         for name in document_ids:
             offset, facts = self._newest.get(name, (0, None))
@@ -268,9 +274,9 @@ class QdrantWriter:
             return True
         return is_same_version(recorded, make_facts(document))
 
-    def _read_state(self) -> State | None:
+    def _read_state(self) -> CollectionState | None:
         corpus = self._layout.corpus
-        state = state_of(self._collection.payload(STATE_ID), corpus)
+        state = parse_state(self._collection.payload(STATE_ID), corpus)
         if state is not None and state.journal_offset > self._journal.last_offset:
             raise Corrupted(
                 f"the journal of {corpus} ends at {self._journal.last_offset}, yet its Qdrant collection covers "

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from contracts.errors import Corrupted
-from index.generations.manifest import MANIFEST, FileEntry, Manifest, generation_name, generation_number
+from index.generations.manifest import MANIFEST, FileEntry, Manifest, make_generation_name, parse_generation_number
 from index.remote.object_store import ObjectStore
 
 GENERATION_NAME = re.compile(r"g\d{8,}-[0-9a-f]{16}")
@@ -16,24 +16,24 @@ GENERATION_NAME = re.compile(r"g\d{8,}-[0-9a-f]{16}")
 _POINTER_BYTES = 100
 
 
-def stored_current(store: ObjectStore, corpus: str) -> str:
+def read_stored_current(store: ObjectStore, corpus: str) -> str:
     """The generation that the store's pointer names. Raises `NotFound` when the corpus was never pushed."""
     name = store.read(pointer_path(corpus))[:_POINTER_BYTES].decode("utf-8", "replace").strip()
     _check_name(name)
     return name
 
 
-def stored_generations(store: ObjectStore, corpus: str) -> list[str]:
+def list_stored_generations(store: ObjectStore, corpus: str) -> list[str]:
     """The generations whose manifest is in the store, newest first."""
     names = {path.split("/")[-2] for path in store.sizes(f"{corpus}/generations") if path.endswith(f"/{MANIFEST}")}
-    return sorted(filter(GENERATION_NAME.fullmatch, names), key=generation_number, reverse=True)
+    return sorted(filter(GENERATION_NAME.fullmatch, names), key=parse_generation_number, reverse=True)
 
 
-def stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Manifest, bytes]:
+def read_stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Manifest, bytes]:
     """A generation's manifest and its bytes. Raises `NotFound`, or `Corrupted` when it is not what its name says."""
     _check_name(name)
     content = store.read(manifest_path(corpus, name))
-    if generation_name(generation_number(name), content) != name:
+    if make_generation_name(parse_generation_number(name), content) != name:
         raise Corrupted(f"the object store's manifest of {name} does not match the hash in its name")
     try:
         manifest = Manifest.model_validate_json(content)
@@ -47,12 +47,12 @@ def stored_manifest(store: ObjectStore, corpus: str, name: str) -> tuple[Manifes
     return manifest, content
 
 
-def present_files(store: ObjectStore, corpus: str) -> dict[str, int]:
+def list_present_files(store: ObjectStore, corpus: str) -> dict[str, int]:
     """The size of every file in the store, by hash."""
     return {path.rsplit("/", 1)[-1]: size for path, size in store.sizes(f"{corpus}/files").items()}
 
 
-def distinct_files(manifest: Manifest) -> list[FileEntry]:
+def list_distinct_files(manifest: Manifest) -> list[FileEntry]:
     """One entry for each content."""
     return list({entry.sha256: entry for entry in manifest.files.values()}.values())
 

@@ -22,17 +22,17 @@ from index.disk.durable import fsync_path, fsync_together, link_or_copy, replace
 from index.disk.layout import CorpusLayout
 from index.disk.locks import Pin, WriterLock
 from index.generations.manifest import MANIFEST, FileEntry, Manifest, load_manifest
-from index.generations.publish import collect, current_name, generation_names, verify
+from index.generations.publish import collect, list_generation_names, read_current_name, verify
 from index.journal.journal import Journal
 from index.remote.layout import (
-    distinct_files,
     file_path,
+    list_distinct_files,
+    list_present_files,
+    list_stored_generations,
     manifest_path,
     pointer_path,
-    present_files,
-    stored_current,
-    stored_generations,
-    stored_manifest,
+    read_stored_current,
+    read_stored_manifest,
 )
 from index.remote.object_store import ObjectStore
 from index.settings import IndexSettings
@@ -67,15 +67,15 @@ def push(root: Path, corpus: str, store: ObjectStore, name: str | None = None) -
     then nothing of it is published.
     """
     layout = CorpusLayout(root, corpus)
-    name = name or current_name(layout)
-    if name is None or name not in generation_names(layout):
+    name = name or read_current_name(layout)
+    if name is None or name not in list_generation_names(layout):
         raise NotFound(f"corpus {corpus} has no generation {name or 'yet'}")
     folder = layout.generations / name
     pin = Pin(folder / MANIFEST)
     try:
         content = (folder / MANIFEST).read_bytes()
         files = {entry.sha256: (folder / path, entry) for path, entry in load_manifest(folder).files.items()}
-        present = present_files(store, corpus)
+        present = list_present_files(store, corpus)
         missing = {sha256: file for sha256, file in files.items() if present.get(sha256) != file[1].size_bytes}
         store.each(lambda file: _upload(store, corpus, *file), missing.values())
     finally:
@@ -99,8 +99,8 @@ def pull(
     and `Conflict` when the corpus was written here and its journal lacks what the generation covers.
     """
     layout = CorpusLayout(root, corpus)
-    name = name or stored_current(store, corpus)
-    manifest, content = stored_manifest(store, corpus, name)
+    name = name or read_stored_current(store, corpus)
+    manifest, content = read_stored_manifest(store, corpus, name)
     lock = WriterLock(layout)
     try:
         _check_journal(layout, manifest)
@@ -111,7 +111,7 @@ def pull(
         collect(layout, keep)
     finally:
         lock.release()
-    return _transfer(name, distinct_files(manifest), moved)
+    return _transfer(name, list_distinct_files(manifest), moved)
 
 
 def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:
@@ -120,11 +120,13 @@ def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:
     Not to be run while a push of the corpus is under way. Raises `Corrupted`, before anything is removed, when a kept
     manifest cannot be read.
     """
-    names = stored_generations(store, corpus)
-    kept = {*names[:keep], stored_current(store, corpus)}
-    wanted = {entry.sha256 for name in kept for entry in distinct_files(stored_manifest(store, corpus, name)[0])}
+    names = list_stored_generations(store, corpus)
+    kept = {*names[:keep], read_stored_current(store, corpus)}
+    wanted = {
+        entry.sha256 for name in kept for entry in list_distinct_files(read_stored_manifest(store, corpus, name)[0])
+    }
     gone = tuple(name for name in names if name not in kept)
-    present = present_files(store, corpus)
+    present = list_present_files(store, corpus)
     loose = [sha256 for sha256 in present if sha256 not in wanted]
     store.delete(manifest_path(corpus, name) for name in gone)
     store.each(lambda sha256: store.delete([file_path(corpus, sha256)]), loose)
@@ -170,7 +172,7 @@ def _gather(layout: CorpusLayout, store: ObjectStore, manifest: Manifest, incomi
             link_or_copy(first, other)
         return None if is_own else entry.sha256
 
-    return set(filter(None, store.each(bring, distinct_files(manifest))))
+    return set(filter(None, store.each(bring, list_distinct_files(manifest))))
 
 
 def _download(store: ObjectStore, corpus: str, entry: FileEntry, target: Path) -> None:
@@ -192,7 +194,7 @@ def _upload(store: ObjectStore, corpus: str, path: Path, entry: FileEntry) -> No
 def _files_here(layout: CorpusLayout) -> dict[str, Path]:
     """Where the files of the local generations are, by hash; the newest whose manifest can be read first."""
     found: dict[str, Path] = {}
-    for name in generation_names(layout):
+    for name in list_generation_names(layout):
         try:
             manifest = load_manifest(layout.generations / name)
         except (Corrupted, NotFound):
@@ -210,7 +212,7 @@ def _is_intact(path: Path, entry: FileEntry) -> bool:
 
 
 def _is_whole_here(layout: CorpusLayout, name: str) -> bool:
-    if name not in generation_names(layout):
+    if name not in list_generation_names(layout):
         return False
     try:
         verify(layout.root, layout.corpus, name)

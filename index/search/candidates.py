@@ -1,6 +1,6 @@
-"""The candidates that may become results: trusted enough, distinct, and not too many of one domain.
+"""Selects the candidates that may become results: trusted, distinct, and within the cap of their domain.
 
-Candidates are read in fused order and only until there are enough, so most are never read at all.
+Candidates are read in fused order until there are enough of them, so most are never read.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from contracts.document import Chunk
 from contracts.retrieval import Query
 from index.journal.document_facts import DocumentFacts
 from index.search.chunk_source import ChunkSource
-from index.search.domains import host_of
+from index.search.domains import parse_host
 from index.search.fusion import Candidate
 from index.search.near_duplicates import DistinctTexts
 from index.search.ranking_options import Ranking
 
 DEEPER = 4
-"""How many times as many candidates are asked for where too few remain."""
+"""Factor by which the search goes deeper where too few candidates remain."""
 MOST_CANDIDATES = 1_000
-"""How deep duplicates and capped domains are looked through for others: a mirrored site costs no more than that."""
+"""How deep a search goes because of duplicates and capped domains: a bound on the cost of a mirrored site."""
 
 
 @dataclass(slots=True, eq=False)
-class Kept:
-    """A candidate that may become a result."""
+class SelectedCandidate:
+    """A candidate that may become a result, with its chunk and what is known of it."""
 
     candidate: Candidate
     facts: DocumentFacts
@@ -38,63 +38,63 @@ class Kept:
 
 
 @dataclass(slots=True, eq=False)
-class Gathered:
-    """The candidates that may become results, in fused order, and how many others were dropped and why."""
+class CandidateSelection:
+    """The candidates that may become results, in fused order, and how many others were dropped for which reason."""
 
-    kept: list[Kept] = field(default_factory=list)
+    candidates: list[SelectedCandidate] = field(default_factory=list)
     trust_dropped: int = 0
     duplicates_dropped: int = 0
     domain_dropped: int = 0
 
-    def wants_more(self, top_k: int, depth: int, found: int) -> bool:
-        """Whether the list is short for what was dropped, and not for want of candidates: `found` of `depth`."""
-        if len(self.kept) >= top_k or found < depth:
+    def needs_more(self, top_k: int, depth: int, found: int) -> bool:
+        """Whether a deeper search may fill the list: the last one `found` all of its `depth`, and too few remain."""
+        if len(self.candidates) >= top_k or found < depth:
             return False
         repeats = self.duplicates_dropped + self.domain_dropped
         return self.trust_dropped > 0 or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
 
 
-def gather_candidates(
+def select_candidates(
     source: ChunkSource, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime
-) -> Gathered:
-    """The best candidates that are trusted, distinct and within the domain cap: as many as the rest will look at."""
-    gathered = Gathered()
-    kept = gathered.kept
+) -> CandidateSelection:
+    """Select the best candidates that are trusted, distinct and within the domain cap: as many as later steps use."""
+    selection = CandidateSelection()
+    selected = selection.candidates
     distinct = DistinctTexts(ranking.duplicate_threshold(query), ranking.signatures)
-    room = DomainRoom(ranking.max_per_domain(query))
+    cap = DomainCap(ranking.max_per_domain(query))
     wanted = len(ranked) if ranking.diversity(query) else max(query.top_k, ranking.rerank_depth(query))
     for candidate in ranked:
-        if len(kept) == wanted:
+        if len(selected) == wanted:
             break
         facts, chunk = source.read(candidate.number)
         trust = ranking.trust.value(facts.url, facts.provenance, chunk, now)
         if trust < query.trust_threshold:
-            gathered.trust_dropped += 1
+            selection.trust_dropped += 1
         elif (duplicate := distinct.find_duplicate(chunk.chunk_id, chunk.text)) is not None:
-            kept[duplicate].duplicates += (chunk.chunk_id,)
-            gathered.duplicates_dropped += 1
-        elif not room.take(facts):
-            gathered.domain_dropped += 1
+            selected[duplicate].duplicates += (chunk.chunk_id,)
+            selection.duplicates_dropped += 1
+        elif not cap.admit(facts):
+            selection.domain_dropped += 1
         else:
             distinct.keep(chunk.chunk_id, chunk.text)
-            kept.append(Kept(candidate, facts, chunk, trust))
-    return gathered
+            selected.append(SelectedCandidate(candidate, facts, chunk, trust))
+    return selection
 
 
-class DomainRoom:
-    """Room for `most` chunks of each host, for all of them where `most` is 0.
+class DomainCap:
+    """Admits at most `most` chunks of each host; any number where `most` is 0.
 
-    What has no host, a file or a submission, is from nobody else's domain: there each document is a source of its own.
+    A file or a submission has no host; there each document counts as a host of its own.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._taken: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
-    def take(self, facts: DocumentFacts) -> bool:
-        """Whether there is room for one more from this document's source, which is then taken."""
+    def admit(self, facts: DocumentFacts) -> bool:
+        """Whether one more chunk of this document's host is admitted; it is then counted."""
         if not self._most:
             return True
-        source = host_of(facts.url) or facts.document_id
-        self._taken[source] += 1
-        return self._taken[source] <= self._most
+        source = parse_host(facts.url) or facts.document_id
+        self._counts[source] += 1
+        return self._counts[source] <= self._most

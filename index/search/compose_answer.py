@@ -21,14 +21,14 @@ from contracts.retrieval import Retrieval, RetrievedChunk
 CountTokens = Callable[[str], int]
 
 NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
-"""Stands in the place of the text of a page with `nosnippet`."""
+"""Replaces the text of a page with `nosnippet`."""
 _SOURCES_HEADING = "Sources:"
 _CHARACTERS_PER_TOKEN = 3
-"""Deliberately few: the estimate of a frame errs towards too many tokens, so the budget holds."""
+"""Fewer than usual: the estimate errs towards too many tokens, so that the budget holds."""
 
 
 def estimate_tokens(text: str) -> int:
-    """A cautious estimate for want of a tokenizer."""
+    """Estimate the tokens of a text without a tokenizer; errs towards too many."""
     return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
 
 
@@ -43,10 +43,10 @@ def compose_answer(
 ) -> Answer:
     """Cite the retrieved chunks in order of rank, within `max_tokens`; repeated texts are cited once.
 
-    A passage that does not fit is left out, and shorter ones may follow. `count_tokens` counts frames
-    and references; of a passage its own `token_estimate` is believed.
+    A passage that does not fit is left out, and shorter ones may follow. `count_tokens` counts headings and references;
+    of a passage its own `token_estimate` is used.
     """
-    chosen = _within(distinct(retrieval.chunks), max_tokens, count_tokens)
+    chosen = _within(drop_repeated_texts(retrieval.chunks), max_tokens, count_tokens)
     best = max((chunk.fused_score for chunk in retrieval.chunks), default=0.0)
     citations = tuple(cite(number, chunk, best) for number, chunk in enumerate(chosen, start=1))
     return Answer(
@@ -62,7 +62,7 @@ def compose_answer(
     )
 
 
-def distinct(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
+def drop_repeated_texts(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk]:
     """The chunks without later ones of the same text, white space aside; of a page without text one."""
     first: dict[str, RetrievedChunk] = {}
     for chunk in chunks:
@@ -80,24 +80,24 @@ def cite(number: int, chunk: RetrievedChunk, best_score: float) -> Citation:
     return Citation(
         number=number,
         chunk_id=chunk.chunk_id,
-        source=source_of(chunk),
+        source=format_source(chunk),
         url=chunk.url,
         title=chunk.title,
         match=min(1.0, max(0.0, match)),
         author=chunk.provenance.author,
         published_at=chunk.provenance.published_at,
-        licence=_said(chunk, "licence"),
-        site_name=_said(chunk, "site_name"),
+        licence=_text_fact(chunk, "licence"),
+        site_name=_text_fact(chunk, "site_name"),
     )
 
 
-def _said(chunk: RetrievedChunk, name: str) -> str | None:
+def _text_fact(chunk: RetrievedChunk, name: str) -> str | None:
     """What the document's metadata has under that name, where it is text."""
     fact = chunk.metadata.get(name)
     return fact if isinstance(fact, str) else None
 
 
-def source_of(chunk: RetrievedChunk) -> str:
+def format_source(chunk: RetrievedChunk) -> str:
     """`path:start-end`, or the URL's when there is no path, or the document's id when there is neither."""
     return f"{chunk.file_path or chunk.url or chunk.document_id}:{chunk.start_line}-{chunk.end_line}"
 
@@ -107,7 +107,7 @@ def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: Cou
     left = max_tokens - count_tokens(f"{_SOURCES_HEADING}\n")
     for chunk in chunks:
         number = len(chosen) + 1
-        frame = f"{_frame(number, chunk)}\n\n\n[{number}] {source_of(chunk)} (100% match)\n"
+        frame = f"{_frame(number, chunk)}\n\n\n[{number}] {format_source(chunk)} (100% match)\n"
         cost = count_tokens(frame) + (max(chunk.token_estimate, 1) if chunk.text else count_tokens(NO_TEXT))
         if cost <= left:
             chosen.append(chunk)
@@ -130,4 +130,4 @@ def _text(chunk: RetrievedChunk) -> str:
 
 def _frame(number: int, chunk: RetrievedChunk) -> str:
     heading = " > ".join(dict.fromkeys(part for part in (chunk.title, *chunk.section_path, chunk.symbol_path) if part))
-    return f"[{number}] {source_of(chunk)}" + (f" · {heading}" if heading else "")
+    return f"[{number}] {format_source(chunk)}" + (f" · {heading}" if heading else "")

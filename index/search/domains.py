@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 
-def host_of(url: str | None) -> str | None:
-    """The host of a URL in lower case; None where there is none to be read."""
+def parse_host(url: str | None) -> str | None:
+    """The host of a URL in lower case; None where there is none."""
     if not url:
         return None
     try:

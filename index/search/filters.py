@@ -1,6 +1,6 @@
-"""Filters as masks: which rows of a segment a query may find, decided before anything is ranked.
+"""Filters as masks: which rows of a segment a query may find, computed before anything is ranked.
 
-Segments are immutable, so a segment's mask for a filter is worked out once and kept.
+Segments are immutable, so a segment's mask for a filter is computed once and cached.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import numpy as np
 from contracts.retrieval import Filters
 from index.generations.view import Masks, Part, View
 from index.journal.document_facts import DocumentFacts, document_key
-from index.search.domains import host_of, is_under
+from index.search.domains import is_under, parse_host
 from index.segments.segment import Mask, Segment
 
 _NO_CONDITION = Filters()
-_KEPT_MASKS = 256
-"""Masks kept per reader: a megabyte for ten segments of 100k chunks under one filter."""
+_MAX_MASKS = 256
+"""Masks cached per reader: a megabyte for ten segments of 100k chunks under one filter."""
 
 
 class FilterMasks:
-    """Masks of filters over segments, the latest used kept. Safe for threads."""
+    """A least-recently-used cache of masks by segment and filter. Safe for threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], Mask] = OrderedDict()
+        self._masks: OrderedDict[tuple[str, str], Mask] = OrderedDict()
         self._mutex = threading.Lock()
 
     def over(self, generation: View, filters: Filters) -> Masks:
-        """For each segment the living rows that meet every condition; None where all do."""
+        """For each segment the mask of live rows that meet every condition; None where all do."""
         if not has_conditions(filters):
             return generation.alive()
         wanted = filters.model_dump_json()
@@ -42,24 +42,24 @@ class FilterMasks:
     def _of_segment(self, segment: Segment, filters: Filters, wanted: str) -> Mask:
         key = (segment.name, wanted)
         with self._mutex:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        mask = rows_meeting(segment, filters)
+            if key in self._masks:
+                self._masks.move_to_end(key)
+                return self._masks[key]
+        mask = find_matching_rows(segment, filters)
         with self._mutex:
-            self._kept[key] = mask
-            while len(self._kept) > _KEPT_MASKS:
-                self._kept.popitem(last=False)
+            self._masks[key] = mask
+            while len(self._masks) > _MAX_MASKS:
+                self._masks.popitem(last=False)
         return mask
 
 
 def has_conditions(filters: Filters) -> bool:
-    """Whether there is any condition to meet."""
+    """Whether the filters have any condition."""
     return any(getattr(filters, name) not in (None, (), {}) for name in filters.model_fields_set)
 
 
-def rows_meeting(segment: Segment, filters: Filters) -> Mask:
-    """The rows of a segment that meet every condition, dead or alive."""
+def find_matching_rows(segment: Segment, filters: Filters) -> Mask:
+    """The rows of a segment that meet every condition, dead or live: bool (rows,)."""
     if filters.document_ids:
         allowed = _rows_of_documents(segment, filters.document_ids)
     else:
@@ -67,18 +67,18 @@ def rows_meeting(segment: Segment, filters: Filters) -> Mask:
     if filters.languages:
         allowed &= np.isin(segment.languages, [language.lower() for language in filters.languages])
     if _looks_at_facts(filters) and allowed.any():
-        allowed &= segment.allowed(lambda facts: meets(facts, filters))
+        allowed &= segment.allowed(lambda facts: matches(facts, filters))
     return allowed
 
 
-def meets(facts: DocumentFacts, filters: Filters) -> bool:
-    """Whether a document meets every condition, but for language, which each chunk has of its own."""
+def matches(facts: DocumentFacts, filters: Filters) -> bool:
+    """Whether a document meets every condition but that on language, which is each chunk's own."""
     provenance = facts.provenance
     return (
         (not filters.document_ids or facts.document_id in filters.document_ids)
         and (filters.url_prefix is None or (facts.url or "").startswith(filters.url_prefix))
         and (filters.path_prefix is None or (facts.file_path or "").startswith(filters.path_prefix))
-        and (not filters.domains or is_under(host_of(facts.url), filters.domains))
+        and (not filters.domains or is_under(parse_host(facts.url), filters.domains))
         and (not filters.sources or provenance.source in filters.sources)
         and (filters.fetched_after is None or provenance.fetched_at > filters.fetched_after)
         and all(_holds(facts, name, value) for name, value in filters.metadata.items())

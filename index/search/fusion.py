@@ -1,19 +1,20 @@
-"""Fusion: the candidates of two arms in one order. Pure functions over lists.
+"""Fusion: the results of two retrievers in one order. Pure functions over lists.
 
-    rrf        1 / (k + rank), summed over the arms (Cormack, Clarke and Büttcher, SIGIR 2009)
+    rrf        1 / (k + rank), summed over the retrievers (Cormack, Clarke and Büttcher, SIGIR 2009)
     weighted   alpha · z(BM25) + beta · z(cosine), z being standard deviations from the candidates' mean
-    adaptive   as weighted, alpha being what the lexical arm deserves on this question
+    adaptive   as weighted, with an alpha for each question
 
-The lexical arm deserves as much as it is decisive and covers the question. `gap` = (best - tenth) / best of its
-scores: where ten chunks match the words of a question equally well, words do not tell which is meant, and
-cosine decides; where one stands out, it is likely the one. `coverage` = best / the best possible score: where
-no chunk has the rare words of the question, it was asked in other words than it is answered in.
-alpha = min(`strength` · coverage · gap², 0.9) and beta = 1 - alpha.
+`adaptive` weighs BM25 by how decisive it is and how well it covers the question: alpha = min(`strength` · coverage ·
+gap², 0.9), beta = 1 - alpha.
 
-What is normalised is the first `CANDIDATES` of each arm: those beyond, which a caller that wants more
-results gets, change nothing in the order before them. A candidate that is not among the first by BM25 counts as
-the lowest of them, or as no match at all when BM25 found fewer.
-Equal scores are ordered by chunk id, so the same corpus and question always give the same list.
+gap = (best - tenth) / best of its scores. Where ten chunks match the words of a question equally well, the words do not
+say which one is meant, and cosine decides; where one chunk is far ahead, it is probably the right one.
+coverage = best / the best possible score. Where no chunk has the rare words of the question, question and answer use
+different words.
+
+Scores are normalised over the first `CANDIDATES` of each retriever: those beyond, which a caller may ask for, do not
+change the order before them. A candidate that is not among the first by BM25 gets the lowest of their scores, or 0 when
+BM25 found fewer. Equal scores are ordered by chunk id, so the same corpus and question always give the same list.
 
 There are about a hundred candidates, for which lists are faster than arrays: a call into numpy costs as much as a
 pass over fifty of them.
@@ -47,15 +48,15 @@ _DECISIVE_RANK = 10
 _MOST_LEXICAL = 0.9
 _NO_DIFFERENCE = 1e-9
 _USUAL_COVERAGE = 0.47
-"""What it is on average on three public question sets: for engines that do not tell."""
+"""Its average on three public question sets: for engines that do not report it."""
 _NOT_FOUND = math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk with what each arm said of it. A rank of None: that arm did not find it.
+    """A chunk with its ranks and scores. A rank of None: that retriever did not find it.
 
-    `similarity` is a cosine, `lexical_score` BM25, `fused_score` what the order is by.
+    `similarity` is a cosine, `lexical_score` BM25, `fused_score` the score that orders the results.
     """
 
     number: int
@@ -67,10 +68,10 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pool:
-    """The candidates of both arms, each once; every list has a value for each.
+class FusionInput:
+    """The candidates of both retrievers, each once, as parallel lists of one value for each candidate.
 
-    A rank of 0 and a score of NaN: that arm did not find it. A similarity of NaN: there is no vector.
+    A rank of 0 and a score of NaN: that retriever did not find it. A similarity of NaN: there is no vector.
     """
 
     numbers: Numbers
@@ -81,16 +82,16 @@ class Pool:
     lexical: Ranked
     """What BM25 found, best first."""
     best_possible: float | None = None
-    """The highest BM25 score that a chunk could have for the question; None where the engine does not tell."""
+    """The highest BM25 score that a chunk could have for the question; None where the engine does not report it."""
 
 
-def pooled(
+def combine_results(
     dense: Ranked,
     lexical: Ranked,
     similarity_of: SimilarityOf | None,
     best_possible: float | None = None,
-) -> Pool:
-    """The candidates of both arms. `similarity_of` is None where there is no vector."""
+) -> FusionInput:
+    """Combine the results of both retrievers. `similarity_of` is None where the question has no vector."""
     both = len(dense.numbers)
     place_of = dict(zip(dense.numbers, range(both), strict=True))
     alone = [number for number in lexical.numbers if number not in place_of]
@@ -100,7 +101,7 @@ def pooled(
         place = place_of[number]
         ranks[place], scores[place] = rank, score
     similarities = similarity_of(alone) if similarity_of is not None and alone else [_NOT_FOUND] * len(alone)
-    return Pool(
+    return FusionInput(
         numbers=list(place_of),
         similarities=dense.scores + similarities,
         dense_ranks=[*range(1, both + 1), *[0] * len(alone)],
@@ -111,36 +112,36 @@ def pooled(
     )
 
 
-def fused_scores(pool: Pool, strategy: Strategy, settings: QuerySettings) -> Floats:
-    """What each candidate of the pool is ordered by, higher is better."""
+def fuse_scores(results: FusionInput, strategy: Strategy, settings: QuerySettings) -> Floats:
+    """Compute the score that orders each candidate; higher is better."""
     match strategy, settings.fusion:
         case Strategy.BM25, _:
-            return pool.lexical_scores
+            return results.lexical_scores
         case Strategy.VECTOR, _:
-            return pool.similarities
+            return results.similarities
         case _, "rrf":
-            return reciprocal_ranks(pool, RRF_K)
+            return reciprocal_ranks(results, RRF_K)
         case _, "weighted":
-            return weighted_sum(pool, settings.alpha, 1.0 - settings.alpha, CANDIDATES)
+            return weighted_sum(results, settings.alpha, 1.0 - settings.alpha, CANDIDATES)
         case _:
-            alpha = lexical_weight(pool, LEXICAL_STRENGTH)
-            return weighted_sum(pool, alpha, 1.0 - alpha, CANDIDATES)
+            alpha = lexical_weight(results, LEXICAL_STRENGTH)
+            return weighted_sum(results, alpha, 1.0 - alpha, CANDIDATES)
 
 
-def reciprocal_ranks(pool: Pool, k: int) -> Floats:
-    """The sum of 1 / (k + rank) over the arms that found it."""
+def reciprocal_ranks(results: FusionInput, k: int) -> Floats:
+    """The sum of 1 / (k + rank) over the retrievers that found the candidate."""
     return [
         (1.0 / (k + dense) if dense else 0.0) + (1.0 / (k + lexical) if lexical else 0.0)
-        for dense, lexical in zip(pool.dense_ranks, pool.lexical_ranks, strict=True)
+        for dense, lexical in zip(results.dense_ranks, results.lexical_ranks, strict=True)
     ]
 
 
-def weighted_sum(pool: Pool, alpha: float, beta: float, first: int) -> Floats:
-    """`alpha` · z(BM25) + `beta` · z(cosine), normalised over the `first` candidates of each arm."""
-    scores, cosines = _filled(pool, first), pool.similarities
-    reference = _first_of_each(pool, first)
-    mean_score, per_score = standard([scores[place] for place in reference])
-    mean_cosine, per_cosine = standard([cosines[place] for place in reference])
+def weighted_sum(results: FusionInput, alpha: float, beta: float, first: int) -> Floats:
+    """`alpha` · z(BM25) + `beta` · z(cosine), normalised over the `first` candidates of each retriever."""
+    scores, cosines = _filled(results, first), results.similarities
+    reference = _first_of_each(results, first)
+    mean_score, per_score = standardise([scores[place] for place in reference])
+    mean_cosine, per_cosine = standardise([cosines[place] for place in reference])
     alpha, beta = alpha * per_score, beta * per_cosine
     return [
         alpha * (score - mean_score) + beta * (cosine - mean_cosine)
@@ -148,19 +149,19 @@ def weighted_sum(pool: Pool, alpha: float, beta: float, first: int) -> Floats:
     ]
 
 
-def lexical_weight(pool: Pool, strength: float) -> float:
-    """The weight that the lexical arm deserves on this question."""
-    scores = pool.lexical.scores
+def lexical_weight(results: FusionInput, strength: float) -> float:
+    """The weight of BM25 on this question: `alpha` of the module's docstring."""
+    scores = results.lexical.scores
     if not scores or scores[0] <= 0:
         return 0.0
     best = scores[0]
     gap = 1.0 - (scores[_DECISIVE_RANK - 1] / best if len(scores) >= _DECISIVE_RANK else 0.0)
-    coverage = min(1.0, best / pool.best_possible) if pool.best_possible else _USUAL_COVERAGE
+    coverage = min(1.0, best / results.best_possible) if results.best_possible else _USUAL_COVERAGE
     return min(strength * coverage * gap * gap, _MOST_LEXICAL)
 
 
-def standard(scores: Floats) -> tuple[float, float]:
-    """The mean, and how many standard deviations a unit is: none when the scores do not differ."""
+def standardise(scores: Floats) -> tuple[float, float]:
+    """The mean, and the reciprocal of the standard deviation: 0 where the scores do not differ."""
     if not scores:
         return 0.0, 0.0
     mean = sum(scores) / len(scores)
@@ -168,13 +169,13 @@ def standard(scores: Floats) -> tuple[float, float]:
     return mean, 1.0 / deviation if deviation > _NO_DIFFERENCE else 0.0
 
 
-class Candidates(Sequence[Candidate]):
-    """The pool, best first; each candidate is put together when it is looked at."""
+class RankedCandidates(Sequence[Candidate]):
+    """The candidates, best first; each is made when it is accessed."""
 
-    def __init__(self, pool: Pool, fused: Floats, name_of: NameOf) -> None:
-        self._pool = pool
+    def __init__(self, results: FusionInput, fused: Floats, name_of: NameOf) -> None:
+        self._results = results
         self._fused = fused
-        self._order = _by_score(pool.numbers, fused, name_of)
+        self._order = _by_score(results.numbers, fused, name_of)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -189,20 +190,20 @@ class Candidates(Sequence[Candidate]):
         return self._at(self._order[place])
 
     def _at(self, position: int) -> Candidate:
-        pool = self._pool
-        similarity, lexical_rank = pool.similarities[position], pool.lexical_ranks[position]
+        results = self._results
+        similarity, lexical_rank = results.similarities[position], results.lexical_ranks[position]
         return Candidate(
-            number=pool.numbers[position],
+            number=results.numbers[position],
             fused_score=self._fused[position],
             similarity=None if similarity != similarity else similarity,
-            dense_rank=pool.dense_ranks[position] or None,
-            lexical_score=pool.lexical_scores[position] if lexical_rank else None,
+            dense_rank=results.dense_ranks[position] or None,
+            lexical_score=results.lexical_scores[position] if lexical_rank else None,
             lexical_rank=lexical_rank or None,
         )
 
 
-def ordered(ranked: Ranked, name_of: NameOf) -> Ranked:
-    """Equal scores by name."""
+def break_ties(ranked: Ranked, name_of: NameOf) -> Ranked:
+    """Order equal scores by chunk id."""
     if not _has_ties(ranked.scores):
         return ranked
     order = _untied(range(len(ranked.scores)), ranked.numbers, ranked.scores, name_of)
@@ -210,13 +211,13 @@ def ordered(ranked: Ranked, name_of: NameOf) -> Ranked:
 
 
 def _by_score(numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
-    """Positions, the highest score first. Names are looked up only among equals."""
+    """Positions, the highest score first. Chunk ids are looked up only among equal scores."""
     order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
     return _untied(order, numbers, scores, name_of) if _has_ties(scores) else order
 
 
 def _untied(order: Sequence[int], numbers: Numbers, scores: Floats, name_of: NameOf) -> list[int]:
-    """Positions in the order of their scores, equals in that of their names."""
+    """Positions in the order of their scores, equal scores in that of their chunk ids."""
     groups = [list(run) for _, run in groupby(order, key=scores.__getitem__)]
     return [
         place
@@ -225,11 +226,11 @@ def _untied(order: Sequence[int], numbers: Numbers, scores: Floats, name_of: Nam
     ]
 
 
-def _first_of_each(pool: Pool, first: int) -> Sequence[int]:
-    """The positions of the `first` candidates of each arm."""
-    if max(len(pool.lexical.numbers), *pool.dense_ranks, 0) <= first:
-        return range(len(pool.numbers))
-    ranks = zip(pool.dense_ranks, pool.lexical_ranks, strict=True)
+def _first_of_each(results: FusionInput, first: int) -> Sequence[int]:
+    """The positions of the `first` candidates of each retriever."""
+    if max(len(results.lexical.numbers), *results.dense_ranks, 0) <= first:
+        return range(len(results.numbers))
+    ranks = zip(results.dense_ranks, results.lexical_ranks, strict=True)
     return [place for place, (dense, lexical) in enumerate(ranks) if 0 < dense <= first or 0 < lexical <= first]
 
 
@@ -237,11 +238,11 @@ def _has_ties(scores: Floats) -> bool:
     return len(set(scores)) < len(scores)
 
 
-def _filled(pool: Pool, first: int) -> Floats:
-    """BM25 scores of the `first`, and for others the lowest of them; 0 where there are no more than those."""
-    found = pool.lexical.scores
+def _filled(results: FusionInput, first: int) -> Floats:
+    """BM25 scores of the `first`; for the others the lowest of these, or 0 where BM25 found fewer."""
+    found = results.lexical.scores
     floor = found[first - 1] if len(found) >= first else 0.0
     return [
         score if 0 < rank <= first else floor
-        for score, rank in zip(pool.lexical_scores, pool.lexical_ranks, strict=True)
+        for score, rank in zip(results.lexical_scores, results.lexical_ranks, strict=True)
     ]

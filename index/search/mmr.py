@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from index.journal.records import Vectors
 
 
-def diversified(scores: Sequence[float], vectors: Vectors, diversity: float, top_k: int) -> list[int]:
+def diversify(scores: Sequence[float], vectors: Vectors, diversity: float, top_k: int) -> list[int]:
     """The positions of `top_k` candidates (or of all there are), in the order of their choice.
 
-    `scores` (n) are the higher the better, in any unit; `vectors` (n, d) of length 1; `diversity` in [0, 1]: 0 is
-    the order of the scores, 1 asks for nothing but difference behind the first. Equals keep the order they came in.
+    `scores` (n,) in any unit, higher is better; `vectors` (n, d) of length 1; `diversity` in [0, 1]: 0 keeps the order
+    of the scores, 1 chooses by difference alone after the first. Equal candidates keep their order.
     """
     relevance = _unit_range(np.asarray(scores, dtype=np.float64))
     likeness = np.full(len(relevance), -np.inf)

@@ -1,15 +1,15 @@
-"""Near-duplicates among the results of one query: the best stays and names those that it stands for.
+"""Near-duplicates among the results of one query: the best one stays and lists the others.
 
 Two texts are near-duplicates when their sets of three-word shingles overlap by a Jaccard index of at least the
 threshold (Broder, "On the resemblance and containment of documents", 1997), estimated by MinHash signatures of
 128 values, whose standard error at 0.9 is 0.027.
 
-The default threshold of 0.9: one word in 60 may differ, or a tenth of the text may be added. So copies, mirrors and
-reprints with another date or footer fall together, while texts that share a template or a quotation stay apart.
-Texts of less than some 60 words fall together only where they differ in case and white space alone.
+The default threshold of 0.9: one word in 60 may differ, or a tenth of the text may be added. Copies, mirrors and
+reprints with another date or footer are then duplicates; texts that share a template or a quotation are not. Texts of
+fewer than about 60 words are duplicates only where they differ in nothing but case and white space.
 
-A signature costs 20 µs and is therefore the last of three looks: equal texts need none, and texts that share none
-of three probes of 20 characters, line ends aside, are taken for different without one. Measured on pairs of 100
+A signature costs 20 µs, so two cheaper checks come first: equal texts need none, and texts that share none of three
+probes of 20 characters, line ends aside, are different. Measured on pairs of 100
 words: of unrelated ones none of 3,000 shared a probe; of those with two words changed (an index of 0.89) none of
 20,000 shared none. With twelve changed (0.51) one in 20 shared none: a threshold that low misses a few.
 """
@@ -35,7 +35,7 @@ class Signature(Protocol):
 
 
 class Signatures:
-    """Signatures by chunk id, which names a text; made when they are first asked for. Safe for threads."""
+    """A cache of signatures by chunk id, computed when they are first needed. Safe for threads."""
 
     def __init__(self, most: int = MOST_SIGNATURES) -> None:
         self._most = most
@@ -47,7 +47,7 @@ class Signatures:
         if signature is None:
             if len(self._known) >= self._most:
                 self._known = {}
-            signature = self._known[chunk_id] = signature_of(text)
+            signature = self._known[chunk_id] = compute_signature(text)
         return signature
 
 
@@ -65,7 +65,7 @@ class DistinctTexts:
         self._first_halves = self._middles = self._last_halves = ""
 
     def find_duplicate(self, chunk_id: str, text: str) -> int | None:
-        """The position among the kept texts of the one that this repeats; None where it is distinct."""
+        """The position, among the texts kept so far, of the one that this text repeats; None where it is distinct."""
         if not self._threshold:
             return None
         equal = self._positions.get(text)
@@ -74,7 +74,7 @@ class DistinctTexts:
         return self._near(chunk_id, text) if self._shares_a_probe(text) else None
 
     def keep(self, chunk_id: str, text: str) -> None:
-        """Remember a text that later ones may repeat."""
+        """Keep a text, so that later ones are compared with it."""
         if self._threshold:
             self._positions[text] = len(self._ids)
             self._ids.append(chunk_id)
@@ -84,15 +84,15 @@ class DistinctTexts:
             self._last_halves += line[2 * quarter :]
 
     def _shares_a_probe(self, text: str) -> bool:
-        """Whether a short piece from one of three places of the text stands near that place in a kept one.
+        """Whether a kept text has one of the text's three probes near the same place.
 
-        It may also seem to where two kept texts meet; that costs a second look and no more.
+        A probe may also match where two kept texts meet; that costs a comparison of signatures and no more.
         """
-        first, middle, last = probes_of(text)
+        first, middle, last = extract_probes(text)
         return first in self._first_halves or middle in self._middles or last in self._last_halves
 
     def _near(self, chunk_id: str, text: str) -> int | None:
-        """Compares with every kept text: a comparison costs less than looking for the probes in each."""
+        """Compare with every kept text, which is cheaper than looking for the probes in each."""
         signature = self._signatures.of(chunk_id, text)
         for position, (kept, kept_id) in enumerate(zip(self._positions, self._ids, strict=True)):
             if signature.jaccard(self._signatures.of(kept_id, kept)) >= self._threshold:
@@ -100,7 +100,7 @@ class DistinctTexts:
         return None
 
 
-def probes_of(text: str) -> tuple[str, str, str]:
+def extract_probes(text: str) -> tuple[str, str, str]:
     """Short pieces at a quarter, a half and three quarters of the text, its lines joined."""
     line, quarter = text.replace("\n", " "), len(text) // 4
     return (
@@ -110,17 +110,17 @@ def probes_of(text: str) -> tuple[str, str, str]:
     )
 
 
-def signature_of(text: str) -> Signature:
+def compute_signature(text: str) -> Signature:
     """The MinHash signature of the text's shingles, case and white space aside."""
     from rensa import RMinHash
 
     signature: Signature = RMinHash(PERMUTATIONS, _SEED)
-    signature.update(shingles(text))  # type: ignore[attr-defined]  # the protocol is what callers need
+    signature.update(split_shingles(text))  # type: ignore[attr-defined]  # the protocol is what callers need
     return signature
 
 
-def shingles(text: str) -> list[str]:
-    """Every three neighbouring words; of a shorter text, all of it."""
+def split_shingles(text: str) -> list[str]:
+    """Split the text into all runs of three words; a shorter text is one shingle."""
     words = text.casefold().split()
     if len(words) <= SHINGLE_WORDS:
         return [" ".join(words)]

@@ -1,7 +1,7 @@
 """Neighbour expansion: a found chunk together with those before and behind it in its document.
 
-Where the neighbourhoods of two found chunks overlap, they become one passage in the place of the better one, so no
-sentence is given twice. Lines, tokens and checksum of a passage are those of its text.
+Where the neighbourhoods of two found chunks overlap, they become one passage in the place of the better one, so that no
+sentence is repeated. Lines, tokens and checksum of a passage are those of its text.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from contracts.retrieval import RetrievedChunk
 
 
 @dataclass(slots=True, eq=False)
-class Stretch:
-    """A run of chunks of one document, by their ordinals, and the found chunks in it, the best first."""
+class Passage:
+    """Neighbouring chunks of one document, by ordinal, and the found chunks among them, best first."""
 
     document_id: str
     found: list[RetrievedChunk]
     chunks: dict[int, Chunk] = field(default_factory=dict)
 
-    def overlaps(self, other: Stretch) -> bool:
+    def overlaps(self, other: Passage) -> bool:
         """Whether both have a chunk in common."""
         return self.document_id == other.document_id and not self.chunks.keys().isdisjoint(other.chunks)
 
-    def absorb(self, other: Stretch) -> None:
-        """Take in what the other has."""
+    def absorb(self, other: Passage) -> None:
+        """Add the other passage's chunks."""
         self.found += other.found
         self.chunks |= other.chunks
 
 
-def stretch_of(chunk: RetrievedChunk, neighbourhood: Sequence[Chunk]) -> Stretch:
-    """A found chunk with its neighbourhood, itself included."""
-    return Stretch(chunk.document_id, [chunk], {near.ordinal: near for near in neighbourhood})
+def make_passage(chunk: RetrievedChunk, neighbourhood: Sequence[Chunk]) -> Passage:
+    """Make a passage of a found chunk and its neighbourhood, which includes it."""
+    return Passage(chunk.document_id, [chunk], {near.ordinal: near for near in neighbourhood})
 
 
-def merged(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """The stretches in their order, those that overlap joined in the first one's place."""
-    apart: list[Stretch] = []
-    for stretch in stretches:
-        first, *others = [one for one in apart if one.overlaps(stretch)] or [stretch]
-        if first is stretch:
-            apart.append(stretch)
+def merge_overlapping(passages: Sequence[Passage]) -> list[Passage]:
+    """Join passages that overlap, in the place of the first; the others keep their order."""
+    apart: list[Passage] = []
+    for passage in passages:
+        first, *others = [one for one in apart if one.overlaps(passage)] or [passage]
+        if first is passage:
+            apart.append(passage)
             continue
-        for other in (*others, stretch):
+        for other in (*others, passage):
             first.absorb(other)
         apart = [one for one in apart if one not in others]
     return apart
 
 
-def passage(stretch: Stretch) -> RetrievedChunk:
-    """The best chunk of the stretch with the text of all of it."""
-    best, others = stretch.found[0], stretch.found[1:]
-    chunks = [stretch.chunks[ordinal] for ordinal in sorted(stretch.chunks)]
+def render_passage(passage: Passage) -> RetrievedChunk:
+    """Make one result of a passage: its best chunk, with the text of all of its chunks."""
+    best, others = passage.found[0], passage.found[1:]
+    chunks = [passage.chunks[ordinal] for ordinal in sorted(passage.chunks)]
     if len(chunks) == 1:
         return best
-    text = joined(chunks)
+    text = join_texts(chunks)
     changes: dict[str, object] = {
         "text": text,
         "start_line": min(chunk.start_line for chunk in chunks),
@@ -70,8 +70,8 @@ def passage(stretch: Stretch) -> RetrievedChunk:
     return best.model_copy(update=changes)
 
 
-def joined(chunks: Sequence[Chunk]) -> str:
-    """Their texts one after the other, in reading order; what a chunk repeats of the one before stands once."""
+def join_texts(chunks: Sequence[Chunk]) -> str:
+    """Join the chunks' texts in reading order; what a chunk repeats of the one before appears once."""
     text = chunks[0].text
     for before, chunk in pairwise(chunks):
         repeated = _overlap(text, chunk.text) if chunk.start_line <= before.end_line else 0
@@ -80,7 +80,7 @@ def joined(chunks: Sequence[Chunk]) -> str:
 
 
 def _between(before: Chunk, chunk: Chunk) -> str:
-    """What stood between two chunks: nothing but a space within a line, a line's end, or an empty line."""
+    """The separator between two chunks: a space within a line, a line end, or an empty line."""
     lines = chunk.start_line - before.end_line
     return " " if lines <= 0 else "\n" * min(lines, 2)
 

@@ -1,4 +1,4 @@
-"""The coverage probe: raw hits of both arms, for a gate to judge whether the corpus is enough."""
+"""The coverage probe: raw hits of both retrievers, by which the gate judges whether the corpus is enough."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Probe:
     chunk_count: int
     hits: tuple[RawHit, ...]
     document_frequency: dict[str, int]
-    """In how many chunks each of the asked terms stands."""
+    """For each of the probed terms the number of chunks that have it."""
 
 
 EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
 
 
-def raw_hit(generation: View, candidate: Candidate) -> RawHit:
-    """The candidate with what the index holds on it."""
+def make_raw_hit(generation: View, candidate: Candidate) -> RawHit:
+    """Make a hit of a candidate and what the index holds of it."""
     facts, chunk = generation.read(candidate.number)
     return RawHit(
         chunk_id=chunk.chunk_id,

@@ -1,4 +1,4 @@
-"""What selection goes by: the settings and tools of a reader, and what a query asks for instead."""
+"""How results are selected: a reader's settings and tools, and what a query overrides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from index.settings import QuerySettings
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The same for every query of a reader."""
+    """What every query of a reader is selected by, unless it says otherwise."""
 
     settings: QuerySettings
     trust: SourceTrust
@@ -22,7 +22,7 @@ class Ranking:
 
     @classmethod
     def of(cls, settings: QuerySettings, reranker: Reranker | None = None) -> Ranking:
-        """As the settings have it."""
+        """The options of the settings."""
         trust = SourceTrust(settings.trusted_domains, settings.trusted_authors)
         return cls(settings, trust, reranker or KeepOrder())
 

@@ -3,16 +3,15 @@
     candidates in fused order
       -> trust: what is below the query's threshold is dropped
       -> near-duplicates: the best one stays and names the others
-      -> domain cap: at most so many of one host
-      -> reranker: its `depth` best in its order, where one is configured
-      -> diversity: maximal marginal relevance, where it is asked for
+      -> domain cap: a maximum of results for each host
+      -> reranker: the best `depth` in its order, where one is configured
+      -> diversity: maximal marginal relevance, where the query asks for it
       -> top_k
-      -> neighbours: each with what stands around it in its document
+      -> neighbours: each with the chunks around it in its document
       -> token budget
 
-`index.search.candidates` does the first three, which may leave too few and then want more candidates; `choose` does
-the rest, once.
-Nothing is read, hashed or compared for a candidate that no longer matters to the result.
+`index.search.candidates` does the first three. They may leave too few results and ask for a deeper search;
+`select_results` does the rest, once. Nothing is read, hashed or compared for a candidate that cannot become a result.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
-from index.search.candidates import Gathered, Kept, gather_candidates
-from index.search.chunk_source import ChunkSource, as_written
+from index.search.candidates import CandidateSelection, SelectedCandidate, select_candidates
+from index.search.chunk_source import ChunkSource, construct_unvalidated
 from index.search.fusion import Candidate
-from index.search.mmr import diversified
-from index.search.neighbours import merged, passage, stretch_of
+from index.search.mmr import diversify
+from index.search.neighbours import make_passage, merge_overlapping, render_passage
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import NotReranked
 from index.settings import QuerySettings
@@ -34,7 +33,7 @@ from index.settings import QuerySettings
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The chunks that are returned, in order, how many others were dropped and why, and how reranking went."""
+    """The chunks to return, in order; how many others were dropped, and why; how reranking went."""
 
     chunks: tuple[RetrievedChunk, ...]
     trust_dropped: int = 0
@@ -47,15 +46,15 @@ class Selection:
 
 
 NOTHING = Selection(chunks=())
-"""What is selected from nothing."""
+"""The selection of a search without candidates."""
 
 Result = tuple[RetrievedChunk, Sequence[RetrievedChunk]]
-"""A result as it would be given, and the found chunks it is made of: itself, unless it is a passage."""
+"""A result, and the found chunks that it is made of: itself, unless it is a passage."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """How the reranker's look at the candidates went."""
+class _RerankOutcome:
+    """Whether the candidates were reranked; if not, why."""
 
     reranked: bool = False
     failure: str | None = None
@@ -65,33 +64,35 @@ class _Look:
 def select(
     source: ChunkSource, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime
 ) -> Selection:
-    """The results among these candidates, with ranks from 1."""
-    return choose(source, query, gather_candidates(source, query, ranked, ranking, now), ranking)
+    """Select the results among these candidates in one pass, with ranks from 1."""
+    return select_results(source, query, select_candidates(source, query, ranked, ranking, now), ranking)
 
 
-def choose(source: ChunkSource, query: Query, gathered: Gathered, ranking: Ranking) -> Selection:
-    """The results among the gathered: reranked, diversified, cut to `top_k`, with neighbours, within the budget."""
-    ordered, look = _reranked(query, gathered.kept, ranking)
-    best = _diversified(source, ordered, ranking.diversity(query), query.top_k)
-    chunks = [_retrieved(one, rank) for rank, one in enumerate(best, start=1)]
-    results = _with_neighbours(source, best, chunks, query.neighbours) if query.neighbours else _alone(chunks)
+def select_results(source: ChunkSource, query: Query, candidates: CandidateSelection, ranking: Ranking) -> Selection:
+    """Select the results: rerank, diversify, cut to `top_k`, add neighbours, and keep to the token budget."""
+    ordered, outcome = _rerank(query, candidates.candidates, ranking)
+    best = _diversify(source, ordered, ranking.diversity(query), query.top_k)
+    chunks = [_make_result(one, rank) for rank, one in enumerate(best, start=1)]
+    results = (
+        _add_neighbours(source, best, chunks, query.neighbours) if query.neighbours else _without_neighbours(chunks)
+    )
     fitting, budget_dropped = within_budget(results, query.max_tokens)
     return Selection(
         chunks=tuple(_at_rank(chunk, rank) for rank, chunk in enumerate(fitting, start=1)),
-        trust_dropped=gathered.trust_dropped,
-        duplicates_dropped=gathered.duplicates_dropped,
-        domain_dropped=gathered.domain_dropped,
+        trust_dropped=candidates.trust_dropped,
+        duplicates_dropped=candidates.duplicates_dropped,
+        domain_dropped=candidates.domain_dropped,
         budget_dropped=budget_dropped,
-        reranked=look.reranked,
-        rerank_failure=look.failure,
-        rerank_asked=look.was_asked,
+        reranked=outcome.reranked,
+        rerank_failure=outcome.failure,
+        rerank_asked=outcome.was_asked,
     )
 
 
-def metadata_of(
+def make_metadata(
     query: Query, settings: QuerySettings, duration_seconds: float, candidate_count: int, selection: Selection
 ) -> RetrievalMetadata:
-    """How a result came about, whichever engine it came from."""
+    """Describe how a result came about."""
     return RetrievalMetadata(
         strategy=query.strategy,
         fusion=settings.fusion if query.strategy is Strategy.HYBRID else "none",
@@ -108,9 +109,10 @@ def metadata_of(
 
 
 def within_budget(results: Sequence[Result], max_tokens: int | None) -> tuple[list[RetrievedChunk], int]:
-    """What fits together, best first, and how many results do not.
+    """Take the results that fit into `max_tokens` together, best first; returns them and how many did not fit.
 
-    One that is too long is skipped, shorter ones may follow. Of a passage that is too long what was found remains.
+    A result that is too long is skipped, and shorter ones may follow. Of a passage that is too long, the found chunks
+    are taken.
     """
     if max_tokens is None:
         return [whole for whole, _ in results], 0
@@ -127,51 +129,56 @@ def within_budget(results: Sequence[Result], max_tokens: int | None) -> tuple[li
     return fitting, dropped
 
 
-def _reranked(query: Query, kept: Sequence[Kept], ranking: Ranking) -> tuple[Sequence[Kept], _Look]:
-    """The candidates with the reranker's in its order before the others; as they were where it cannot."""
-    seen, others = kept[: ranking.rerank_depth(query)], kept[ranking.rerank_depth(query) :]
+def _rerank(
+    query: Query, candidates: Sequence[SelectedCandidate], ranking: Ranking
+) -> tuple[Sequence[SelectedCandidate], _RerankOutcome]:
+    """Put the best candidates in the reranker's order, before the others; keep the order where it fails."""
+    depth = ranking.rerank_depth(query)
+    seen, others = candidates[:depth], candidates[depth:]
     if not seen:
-        return kept, _Look()
-    shown = [_retrieved(one, rank) for rank, one in enumerate(seen, start=1)]
+        return candidates, _RerankOutcome()
+    shown = [_make_result(one, rank) for rank, one in enumerate(seen, start=1)]
     try:
         ordered = ranking.reranker.rerank(query.query, shown)
     except NotReranked as failure:
-        return kept, _Look(failure=str(failure), was_asked=failure.was_asked)
+        return candidates, _RerankOutcome(failure=str(failure), was_asked=failure.was_asked)
     first = [seen[chunk.rank - 1] for chunk in ordered]
     for one, chunk in zip(first, ordered, strict=True):
         one.rerank_score = chunk.rerank_score
-    return [*first, *others], _Look(reranked=True, was_asked=True)
+    return [*first, *others], _RerankOutcome(reranked=True, was_asked=True)
 
 
-def _diversified(source: ChunkSource, ordered: Sequence[Kept], diversity: float, top_k: int) -> Sequence[Kept]:
+def _diversify(
+    source: ChunkSource, ordered: Sequence[SelectedCandidate], diversity: float, top_k: int
+) -> Sequence[SelectedCandidate]:
     if not diversity or not ordered:
         return ordered[:top_k]
     vectors = source.vectors([one.candidate.number for one in ordered])
-    return [ordered[position] for position in diversified(_relevance(ordered), vectors, diversity, top_k)]
+    return [ordered[position] for position in diversify(_relevance(ordered), vectors, diversity, top_k)]
 
 
-def _relevance(ordered: Sequence[Kept]) -> list[float]:
-    """The reranker's scores, where it gave some: what it did not see counts as its lowest. Else those of fusion."""
+def _relevance(ordered: Sequence[SelectedCandidate]) -> list[float]:
+    """The reranker's scores, where there are any; candidates that it did not see get the lowest. Else fusion's."""
     reranked = [one.rerank_score for one in ordered if one.rerank_score is not None]
     if not reranked:
         return [one.candidate.fused_score for one in ordered]
     return [min(reranked) if one.rerank_score is None else one.rerank_score for one in ordered]
 
 
-def _alone(chunks: Sequence[RetrievedChunk]) -> list[Result]:
+def _without_neighbours(chunks: Sequence[RetrievedChunk]) -> list[Result]:
     return [(chunk, [chunk]) for chunk in chunks]
 
 
-def _with_neighbours(
-    source: ChunkSource, best: Sequence[Kept], chunks: Sequence[RetrievedChunk], width: int
+def _add_neighbours(
+    source: ChunkSource, best: Sequence[SelectedCandidate], chunks: Sequence[RetrievedChunk], width: int
 ) -> list[Result]:
-    stretches = [
-        stretch_of(chunk, source.around(one.candidate.number, width)) for one, chunk in zip(best, chunks, strict=True)
+    passages = [
+        make_passage(chunk, source.around(one.candidate.number, width)) for one, chunk in zip(best, chunks, strict=True)
     ]
-    return [(passage(stretch), stretch.found) for stretch in merged(stretches)]
+    return [(render_passage(passage), passage.found) for passage in merge_overlapping(passages)]
 
 
-def _retrieved(one: Kept, rank: int) -> RetrievedChunk:
+def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
     candidate, facts, chunk = one.candidate, one.facts, one.chunk
     similarity = candidate.similarity
     fields = {
@@ -201,7 +208,7 @@ def _retrieved(one: Kept, rank: int) -> RetrievedChunk:
         "duplicates": one.duplicates,
         "passage": (),
     }
-    return as_written(RetrievedChunk, fields, _RESULT_FIELDS)
+    return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)
 
 
 _RESULT_FIELDS = set(RetrievedChunk.model_fields)

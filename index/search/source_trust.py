@@ -3,7 +3,7 @@
 score = (0.4 · domain + 0.3 · integrity + 0.3 · author) · decay
 
 domain     1 when the host is listed as trusted, or the text never came from the web (a file, a submission);
-           0.5 when no domain is listed at all, so nothing speaks for or against it; else 0
+           0.5 when no domain is listed at all, so that it cannot be judged; else 0
 integrity  1 when the recorded checksum matches the text, else 0
 author     as for the domain, by the list of trusted authors
 decay      from 1.0 for a text of today linearly to 0.7 for one of a year ago or more
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from contracts.document import Chunk, Provenance, sha256_text
-from index.search.domains import host_of, is_under
+from index.search.domains import is_under, parse_host
 
 DOMAIN_WEIGHT = 0.4
 INTEGRITY_WEIGHT = 0.3
@@ -54,16 +54,16 @@ class SourceTrust:
         """The trust in one chunk, at `now`, in [0, 1]."""
         domain, author = self._of_source(url, provenance)
         weighed = DOMAIN_WEIGHT * domain + INTEGRITY_WEIGHT * _integrity(chunk) + AUTHOR_WEIGHT * author
-        return weighed * age_decay(provenance, now)
+        return weighed * decay_by_age(provenance, now)
 
     def score(self, url: str | None, provenance: Provenance, chunk: Chunk, now: datetime) -> TrustScore:
         """The trust in one chunk, at `now`, and what it is made of."""
         domain, author = self._of_source(url, provenance)
         value = self.value(url, provenance, chunk, now)
-        return TrustScore(value, domain, _integrity(chunk), author, age_decay(provenance, now))
+        return TrustScore(value, domain, _integrity(chunk), author, decay_by_age(provenance, now))
 
     def _of_source(self, url: str | None, provenance: Provenance) -> tuple[float, float]:
-        """The factors of domain and author: the same for every chunk and every query, so kept."""
+        """The factors of domain and author: the same for every chunk and every query, so they are cached."""
         source = url, provenance.source, provenance.author
         factors = self._factors.get(source)
         if factors is None:
@@ -76,11 +76,11 @@ class SourceTrust:
         is_own = kind in _OWN_SOURCES
         author = (name or "").strip().casefold()
         known_authors = [known.strip().casefold() for known in self.authors]
-        domain_factor = _factor(is_own or is_under(host_of(url), self.domains), self.domains)
+        domain_factor = _factor(is_own or is_under(parse_host(url), self.domains), self.domains)
         return domain_factor, _factor(is_own or (author != "" and author in known_authors), self.authors)
 
 
-def age_decay(provenance: Provenance, now: datetime) -> float:
+def decay_by_age(provenance: Provenance, now: datetime) -> float:
     """From 1.0 to 0.7 over a year, by the date of publication, else by that of the fetch."""
     written_at = provenance.published_at or provenance.fetched_at
     years = max(0.0, (now - written_at).total_seconds() / _YEAR_SECONDS)

@@ -1,4 +1,4 @@
-"""What a batch must be before anything of it is written: whole, finite, and of the corpus's model."""
+"""Checks of a batch before any of it is written: complete, finite, and of the corpus's model."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ There are two kinds: those in files (`index.segments.segment_file`), which a gen
 memory that holds what the journal has beyond the generation (`index.local.memory_segment`).
 
 Chunk numbers rise within a segment and from one segment to the next, so a number is found by bisection.
-Whole documents die, never single chunks. Rows of a document stand together, in its order.
+Documents are removed as a whole. The rows of a document are consecutive, in its order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Segment(ABC):
     @property
     @abstractmethod
     def document_count(self) -> int:
-        """Documents, dead ones too."""
+        """Number of documents, dead ones included."""
 
     @property
     @abstractmethod
@@ -75,7 +75,7 @@ class Segment(ABC):
 
     @abstractmethod
     def find_document(self, key: int) -> list[int]:
-        """The documents under `key`: versions of the same document, at most one of them alive."""
+        """The documents under `key`: versions of the same document, at most one of them live."""
 
     def chunk(self, row: int) -> Chunk:
         """The chunk of a row."""
@@ -83,11 +83,11 @@ class Segment(ABC):
 
     @cached_property
     def all_facts(self) -> list[DocumentFacts]:
-        """Every document's facts, read once: filters look at them."""
+        """Every document's facts, read once; filters use them."""
         return [self.facts(document) for document in range(self.document_count)]
 
     def alive(self, dead_documents: Sequence[int] | NDArray[np.uint32]) -> Mask | None:
-        """Which rows live on when these documents are dead. None: all of them."""
+        """Mask of the rows that are live when these documents are dead: bool (rows,). None: all of them."""
         if not len(dead_documents):
             return None
         documents_alive = np.ones(self.document_count, dtype=np.bool_)
@@ -96,30 +96,30 @@ class Segment(ABC):
         return alive
 
     def allowed(self, accepts: Callable[[DocumentFacts], bool]) -> Mask:
-        """Which rows belong to documents that `accepts` lets pass."""
+        """Mask of the rows whose documents `accepts` accepts: bool (rows,)."""
         passing = np.fromiter((accepts(facts) for facts in self.all_facts), np.bool_, self.document_count)
         allowed: Mask = passing[self.owners]
         return allowed
 
 
 _FEW_SCORES = 500
-"""So many are sorted whole: that takes less than parting them first."""
+"""Up to this many scores are sorted directly, which is faster than partitioning them first."""
 _BLOCK_ROWS = 2_000
-"""Rows of one product: numpy spreads larger ones over all cores, which belong to other questions."""
+"""Rows of one product: numpy would spread a larger one over all cores, which other questions use."""
 
 
-def nearest_exactly(vectors: Vectors, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
+def search_exactly(vectors: Vectors, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
     """The best `limit` rows of `vectors` (n, d) by inner product with `vector` (d,), among the `allowed`."""
     if allowed is not None:
         rows = np.nonzero(allowed)[0]
-        return best_of(inner_products_of(vectors, rows, vector), rows, limit)
+        return select_best(inner_products(vectors, rows, vector), rows, limit)
     scores = np.empty(len(vectors), dtype=np.float32)
     for start in range(0, len(vectors), _BLOCK_ROWS):
         np.dot(vectors[start : start + _BLOCK_ROWS], vector, out=scores[start : start + _BLOCK_ROWS])
-    return best_of(scores, None, limit)
+    return select_best(scores, None, limit)
 
 
-def inner_products_of(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
+def inner_products(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
     """The inner products of these rows of `vectors` (n, d) with `vector` (d,), without copying them."""
     products = np.empty(len(rows), dtype=np.float32)
     cast(Any, faiss).fvec_inner_products_by_idx(
@@ -134,8 +134,8 @@ def inner_products_of(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
     return products
 
 
-def best_of(scores: Vectors, rows: Rows | None, limit: int) -> tuple[Vectors, Rows]:
-    """The `limit` highest scores, best first, and the rows they belong to (None: their positions)."""
+def select_best(scores: Vectors, rows: Rows | None, limit: int) -> tuple[Vectors, Rows]:
+    """Select the `limit` highest of `scores` (n,), best first, with their `rows` (None: their positions)."""
     if len(scores) <= max(limit, _FEW_SCORES):
         best = (-scores).argsort(kind="stable")[:limit]
     else:

@@ -4,15 +4,15 @@ A segment is one file, `NAME.segment`, written once and hard-linked from generat
 header that says where each section lies, then the sections, each at a multiple of 64 bytes.
 
     vectors     float32 (chunks, dimension)
-    codes       the compressed form of the vectors (`index.segments.quantization`), where there is one
+    codes       the quantized vectors (`index.segments.quantization`), where there are any
     numbers, ends, owners, languages, ids
                 a column each, one entry per chunk: number, end of its record, document, language, id
     documents   a table, one entry per document: key, end of its record, journal offset, first row
     by_key      the documents' positions in the order of their keys; high_keys the upper half of those keys
     records     JSON records back to back: all chunks in row order, then all documents
 
-Who died is kept beside the segment (`NAME.<generation>.dead`).
-The file is memory-mapped: opening costs no more for a large segment, but for its codes, which are copied.
+Dead documents are listed beside the segment (`NAME.<generation>.dead`). The file is memory-mapped, so opening a large
+segment costs no more than opening a small one, except for the codes, which are copied.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
-from index.segments.quantization import Compressed, Proposer, compress
-from index.segments.segment import Mask, Rows, Segment, best_of, inner_products_of, nearest_exactly
+from index.segments.quantization import QuantizedIndex, QuantizedVectors, quantize
+from index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly, select_best
 
 SUFFIX = "segment"
 _MAGIC = b"SLSEG002"
@@ -48,7 +48,7 @@ _LANGUAGE_BYTES = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentDocument:
-    """A document as it enters a segment: its record, its chunks' records, and their vectors (n, d)."""
+    """A document to be written to a segment: its record, its chunks' records, and their vectors (n, d)."""
 
     key: int
     journal_offset: int
@@ -81,8 +81,8 @@ class SegmentContent:
     document_records: Sequence[Buffer]
 
 
-def content_of(documents: Sequence[SegmentDocument], dimension: int) -> SegmentContent:
-    """The documents as columns."""
+def build_content(documents: Sequence[SegmentDocument], dimension: int) -> SegmentContent:
+    """Build the columns of a segment from documents."""
     vectors = [document.vectors for document in documents if len(document.vectors)]
     keys = np.zeros(len(documents), dtype=KEY_TYPE)
     keys["high"] = np.array([document.key >> 64 for document in documents], dtype=np.uint64)
@@ -108,7 +108,7 @@ def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
 
     Raises `FileExistsError` when there is one of that name: it may be a link to a generation's.
     """
-    compressed = compress(content.vectors)
+    quantized = quantize(content.vectors)
     ends = np.cumsum(np.concatenate([content.chunk_bytes, content.document_bytes]), dtype="<u8")
     document_count, chunk_count = len(content.keys), len(content.numbers)
     documents = np.zeros(document_count, dtype=_DOCUMENT_TYPE)
@@ -119,7 +119,7 @@ def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
     by_key = np.lexsort((documents["low"], documents["high"])).astype("<u4")
     sections: dict[str, Sequence[Buffer]] = {
         "vectors": [_bytes(content.vectors)],
-        "codes": [compressed.codes if compressed else b""],
+        "codes": [quantized.codes if quantized else b""],
         "numbers": [_bytes(content.numbers.astype("<u8", copy=False))],
         "ends": [_bytes(ends[:chunk_count])],
         "owners": [_bytes(np.repeat(np.arange(document_count, dtype="<u4"), content.chunk_counts))],
@@ -130,7 +130,11 @@ def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
         "high_keys": [_bytes(documents["high"][by_key])],
         "records": [*content.chunk_records, *content.document_records],
     }
-    facts = {"dimension": content.vectors.shape[1], "id_bytes": content.ids.itemsize, **_form(compressed)}
+    facts = {
+        "dimension": content.vectors.shape[1],
+        "id_bytes": content.ids.itemsize,
+        **_describe_quantization(quantized),
+    }
     with (folder / f"{name}.{SUFFIX}").open("xb") as file:
         _write_sections(file, facts, sections)
 
@@ -146,19 +150,19 @@ class StoredSegment(Segment):
         header, sections = _open_sections(folder / f"{name}.{SUFFIX}")
         self.dimension: int = header["dimension"]
         """Dimensions of a vector."""
-        self.form: str | None = header["form"]
-        """The compressed form, None where the segment is searched exactly."""
+        self.quantization: str | None = header["form"]
+        """The method of quantization; None where the segment is searched exactly."""
         self.recall: float | None = header["recall"]
-        """Recall@10 of the form when it was built."""
+        """Recall@10 of the quantized search when it was built."""
         self._vectors: Vectors = sections["vectors"].view("<f4").reshape(-1, self.dimension)
-        self._proposer = Proposer(sections["codes"], header["depth"]) if self.form else None
+        self._quantized = QuantizedIndex(sections["codes"], header["depth"]) if self.quantization else None
         self.numbers: NDArray[np.uint64] = sections["numbers"].view("<u8")
         """The chunk number of every row, ascending."""
         self.owners: NDArray[np.uint32] = sections["owners"].view("<u4")
         """The document of every row."""
         self.documents: NDArray[np.void] = sections["documents"].view(_DOCUMENT_TYPE)
         self._by_key: NDArray[np.uint32] = sections["by_key"].view("<u4")
-        self._high_keys = sections["high_keys"].view("<u8").data  # bisected faster than an array is
+        self._high_keys = sections["high_keys"].view("<u8").data  # a memoryview is bisected faster than an array
         self._records: NDArray[np.uint8] = sections["records"]
         self._ends: NDArray[np.uint64] = sections["ends"].view("<u8")
         self._languages: NDArray[np.bytes_] = sections["languages"].view(f"S{_LANGUAGE_BYTES}")
@@ -180,14 +184,14 @@ class StoredSegment(Segment):
     def search(self, vector: Vectors, limit: int, allowed: Mask | None) -> tuple[Vectors, Rows]:
         """The best `limit` rows by inner product with `vector` (d,), best first, among the `allowed`.
 
-        Scores are of the exact vectors. With a compressed form a row may be missed; `recall` says how rarely.
+        Scores are of the exact vectors. A quantized segment may miss a row; `recall` says how rarely.
         """
-        if not len(self.numbers):  # nor has it a dimension, if it was written before the first vector came
+        if not len(self.numbers):  # written before the first vector, it has no dimension either
             return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
-        rows = self._proposed(self._proposer, vector, limit, allowed) if self._proposer else None
+        rows = self._propose(self._quantized, vector, limit, allowed) if self._quantized else None
         if rows is None:
-            return nearest_exactly(self._vectors, vector, limit, allowed)
-        return best_of(inner_products_of(self._vectors, rows, vector), rows, limit)
+            return search_exactly(self._vectors, vector, limit, allowed)
+        return select_best(inner_products(self._vectors, rows, vector), rows, limit)
 
     def vectors_of(self, rows: Rows) -> Vectors:
         """The vectors of the rows, (n, d)."""
@@ -196,7 +200,7 @@ class StoredSegment(Segment):
 
     def products(self, rows: Rows, vector: Vectors) -> Vectors:
         """As `Segment.products`."""
-        return inner_products_of(self._vectors, rows, vector)
+        return inner_products(self._vectors, rows, vector)
 
     def chunk_id(self, row: int) -> str:
         """The chunk id of a row."""
@@ -237,7 +241,7 @@ class StoredSegment(Segment):
         return (int(self.documents["high"][document]) << 64) | int(self.documents["low"][document])
 
     def content(self, dead_documents: Collection[int]) -> SegmentContent:
-        """What is alive, as it would enter another segment."""
+        """The live documents as columns, to be written to another segment."""
         documents_alive = np.ones(len(self.documents), dtype=np.bool_)
         documents_alive[sorted(dead_documents)] = False
         alive = documents_alive[self.owners]
@@ -262,31 +266,31 @@ class StoredSegment(Segment):
         )
 
     def _pieces(self, alive: Mask, edges: NDArray[np.int64]) -> list[Buffer]:
-        """The records that are alive, neighbours in one piece; record `i` lies between the edges `i` and `i + 1`."""
+        """The live records, neighbours in one piece; record `i` lies between the edges `i` and `i + 1`."""
         turns = np.flatnonzero(np.diff(alive.astype(np.int8), prepend=0, append=0))
         bounds = edges[turns].reshape(-1, 2).tolist()
         return [self._records[start:end].data for start, end in bounds]
 
-    def _proposed(self, proposer: Proposer, vector: Vectors, limit: int, allowed: Mask | None) -> Rows | None:
-        """Rows worth judging; None where the form would leave too few, or cost more than looking at each."""
-        wanted = max(proposer.depth, _DEPTH_PER_RESULT * limit)
+    def _propose(self, quantized: QuantizedIndex, vector: Vectors, limit: int, allowed: Mask | None) -> Rows | None:
+        """The rows to rank; None where too few would pass, or where ranking all that pass costs less."""
+        wanted = max(quantized.depth, _DEPTH_PER_RESULT * limit)
         if allowed is None:
-            return proposer.propose(vector, wanted)
+            return quantized.propose(vector, wanted)
         passing = int(np.count_nonzero(allowed))
         depth = round(1.5 * wanted * len(allowed) / max(passing, 1))
         if depth > passing or depth > len(allowed) // 4:
             return None
-        rows = proposer.propose(vector, depth)
+        rows = quantized.propose(vector, depth)
         rows = rows[allowed[rows]]
         return rows if len(rows) >= wanted else None
 
 
 _DEPTH_PER_RESULT = 4
-"""Rows proposed for each that is asked for, where that is more than the form's own depth."""
+"""Rows proposed for each result, where that is more than the quantizer's own depth."""
 
 
-def joined(contents: Sequence[SegmentContent]) -> SegmentContent:
-    """Several segments' content as one, in that order; chunk numbers must rise throughout."""
+def join_contents(contents: Sequence[SegmentContent]) -> SegmentContent:
+    """Join the content of several segments, in that order; chunk numbers must rise throughout."""
     with_rows = [content.vectors for content in contents if len(content.vectors)]
     return SegmentContent(
         vectors=np.concatenate(with_rows) if with_rows else contents[0].vectors,
@@ -303,10 +307,11 @@ def joined(contents: Sequence[SegmentContent]) -> SegmentContent:
     )
 
 
-def _form(compressed: Compressed | None) -> dict[str, object]:
-    if compressed is None:
+def _describe_quantization(quantized: QuantizedVectors | None) -> dict[str, object]:
+    """As the header has it."""
+    if quantized is None:
         return {"form": None, "depth": 0, "recall": None}
-    return {"form": compressed.form, "depth": compressed.depth, "recall": compressed.recall}
+    return {"form": quantized.method, "depth": quantized.depth, "recall": quantized.recall}
 
 
 def _fixed(names: Sequence[str], width_bytes: int = 0) -> NDArray[np.bytes_]:
@@ -330,7 +335,9 @@ def _write_sections(file: BinaryIO, facts: dict[str, object], sections: dict[str
 
 
 def _open_sections(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[np.uint8]]]:
-    content = np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)  # a memmap is ten times slower to look at
+    content = np.memmap(path, dtype=np.uint8, mode="r").view(
+        np.ndarray
+    )  # element access on a memmap is ten times slower
     start = len(_MAGIC) + _HEADER_LENGTH.size
     if len(content) < start or content[: len(_MAGIC)].tobytes() != _MAGIC:
         raise ValueError(f"{path.name} is no segment of this version")

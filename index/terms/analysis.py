@@ -11,7 +11,7 @@ from itertools import pairwise
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 LONGEST_TERM_BYTES = 64
-"""What is longer is no word."""
+"""Longer tokens are not indexed."""
 
 _FUNCTION_WORDS = """
 a about above after again all also am an and any are aren as at be because been before being below between
@@ -23,10 +23,10 @@ they this those through to too under until up us ve very was wasn we were weren 
 while who whom whose why will with won would wouldn you your yours
 """
 STOP_WORDS = tuple(_FUNCTION_WORDS.split())
-"""English function words. They stay in the index; a question drops them unless it has nothing else."""
+"""English function words. They are indexed; a question drops them unless it has no other words."""
 
 ENGLISH = "en"
-"""What a text of another or an unknown language is analysed as, program code included."""
+"""The analysis of texts in a language without its own, of unknown language, and of code."""
 
 _STEMMERS = {
     "ar": "arabic",
@@ -47,7 +47,7 @@ _STEMMERS = {
     "tr": "turkish",
 }
 LANGUAGES = tuple(_STEMMERS)
-"""The languages beside English that have an analysis of their own, by their codes of ISO 639-1."""
+"""The languages other than English that have their own analysis, by ISO 639-1 code."""
 
 _SAME = {"nb": "no", "nn": "no"}
 _OTHER_FUNCTION_WORDS = {
@@ -60,52 +60,53 @@ _OTHER_FUNCTION_WORDS = {
     "tr": "ve bir bu şu o da de için ile mi mı mu mü ne nasıl neden niçin nerede kim hangi çok daha gibi kadar ama "
     "veya her ben sen biz siz onlar var yok ki ise",
 }
-"""For the languages that Tantivy has a stemmer but no list for."""
+"""Function words of the languages for which Tantivy has a stemmer and no list."""
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-"""Kana and ideographs: scripts that have no blanks between words."""
+"""Kana and ideographs: scripts without blanks between words."""
 _ALL, _CONTENT = 0, 1
 _own = threading.local()
 
 
 @lru_cache(maxsize=256)
-def analysed_as(language: str | None) -> str:
-    """The language that a text is analysed as whose declared or detected one is `language`, as in `de` or `de-AT`."""
+def analysis_language(language: str | None) -> str:
+    """The language whose analysis a text of `language` (`de`, `de-AT`, None: unknown) gets."""
     code = (language or ENGLISH).partition("-")[0].lower()
     code = _SAME.get(code, code)
     return code if code in _STEMMERS else ENGLISH
 
 
 def code_analyzer() -> TextAnalyzer:
-    """Terms that were prepared already, separated by white space."""
+    """An analyzer that splits at white space, for terms that were analysed before."""
     return TextAnalyzerBuilder(Tokenizer.whitespace()).build()
 
 
 def analyse(text: str, language: str = ENGLISH) -> list[str]:
-    """The terms of `text` as the index holds them, in order, with repeats, function words included.
+    """Analyse `text` into terms as the index holds them: in order, with repeats, function words included.
 
-    Those of another language than English begin with its code, as the same letters are another word there. Of runs
-    of kana and ideographs every two neighbours are a term.
+    Terms of a language other than English begin with its code, since equal letters are different words there. In runs
+    of kana and ideographs every two neighbouring characters are a term.
     """
     return _terms(text, language, _ALL)
 
 
 @lru_cache(maxsize=64)
-def content_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
-    """The distinct terms of a question that carry meaning, in order; all of them if none does."""
+def extract_content_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
+    """The distinct terms of a question without function words, in order; all terms if there are no others."""
     return tuple(dict.fromkeys(_terms(text, language, _CONTENT) or analyse(text, language)))
 
 
 @lru_cache(maxsize=64)
-def content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """For each word of a question that carries meaning its terms, one in each language; all words if none does.
+def extract_content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """For each word of a question that is no function word its terms, one in each language; all words if none remains.
 
-    Which words carry none, the language tells in which most of them do not. No term comes twice.
+    The language with the most function words in the question decides which words are function words. No term is
+    repeated.
     """
     if languages == (ENGLISH,):
-        return tuple((term,) for term in content_terms(text))
+        return tuple((term,) for term in extract_content_terms(text))
     words = _words(text)
-    functions = _function_words(words, _asked_in(words, languages))
+    functions = _function_words(words, _detect_language(words, languages))
     seen: set[str] = set()
     found: list[tuple[str, ...]] = []
     for word in [word for word in words if word not in functions] or words:
@@ -115,12 +116,12 @@ def content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...
     return tuple(filter(None, found))
 
 
-def asked_in(text: str, languages: Sequence[str]) -> str | None:
-    """The one of `languages` of which the question has the most function words; None where it has none of any."""
-    return _asked_in(_words(text), languages)
+def detect_language(text: str, languages: Sequence[str]) -> str | None:
+    """The language, among `languages`, of which the question has the most function words; None where it has none."""
+    return _detect_language(_words(text), languages)
 
 
-def _asked_in(words: Sequence[str], languages: Sequence[str]) -> str | None:
+def _detect_language(words: Sequence[str], languages: Sequence[str]) -> str | None:
     count_of = {language: len(_function_words(words, language)) for language in languages}
     likeliest = max(languages, key=count_of.__getitem__)
     return likeliest if count_of[likeliest] else None
@@ -136,7 +137,7 @@ def _is_function_word(word: str, language: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text, each once, in small letters; pairs of signs where there are no blanks."""
+    """The distinct words of a text in lower case; pairs of characters where there are no blanks."""
     return list(dict.fromkeys(_analyzers(None)[_ALL].analyze(_spaced(text))))
 
 
@@ -155,9 +156,9 @@ def _pairs(run: re.Match[str]) -> str:
 
 
 def _analyzers(language: str | None) -> tuple[TextAnalyzer, TextAnalyzer]:
-    """With function words and without; None for no language, which is words as they are, in small letters.
+    """The analyzers of a language: with function words, and without. None: words in lower case, not stemmed.
 
-    A pair for each thread: an analyzer may not be used by two threads at once.
+    Each thread has its own, as an analyzer serves one thread at a time.
     """
     pairs: dict[str | None, tuple[TextAnalyzer, TextAnalyzer]] = _own.__dict__.setdefault("pairs", {})
     pair = pairs.get(language)
@@ -167,7 +168,7 @@ def _analyzers(language: str | None) -> tuple[TextAnalyzer, TextAnalyzer]:
 
 
 def _analyzer(*filters: Filter) -> TextAnalyzer:
-    """Words split at everything that is no letter or digit, in small letters, through the filters."""
+    """An analyzer that splits at all but letters and digits, lowers the case, and applies the filters."""
     builder = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(LONGEST_TERM_BYTES))
     for one in (Filter.lowercase(), *filters):
         builder = builder.filter(one)
@@ -175,7 +176,7 @@ def _analyzer(*filters: Filter) -> TextAnalyzer:
 
 
 def _stems(language: str | None) -> list[Filter]:
-    """In English the accents go first, as they belong to loan words; elsewhere stems are told by them."""
+    """The stemming filters. English removes accents first, as only loan words have them; other stemmers need them."""
     if language is None:
         return []
     if language == ENGLISH:

@@ -1,8 +1,8 @@
-"""What searching for terms means, whoever holds them: which terms of a question count, and how much.
+"""BM25: which terms of a question are searched, and with which weight. Shared by all term indexes.
 
 Questions become plain terms, so no character of a user's text is query syntax, and their number is bounded.
-A question is analysed in every language that the corpus has: in which one it is asked need not be known, and a term
-of one language is never one of another (`index.terms.analysis`).
+A question is analysed in every language that the corpus has, so its own language need not be known; a term of one
+language is never a term of another (`index.terms.analysis`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, content_words
-from index.terms.identifiers import identifier_query_terms
+from index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, extract_content_words
+from index.terms.identifiers import extract_query_identifiers
 
 K1 = 1.2
 B = 0.75
 """Tantivy's constants of BM25 (Robertson and Zaragoza, 2009)."""
 PROSE_FIELDS = ("text", "title", "headings")
 LANGUAGE_FIELD = "language"
-"""Holds the language that a chunk was analysed as, where it is not English."""
+"""The field with the language of a chunk's analysis, where it is not English."""
 _STOPPED = frozenset(STOP_WORDS)
 Hit = tuple[int, float]
 """A chunk number and its BM25 score."""
@@ -45,7 +45,7 @@ USUAL_BOOSTS = Boosts()
 
 
 class WeightedTerm(NamedTuple):
-    """One term of a question in one field, and what its BM25 score is multiplied by."""
+    """One term of a question in one field, and the factor of its BM25 score."""
 
     field: str
     term: str
@@ -62,11 +62,11 @@ class TermCounts(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """What chunks were analysed as, English always among it: `languages_in` of this."""
+        """The languages of the chunks' analyses, by `list_languages`."""
         ...
 
     def frequency(self, field: str, term: str) -> int:
-        """In how many chunks an analysed term stands in `field`; replaced chunks may count for a while."""
+        """The number of chunks that have an analysed term in `field`. Replaced chunks may count for a while."""
         ...
 
 
@@ -81,13 +81,13 @@ class Terms(TermCounts, Protocol):
         ...
 
 
-def languages_in(counts: TermCounts) -> tuple[str, ...]:
-    """The languages that chunks were analysed as, by the terms of the field that tells; English always."""
+def list_languages(counts: TermCounts) -> tuple[str, ...]:
+    """List the languages of the chunks' analyses, by the terms of `LANGUAGE_FIELD`; English is always first."""
     return (ENGLISH, *[language for language in LANGUAGES if counts.frequency(LANGUAGE_FIELD, language)])
 
 
-def document_frequency(terms: TermCounts, word: str) -> int:
-    """In how many chunks `word` stands, by its rarest part, in text, title or headings."""
+def count_chunks_with(terms: TermCounts, word: str) -> int:
+    """Count the chunks that have `word` in text, title or headings; of several parts, the rarest counts."""
     analysed = [analyse(word, language) for language in terms.languages]
     return sum(
         min((max(terms.frequency(field, part) for field in PROSE_FIELDS) for part in parts), default=0)
@@ -96,26 +96,26 @@ def document_frequency(terms: TermCounts, word: str) -> int:
 
 
 def best_possible_score(text: str, counts: TermCounts) -> float:
-    """The limit of the BM25 score of a chunk that has every content word of a question, again and again."""
+    """The upper bound of a chunk's BM25 score for a question: it has every content word, infinitely often."""
     population = counts.chunk_count
-    frequencies = (_frequency(counts, "text", terms) for terms in content_words(text, counts.languages))
-    return (K1 + 1) * sum(rarity(population, frequency) for frequency in frequencies)
+    frequencies = (_frequency(counts, "text", terms) for terms in extract_content_words(text, counts.languages))
+    return (K1 + 1) * sum(inverse_document_frequency(population, frequency) for frequency in frequencies)
 
 
-def rarity(population: int, frequency: int) -> float:
+def inverse_document_frequency(population: int, frequency: int) -> float:
     """The inverse document frequency as Tantivy has it: ln(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + max(0.0, population - frequency + 0.5) / (frequency + 0.5))
 
 
-def question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
-    """What to search for: the content words of a question in every field, its identifiers in the code field."""
+def weigh_question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
+    """The terms to search, with weights: content words in every prose field, identifiers in the code field."""
     return [*_prose_terms(text, boosts, counts), *_code_terms(text, boosts)]
 
 
 def _prose_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
-    words: Sequence[tuple[str, ...]] = content_words(text, counts.languages)
+    words: Sequence[tuple[str, ...]] = extract_content_words(text, counts.languages)
     if len(words) > boosts.max_terms:
-        nowhere = counts.chunk_count + 1  # rarest first, but what nobody wrote last
+        nowhere = counts.chunk_count + 1  # rarest first; words that no chunk has come last
         words = sorted(words, key=lambda terms: _frequency(counts, "text", terms) or nowhere)[: boosts.max_terms]
     for field, boost in (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings)):
         if boost > 0:
@@ -124,10 +124,10 @@ def _prose_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[Weig
 
 
 def _as_one(field: str, terms: Sequence[str], boost: float, counts: TermCounts) -> Iterator[WeightedTerm]:
-    """The terms that a word has in several languages, all as rare as they are together.
+    """The terms of a word in several languages, weighted as if they were one term.
 
-    Else the one page of an English corpus that was taken for Danish would be the best for every question, as nothing is
-    as rare there as what any English page is full of.
+    Otherwise the one page of an English corpus that was taken for Danish would rank first for every question, since in
+    Danish even the most common English words are rare.
     """
     if len(terms) == 1:
         yield WeightedTerm(field, terms[0], boost)
@@ -135,15 +135,21 @@ def _as_one(field: str, terms: Sequence[str], boost: float, counts: TermCounts) 
     population, together = counts.chunk_count, _frequency(counts, field, terms)
     for term in terms:
         if frequency := _frequency(counts, field, (term,)):
-            yield WeightedTerm(field, term, boost * rarity(population, together) / rarity(population, frequency))
+            yield WeightedTerm(
+                field,
+                term,
+                boost
+                * inverse_document_frequency(population, together)
+                / inverse_document_frequency(population, frequency),
+            )
 
 
 def _frequency(counts: TermCounts, field: str, terms: Sequence[str]) -> int:
-    """In how many chunks one of a word's terms stands, each chunk having one language; what was replaced left aside."""
+    """Count the chunks that have one of a word's terms. Each chunk has one language, so the counts add up."""
     return min(counts.chunk_count, sum([counts.frequency(field, term) for term in terms]))
 
 
 def _code_terms(text: str, boosts: Boosts) -> Iterator[WeightedTerm]:
     if boosts.code > 0:
-        terms = dict.fromkeys(term for term in identifier_query_terms(text) if term not in _STOPPED)
+        terms = dict.fromkeys(term for term in extract_query_identifiers(text) if term not in _STOPPED)
         yield from (WeightedTerm("code", term, boosts.code) for term in list(terms)[: boosts.max_terms])

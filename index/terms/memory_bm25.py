@@ -1,11 +1,11 @@
-"""BM25 over the few chunks that the term index does not have yet, with the scores that it would give them.
+"""BM25 over the chunks of the memory segment, with the scores that the term index would give them.
 
 score = boost · idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length / average length))
 idf   = ln(1 + (N - n + 0.5) / (n + 0.5))
 
 as Tantivy has it (Robertson and Zaragoza, 2009; k1 1.2, b 0.75). N and n count the chunks of both, so a
-chunk ranks among the others as it will once it is in the term index itself. What differs: lengths are
-exact here and rounded there, and the average length is an estimate from a sample.
+chunk ranks as it will once it is in the term index. Differences: lengths are exact here and rounded there, and the
+average length is estimated from a sample.
 """
 
 from __future__ import annotations
@@ -17,18 +17,28 @@ from functools import cached_property
 import numpy as np
 
 from index.segments.segment import Mask
-from index.terms.bm25 import K1, B, Boosts, Hit, Terms, WeightedTerm, languages_in, question_terms, rarity
+from index.terms.bm25 import (
+    K1,
+    B,
+    Boosts,
+    Hit,
+    Terms,
+    WeightedTerm,
+    inverse_document_frequency,
+    list_languages,
+    weigh_question_terms,
+)
 from index.terms.chunk_terms import FIELDS, ChunkTerms
 
 Posting = tuple[int, int, int]
-"""A term in one chunk: the row, how often it stands there, and how many terms the field has."""
+"""A term in one chunk: the row, the number of occurrences, and the number of terms of the field."""
 
 
 class MemoryPostings:
-    """Postings of rows as they come. Only grows: an older view looks at the rows that it knows.
+    """Postings of rows in the order of their arrival. Only grows: an older view ignores later rows.
 
-    A term has a row once for each time that it stands there: they are counted when somebody asks for the term, as few
-    of the hundred terms of a chunk are ever asked for.
+    A term lists a row once for each occurrence; occurrences are counted when the term is searched, as few of the
+    terms of a chunk ever are.
     """
 
     def __init__(self) -> None:
@@ -37,7 +47,7 @@ class MemoryPostings:
         self._row_count = 0
 
     def add(self, chunks: Iterable[ChunkTerms]) -> None:
-        """Take in the terms of the next chunks."""
+        """Add the terms of the next chunks."""
         for row, fields in enumerate(chunks, start=self._row_count):
             for field, joined in fields.items():
                 terms, rows_of = joined.split(), self._rows[field]
@@ -46,29 +56,29 @@ class MemoryPostings:
                     rows_of[term].append(row)
             self._row_count += 1
 
-    def of(self, field: str, term: str, living: Mask) -> list[Posting]:
-        """The postings of a term in the rows that are alive, in row order."""
-        counts, lengths = self._counted(field, term, living), self._lengths[field]
+    def of(self, field: str, term: str, live: Mask) -> list[Posting]:
+        """The postings of a term in the live rows, in row order."""
+        counts, lengths = self._counted(field, term, live), self._lengths[field]
         return [(row, count, lengths[row]) for row, count in counts.items()]
 
-    def frequency(self, field: str, term: str, living: Mask) -> int:
-        """In how many of the rows that are alive the term stands."""
-        return len(self._counted(field, term, living)) if term in self._rows[field] else 0
+    def frequency(self, field: str, term: str, live: Mask) -> int:
+        """The number of live rows that have the term."""
+        return len(self._counted(field, term, live)) if term in self._rows[field] else 0
 
     def average_lengths(self) -> Mapping[str, float]:
         """Terms per chunk in each field."""
         return {field: sum(lengths) / max(self._row_count, 1) for field, lengths in self._lengths.items()}
 
-    def _counted(self, field: str, term: str, living: Mask) -> Counter[int]:
-        rows, count = self._rows[field].get(term, ()), len(living)
-        return Counter([row for row in rows if row < count and living[row]])
+    def _counted(self, field: str, term: str, live: Mask) -> Counter[int]:
+        rows, count = self._rows[field].get(term, ()), len(live)
+        return Counter([row for row in rows if row < count and live[row]])
 
 
 class JoinedTerms:
-    """The term index and the recent rows, searched as one.
+    """The term index and the memory segment's postings, searched as one.
 
-    `replaced` are chunk numbers of the index that are gone; `living` says which of the recent rows are
-    alive, the row `i` being the chunk `first_number + i`.
+    `replaced` are the chunk numbers of the index that are dead; `live`, bool (rows,), says which rows of the memory
+    segment are live. Its row `i` is the chunk `first_number + i`.
     """
 
     def __init__(
@@ -77,16 +87,16 @@ class JoinedTerms:
         replaced: Collection[int],
         postings: MemoryPostings,
         first_number: int,
-        living: Mask,
+        live: Mask,
         average_lengths: Mapping[str, float],
     ) -> None:
         self._index = index
         self._replaced = replaced
         self._postings = postings
         self._first_number = first_number
-        self._living = living
+        self._live = live
         self._average_lengths = average_lengths
-        self._chunk_count = index.chunk_count - len(replaced) + int(np.count_nonzero(living))
+        self._chunk_count = index.chunk_count - len(replaced) + int(np.count_nonzero(live))
 
     @property
     def chunk_count(self) -> int:
@@ -96,33 +106,33 @@ class JoinedTerms:
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """As `TermCounts.languages`."""
-        return languages_in(self)
+        return list_languages(self)
 
     def frequency(self, field: str, term: str) -> int:
         """As `TermCounts.frequency`."""
-        return self._index.frequency(field, term) + self._postings.frequency(field, term, self._living)
+        return self._index.frequency(field, term) + self._postings.frequency(field, term, self._live)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
         """As `Terms.search`."""
-        recent = self._recent_hits(question_terms(text, boosts, self), only)
-        hits = [*self._indexed_hits(text, boosts, limit, only), *recent.items()]
+        in_memory = self._memory_hits(weigh_question_terms(text, boosts, self), only)
+        hits = [*self._indexed_hits(text, boosts, limit, only), *in_memory.items()]
         return sorted(hits, key=lambda hit: -hit[1])[:limit]
 
     def _indexed_hits(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None) -> list[Hit]:
-        """Those that are not replaced: as many may have to be looked at in vain as are."""
+        """The hits that are not replaced. Searches deeper while replaced ones leave too few."""
         depth = limit
         while True:
             hits = self._index.search(text, boosts, depth, only)
-            living = [hit for hit in hits if hit[0] not in self._replaced]
-            if len(living) >= limit or len(hits) < depth:
-                return living[:limit]
+            live = [hit for hit in hits if hit[0] not in self._replaced]
+            if len(live) >= limit or len(hits) < depth:
+                return live[:limit]
             depth = min(4 * depth, limit + len(self._replaced))
 
-    def _recent_hits(self, wanted: Iterable[WeightedTerm], only: Sequence[int] | None) -> dict[int, float]:
+    def _memory_hits(self, wanted: Iterable[WeightedTerm], only: Sequence[int] | None) -> dict[int, float]:
         chosen = None if only is None else set(only)
         scores: defaultdict[int, float] = defaultdict(float)
         for term in wanted:
-            postings = self._postings.of(term.field, term.term, self._living)
+            postings = self._postings.of(term.field, term.term, self._live)
             weight = self._weight(term, len(postings))
             for row, count, length in postings:
                 number = self._first_number + row
@@ -130,10 +140,10 @@ class JoinedTerms:
                     scores[number] += weight * self._saturation(term.field, count, length)
         return scores
 
-    def _weight(self, wanted: WeightedTerm, recent_count: int) -> float:
-        """Boost and rarity of a term."""
-        frequency = self._index.frequency(wanted.field, wanted.term) + recent_count
-        return wanted.boost * rarity(self._chunk_count, frequency)
+    def _weight(self, wanted: WeightedTerm, memory_count: int) -> float:
+        """The boost times the inverse document frequency of a term."""
+        frequency = self._index.frequency(wanted.field, wanted.term) + memory_count
+        return wanted.boost * inverse_document_frequency(self._chunk_count, frequency)
 
     def _saturation(self, field: str, count: int, length: int) -> float:
         relative_length = length / max(self._average_lengths[field], 1e-9)

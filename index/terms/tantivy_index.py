@@ -17,17 +17,17 @@ from tantivy import Occur, Query
 
 from contracts.errors import Corrupted, Unavailable
 from index.terms.analysis import code_analyzer
-from index.terms.bm25 import LANGUAGE_FIELD, Boosts, Hit, languages_in, question_terms
+from index.terms.bm25 import LANGUAGE_FIELD, Boosts, Hit, list_languages, weigh_question_terms
 from index.terms.chunk_terms import ChunkTerms
 
 _PROSE = "sluice_prose"
 _CODE = "sluice_code"
 _NO_LOCK = "Failed to acquire Lockfile"
-"""What Tantivy says where it cannot make the file that it locks, as on a full disk."""
+"""Tantivy's message where it cannot create its lock file, as on a full disk."""
 _HEAP_BYTES = 50_000_000
 """Memory of the term index writer; Tantivy refuses less than 15 MB."""
 _MOST_FREQUENCIES = 20_000
-"""Frequencies of terms kept from one question to the next, some 150 bytes each: a question looks at thirty."""
+"""Term frequencies cached between questions, some 150 bytes each; a question needs about thirty."""
 
 
 class TermWriter:
@@ -38,7 +38,7 @@ class TermWriter:
         folder.mkdir(parents=True, exist_ok=True)
         with _disk_may_refuse():
             self._index = tantivy.Index(_schema(), path=str(folder))
-            for name in (_PROSE, _CODE):  # what comes in is terms already
+            for name in (_PROSE, _CODE):  # the texts are terms already
                 self._index.register_tokenizer(name, code_analyzer())
             self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         self._is_dirty = False
@@ -71,7 +71,7 @@ class TermWriter:
 
     def close(self) -> None:
         """Let background merges end. The writer cannot be used after this."""
-        with contextlib.suppress(ValueError):  # one that has failed has no merges left to wait for
+        with contextlib.suppress(ValueError):  # a writer that failed has no merges to wait for
             self._writer.wait_merging_threads()
 
 
@@ -108,7 +108,7 @@ class TermIndex:
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """As `TermCounts.languages`."""
-        return languages_in(self)
+        return list_languages(self)
 
     def search(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None = None) -> list[Hit]:
         """As `Terms.search`."""
@@ -133,10 +133,10 @@ class TermIndex:
         return known
 
     def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
-        """A clause for each term that stands somewhere."""
+        """A clause for each term that some chunk has."""
         return [
             self._clause(wanted.field, wanted.term, wanted.boost)
-            for wanted in question_terms(text, boosts, self)
+            for wanted in weigh_question_terms(text, boosts, self)
             if self.frequency(wanted.field, wanted.term)
         ]
 
@@ -145,10 +145,10 @@ class TermIndex:
         return query if boost == 1.0 else Query.boost_query(query, boost)
 
 
-def committed_files(folder: Path) -> tuple[bytes, list[str]]:
-    """The bytes of `meta.json` and the immutable files it stands for.
+def list_committed_files(folder: Path) -> tuple[bytes, list[str]]:
+    """Read `meta.json` and list the immutable files that it names.
 
-    A background merge may replace files at any time: when one of them is gone, read again.
+    A background merge may remove files at any time: when one of them is missing, call again.
     """
     meta = (folder / "meta.json").read_bytes()
     present = os.listdir(folder)
@@ -162,7 +162,7 @@ def committed_files(folder: Path) -> tuple[bytes, list[str]]:
 
 
 def write_meta(folder: Path, meta: bytes, names: Sequence[str]) -> None:
-    """Make a folder with linked files a term index that can be written: its meta file and managed list."""
+    """Complete a folder of linked files to a writable term index: its meta file and list of managed files."""
     (folder / ".managed.json").write_text(json.dumps(["meta.json", *names]))
     (folder / "meta.json").write_bytes(meta)
 

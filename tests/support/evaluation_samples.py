@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from contracts.document import Provenance
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from evaluation.asking import Asked, ask_all
+from evaluation.ask import Answered, ask_all
 from evaluation.cases import Case
 from evaluation.report import Report, Subject, make_report
 
@@ -56,7 +56,7 @@ def cases(count: int) -> tuple[Case, ...]:
     )
 
 
-def answers(asked: Sequence[Case], ranks: Sequence[int | None], strategy: Strategy = Strategy.HYBRID) -> list[Asked]:
+def answers(asked: Sequence[Case], ranks: Sequence[int | None], strategy: Strategy = Strategy.HYBRID) -> list[Answered]:
     """Answers in which each case's own document stands at its rank (None: it was not found)."""
     found = {
         case.query: [*(f"noise{n}" for n in range((rank or 1) - 1)), *([next(iter(case.relevant))] if rank else [])]

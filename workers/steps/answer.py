@@ -13,7 +13,7 @@ from contracts.ingest import CrawlDirected
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from gate.budget import lifted_by
 from index.search.compose_answer import compose_answer
-from index.search.nosnippet import without_nosnippet
+from index.search.nosnippet import hide_nosnippet_texts
 from index.settings import RerankSettings
 from ingest.embed.tokens import count_tokens
 from ledger.ledger import Ledger
@@ -52,7 +52,7 @@ def retrieve(
     """Search one corpus, measured, text that may not be shown left out; and what embedding and reranking cost."""
     started = time.perf_counter()
     ranked, spend = _searched(query, readers, embedding)
-    found = without_nosnippet(ranked)
+    found = hide_nosnippet_texts(ranked)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)

@@ -67,9 +67,9 @@ class CorpusReaders:
 
     def names(self) -> tuple[str, ...]:
         """The corpora that were ever written to."""
-        from index.disk.layout import corpora
+        from index.disk.layout import list_corpora
 
-        return corpora(self._settings.index_root)
+        return list_corpora(self._settings.index_root)
 
     def exists(self, corpus: str) -> bool:
         """Whether the corpus was ever written to."""
@@ -183,10 +183,10 @@ class CorpusWriters:
 
     def _is_wanted(self, corpus: str) -> bool:
         """Whether another process waits to write to the corpus."""
-        from index.disk.handover import is_wanted
+        from index.disk.handover import is_handover_requested
         from index.disk.layout import CorpusLayout
 
-        return is_wanted(CorpusLayout(self._settings.index_root, corpus))
+        return is_handover_requested(CorpusLayout(self._settings.index_root, corpus))
 
     def _close(self, corpus: str) -> None:
         with self._lock:

@@ -1,12 +1,12 @@
-"""Reranking: a second look at the best candidates, by whatever reads question and text together.
+"""Reranking: a second look at the best candidates, by a model that reads question and text together.
 
-A reranker is optional, may be slow and may be somebody else's machine, so it never makes a search fail:
+A reranker is optional, may be slow and may run on another machine, so it never makes a search fail:
 
     breaker open ─────────┐
     budget too small ─────┤
     time-out, any error ──┴──> NotReranked: the fused order stands, and the result says why
 
-What reads the texts is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model
+The model is a `Scorer`: an endpoint (`index.search.rerank.http`) or a local model
 (`index.search.rerank.onnx`).
 """
 
@@ -49,12 +49,12 @@ class Reranker(Protocol):
 
 
 class KeepOrder:
-    """The default: fusion has the last word."""
+    """The default: the order of fusion stays."""
 
     depth = 0
 
     def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
-        """The chunks as they came."""
+        """Return the chunks unchanged."""
         return chunks
 
 
@@ -70,22 +70,22 @@ class Scorer(Protocol):
 
 
 class Breaker(Protocol):
-    """Leaves alone what keeps failing. Safe for threads."""
+    """A circuit breaker: rejects calls while most of the last ones failed. Safe for threads."""
 
     def admit(self) -> bool:
         """Whether the caller may ask. It then tells `record` how it went."""
         ...
 
     def record(self, *, failed: bool) -> None:
-        """Take note of how asking went."""
+        """Record the outcome of a call."""
         ...
 
 
 class ScoringReranker:
     """Orders by a scorer's scores, within a time limit, a breaker and a budget.
 
-    `may_spend` says whether there is money for one more search, and takes note of it. `on_outcome` is told of every
-    search how it went: `ok`, `failed`, `left_alone` or `no_budget`.
+    `may_spend` says whether there is money for one more search, and books it. `on_outcome` gets the outcome of every
+    search: `ok`, `failed`, `left_alone` or `no_budget`.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class ScoringReranker:
         self._on_outcome = on_outcome
 
     def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
-        """As `Reranker.rerank`; equals keep the order of fusion. Raises `Fenced` where the work is not wanted."""
+        """As `Reranker.rerank`; equals keep the order of fusion. Raises `Fenced` where the work was cancelled."""
         self._admit()
         try:
-            scores = self._scorer.scores(query, [text_of(chunk) for chunk in chunks], self._timeout_seconds)
+            scores = self._scorer.scores(query, [compose_text(chunk) for chunk in chunks], self._timeout_seconds)
             check_scores(scores, len(chunks))
         except Fenced:
             self._breaker.record(failed=False)
             raise
-        except Exception as error:  # whatever a model or an endpoint does, the search goes on
+        except Exception as error:  # a failing model or endpoint must not fail the search
             self._breaker.record(failed=True)
             self._on_outcome("failed")
             raise NotReranked(_reason(error), was_asked=True) from error
@@ -125,14 +125,14 @@ class ScoringReranker:
     def _admit(self) -> None:
         if not self._breaker.admit():
             self._on_outcome("left_alone")
-            raise NotReranked("it failed most of the last times and is left alone for a while", was_asked=False)
+            raise NotReranked("most of its last calls failed, so it is not asked for a while", was_asked=False)
         if not self._may_spend():
             self._on_outcome("no_budget")
             raise NotReranked("the day's budget leaves no room for it", was_asked=False)
 
 
-def text_of(chunk: RetrievedChunk) -> str:
-    """What is judged: the text under its title and headings, which often name what it is about."""
+def compose_text(chunk: RetrievedChunk) -> str:
+    """The text that is scored: title and headings, which often name the subject, and then the chunk's text."""
     parts = (chunk.title, *chunk.section_path, chunk.symbol_path)
     heading = " > ".join(dict.fromkeys(part for part in parts if part))
     return f"{heading}\n{chunk.text}" if heading else chunk.text
@@ -147,5 +147,5 @@ def check_scores(scores: Sequence[float], expected: int) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """An error's own words, where it is one of ours: a library's may quote a text or a key."""
+    """The message of an error of ours; of others only the type, as the message may quote a text or a key."""
     return str(error) if isinstance(error, SluiceError) else f"the reranker failed with {type(error).__name__}"

@@ -6,8 +6,8 @@
              as Hugging Face's text-embeddings-inference has it
     chat     POST {url}/chat/completions, as OpenAI has it; the answer is JSON: {"scores": [number, ...]}
 
-The texts come from strangers and the answers from a machine that read them, so nothing of an answer is believed but
-numbers: every text is scored exactly once, or the answer is refused. No error holds the key.
+The texts are untrusted, and so are answers of a model that read them: only numbers are taken from an answer, and one
+that does not score every text exactly once is refused. No error message holds the key.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SomeAnswer = TypeVar("SomeAnswer", bound=BaseModel)
 
 
 class HttpScorer:
-    """An endpoint of one of the three shapes. Connects when it is first asked; threads may share it."""
+    """An endpoint of one of the three shapes. Connects at the first call; safe for threads."""
 
     def __init__(self, post: Post, url: str, shape: Shape, model: str, key: SecretStr | None = None) -> None:
         """`url` goes up to and including the version, for instance `https://api.jina.ai/v1`."""
@@ -62,11 +62,11 @@ class HttpScorer:
             case "rerank":
                 body = {"model": self._model, "query": query, "documents": cut, "top_n": len(cut)}
                 ranked = self._ask("/rerank", body, _Ranked, timeout_seconds).results
-                return in_order_of_texts([(row.index, row.relevance_score) for row in ranked], len(cut))
+                return sort_by_text([(row.index, row.relevance_score) for row in ranked], len(cut))
             case "tei":
                 body = {"query": query, "texts": cut, "truncate": True}
                 rows = self._ask("/rerank", body, _TeiRows, timeout_seconds).root
-                return in_order_of_texts([(row.index, row.score) for row in rows], len(cut))
+                return sort_by_text([(row.index, row.score) for row in rows], len(cut))
             case "chat":
                 return self._chat(query, cut, timeout_seconds)
 
@@ -92,7 +92,7 @@ class HttpScorer:
         return _read(kind, answer)
 
 
-def in_order_of_texts(ranked: Sequence[tuple[int, float]], count: int) -> list[float]:
+def sort_by_text(ranked: Sequence[tuple[int, float]], count: int) -> list[float]:
     """The scores by position of their text. Raises `Unavailable` unless each of `count` texts has exactly one."""
     if sorted(index for index, _ in ranked) != list(range(count)):
         raise Unavailable(f"the reranker's answer does not name each of the {count} texts once")

@@ -3,8 +3,8 @@
 A cross-encoder reads question and text together and gives one logit, or two (no, yes). The score is the probability
 that they stand for: the sigmoid of the one, the softmax of the two.
 
-Nobody waits for it beyond the time limit: loading goes on behind a search that gave up, the next ones find it done;
-and a forward pass that takes too long is told to stop.
+No search waits beyond its time limit: loading goes on in the background, and a forward pass that takes too long is
+stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
 _CHARACTERS_PER_TOKEN = 16
-"""More than any language has: what is beyond could not be read, and would be tokenised for nothing."""
+"""More than any language has: text beyond would be cut off by the model, so it is not tokenised."""
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 Integers = NDArray[np.int64]
@@ -40,7 +40,7 @@ class _Model(NamedTuple):
 
 
 class OnnxScorer:
-    """The cross-encoder in a folder. Loaded in the background when it is first asked; threads may share it."""
+    """The cross-encoder in a folder. Loaded in the background at the first call; safe for threads."""
 
     def __init__(self, folder: Path, max_tokens: int = 512, batch_size: int = 8, threads: int = 0) -> None:
         """`max_tokens` of question and text together; `threads` of one forward pass (0: every core)."""
@@ -63,11 +63,11 @@ class OnnxScorer:
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
             left_seconds = ends_at - time.monotonic()
-            scores[batch] = probabilities(_forward(model, [encodings[one] for one in batch], left_seconds))
+            scores[batch] = to_probabilities(_forward(model, [encodings[one] for one in batch], left_seconds))
         return scores.tolist()
 
     def _model(self, timeout_seconds: float) -> _Model:
-        """The model, waited for as long as there is time. What kept it from loading is told to everybody."""
+        """Wait for the model, at most `timeout_seconds`. Raises what kept it from loading."""
         with self._starting:
             if self._loader is None:
                 self._loader = threading.Thread(target=self._load, name="reranker-loading")
@@ -83,14 +83,14 @@ class OnnxScorer:
 
     def _load(self) -> None:
         try:
-            self._loaded = load(self._folder, self._max_tokens, self._threads)
+            self._loaded = load_model(self._folder, self._max_tokens, self._threads)
         except SluiceError as error:
             self._loaded = error
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the files, searches go on without them
             self._loaded = InvalidSetting("rerank.model_dir", f"{type(error).__name__}: {error}"[:300])
 
 
-def load(folder: Path, max_tokens: int, threads: int) -> _Model:
+def load_model(folder: Path, max_tokens: int, threads: int) -> _Model:
     """The cross-encoder. Raises `InvalidSetting` where the folder lacks a file, or the graph wants other inputs."""
     import onnxruntime
     from tokenizers import Tokenizer
@@ -116,7 +116,7 @@ def load(folder: Path, max_tokens: int, threads: int) -> _Model:
     return _Model(tokenizer, session, inputs)
 
 
-def probabilities(logits: Logits) -> NDArray[np.float64]:
+def to_probabilities(logits: Logits) -> NDArray[np.float64]:
     """Of each row of logits (n,), (n, 1) or (n, 2), the probability that the text answers the question.
 
     Raises `Unavailable` for another shape.

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import create_engine, text
 
 from contracts.errors import Corrupted, NotFound
-from index.disk.layout import CorpusLayout, corpora
+from index.disk.layout import CorpusLayout, list_corpora
 from index.generations.generation import OpenGeneration
 from index.generations.manifest import load_manifest
 from index.journal.files import read_journal
@@ -41,7 +41,7 @@ class Truth:
     """The rows of every run, in order of their commits."""
     letters: dict[str, list[Row]]
     """The dead letters of every run."""
-    corpora: dict[str, CorpusTruth]
+    list_corpora: dict[str, CorpusTruth]
 
 
 def read_truth(ledger_url: str, index_root: Path, run_ids: Iterable[str] | None = None) -> Truth:
@@ -53,7 +53,7 @@ def read_truth(ledger_url: str, index_root: Path, run_ids: Iterable[str] | None 
         events = _by_run(runs, _rows(connection, "SELECT * FROM events ORDER BY seq"))
         letters = _by_run(runs, _rows(connection, "SELECT run_id, stage, reason, message FROM dead_letters"))
     engine.dispose()
-    return Truth(runs, events, letters, {name: read_corpus(index_root, name) for name in corpora(index_root)})
+    return Truth(runs, events, letters, {name: read_corpus(index_root, name) for name in list_corpora(index_root)})
 
 
 def read_corpus(index_root: Path, name: str) -> CorpusTruth:

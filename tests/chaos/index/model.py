@@ -24,7 +24,7 @@ from contracts.document import ChunkedDocument
 from contracts.errors import NotFound
 from contracts.retrieval import Filters, Strategy
 from index.disk.layout import CorpusLayout
-from index.generations.manifest import generation_number
+from index.generations.manifest import parse_generation_number
 from index.generations.publish import list_generations, rollback, verify
 from index.journal.document_facts import make_facts
 from index.local.write_policy import WritePolicy
@@ -214,7 +214,7 @@ class Model(RuleBasedStateMachine):
     def _served(self) -> str | None:
         """The current one; where the very first publish died before it made a pointer, what that has left."""
         listed = [info.name for info in list_generations(self.root, CORPUS)]
-        return self._current() or (listed[0] if [generation_number(name) for name in listed] == [1] else None)
+        return self._current() or (listed[0] if [parse_generation_number(name) for name in listed] == [1] else None)
 
     def _look(self) -> None:
         """Let the reader look again, and compare all it says with the dictionary of what it serves."""

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from contracts.document import ChunkBatch
-from index.disk.layout import CorpusLayout, corpora
-from index.generations.publish import current_name, verify
+from index.disk.layout import CorpusLayout, list_corpora
+from index.generations.publish import read_current_name, verify
 from index.journal.files import read_journal
 from index.journal.records import Upsert, Vectors, decode_record
 from index.local.reader import IndexReader
@@ -88,9 +88,9 @@ def convert(root: Path, fingerprint: str) -> None:
 def check(root: Path, expected: dict[str, str], number: int) -> None:
     """What serves is whole and complete; then documents come and go, and every fourth time the reindexing ends."""
     layout = CorpusLayout(root, "c")
-    assert corpora(root) == ("c",), corpora(root)
+    assert list_corpora(root) == ("c",), list_corpora(root)
     assert contents(root) == expected
-    name = current_name(layout)
+    name = read_current_name(layout)
     assert name is not None
     assert verify(root, "c", name).document_count == len(expected)
     fingerprint = model_of(root)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from contracts.retrieval import Query, Strategy
 from index.disk.layout import CorpusLayout
-from index.generations.publish import current_name, verify
+from index.generations.publish import read_current_name, verify
 from index.local.reader import IndexReader
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
@@ -47,7 +47,7 @@ def check(root: Path, appended: int, published: int) -> None:
     assert found.journal_offset >= published
     assert reader.fallback_reason is None
     reader.close()
-    name = current_name(CorpusLayout(root, "c"))
+    name = read_current_name(CorpusLayout(root, "c"))
     if name is not None:
         assert verify(root, "c", name).document_count == len(found.chunks)
     with IndexWriter(root, "c", SETTINGS) as writer:

@@ -14,9 +14,9 @@ from index.generations.manifest import load_manifest
 from index.generations.publish import (
     VerifiedFiles,
     collect,
-    current_name,
-    generation_names,
+    list_generation_names,
     list_generations,
+    read_current_name,
     rollback,
     verify,
     verify_files,
@@ -86,16 +86,16 @@ def test_a_generation_published_while_others_are_collected_stays(tmp_path: Path,
         looks = []
 
         def look(at: CorpusLayout) -> list[str]:
-            looks.append(generation_names(at))
+            looks.append(list_generation_names(at))
             if len(looks) == 1:
                 writer.append(*make.batch([make.document("late", "some text")]))
                 writer.publish()
-            return looks[0] if len(looks) == 1 else generation_names(at)
+            return looks[0] if len(looks) == 1 else list_generation_names(at)
 
-        monkeypatch.setattr("index.generations.publish.generation_names", look)
+        monkeypatch.setattr("index.generations.publish.list_generation_names", look)
         collect(layout, keep=1)
         monkeypatch.undo()
-        assert current_name(layout) in generation_names(layout)
+        assert read_current_name(layout) in list_generation_names(layout)
 
 
 def test_the_memory_of_verified_files_does_not_grow_with_generations(tmp_path: Path, make) -> None:

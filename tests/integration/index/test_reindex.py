@@ -17,10 +17,10 @@ import pytest
 from contracts.document import ChunkBatch
 from contracts.errors import Conflict, InvalidInput, NotFound, SluiceError, TimedOut, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.disk.handover import is_wanted, taken_over
-from index.disk.layout import CorpusLayout, corpora
+from index.disk.handover import is_handover_requested, take_over
+from index.disk.layout import CorpusLayout, list_corpora
 from index.disk.swap import swap
-from index.generations.publish import current_name, generation_names, verify
+from index.generations.publish import list_generation_names, read_current_name, verify
 from index.journal.files import read_pinned_model
 from index.local.reader import IndexReader
 from index.local.reindex import Plan, reindex
@@ -83,7 +83,7 @@ def test_documents_ids_texts_and_facts_stay_and_the_vectors_are_the_new_models(t
         assert found.chunks[0].dense_distance == pytest.approx(0, abs=1e-3)
     reader.close()
     assert not CorpusLayout(tmp_path, "c").beside.exists()
-    assert corpora(tmp_path) == ("c",)
+    assert list_corpora(tmp_path) == ("c",)
     assert done.generation is not None
     verify(tmp_path, "c", done.generation.name)
     with IndexWriter(tmp_path, "c", SETTINGS) as writer:
@@ -107,12 +107,12 @@ def test_it_is_done_again_and_again_with_offsets_and_generations_that_never_go_b
 
 def test_a_corpus_that_has_the_model_stays_as_it_is(tmp_path: Path, make: Maker) -> None:
     written(tmp_path, make)
-    name, embedding = current_name(CorpusLayout(tmp_path, "c")), Embedding()
+    name, embedding = read_current_name(CorpusLayout(tmp_path, "c")), Embedding()
     done = reindex(tmp_path, "c", (OLD, DIMENSION), embedding, PLAN)
     assert not done.is_changed
     assert done.generation is None
     assert not embedding.texts
-    assert current_name(CorpusLayout(tmp_path, "c")) == name
+    assert read_current_name(CorpusLayout(tmp_path, "c")) == name
 
 
 def test_a_corpus_without_documents_is_bound_to_the_new_model_too(tmp_path: Path, make: Maker) -> None:
@@ -132,7 +132,7 @@ def test_a_corpus_without_documents_is_bound_to_the_new_model_too(tmp_path: Path
 def test_a_corpus_that_never_was_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         reindex(tmp_path, "c", CURRENT_MODEL, Embedding(), PLAN)
-    assert corpora(tmp_path) == ()
+    assert list_corpora(tmp_path) == ()
 
 
 def test_what_is_appended_replaced_and_removed_meanwhile_is_so_afterwards(tmp_path: Path, make: Maker) -> None:
@@ -148,7 +148,7 @@ def test_what_is_appended_replaced_and_removed_meanwhile_is_so_afterwards(tmp_pa
             writer.publish()
 
     def let_go_when_asked() -> None:
-        while not is_wanted(layout):
+        while not is_handover_requested(layout):
             time.sleep(0.001)
         append(writer, [make.document("last", "the very last words")])
         writer.remove(["doc-20"])
@@ -244,7 +244,7 @@ def test_the_old_corpus_is_kept_when_asked_and_is_no_corpus_of_its_own(tmp_path:
     assert done.kept is not None
     assert read_pinned_model(done.kept / "journal") == (OLD, DIMENSION)
     assert not (done.kept / "handover").exists()
-    assert corpora(tmp_path) == ("c",)
+    assert list_corpora(tmp_path) == ("c",)
     again = reindex(tmp_path, "c", (OLD, DIMENSION), lambda texts: embed_with(OLD, texts), Plan(SETTINGS))
     assert again.kept is None
     assert done.kept.is_dir()
@@ -290,17 +290,17 @@ def test_only_one_process_builds_a_corpus_anew(tmp_path: Path, make: Maker) -> N
 def test_a_hand_over_is_asked_for_only_while_somebody_lives_who_asks(tmp_path: Path, make: Maker) -> None:
     written(tmp_path, make)
     layout = CorpusLayout(tmp_path, "c")
-    assert not is_wanted(layout)
+    assert not is_handover_requested(layout)
     layout.handover.touch()  # left behind by one who died
-    assert not is_wanted(layout)
-    with taken_over(layout, 0):
-        assert is_wanted(layout)
+    assert not is_handover_requested(layout)
+    with take_over(layout, 0):
+        assert is_handover_requested(layout)
         with pytest.raises(Unavailable):
             IndexWriter(tmp_path, "c", SETTINGS)
     assert not layout.handover.exists()
     with layout.handover.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert is_wanted(layout)
+        assert is_handover_requested(layout)
     IndexWriter(tmp_path, "c", SETTINGS).close()
 
 
@@ -388,4 +388,4 @@ def test_killed_at_random_points_the_corpus_is_whole_and_a_later_call_finishes(m
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.split()[-1] == "21"
-    assert generation_names(CorpusLayout(memory_path, "c"))
+    assert list_generation_names(CorpusLayout(memory_path, "c"))

@@ -15,12 +15,12 @@ from pydantic import SecretStr
 from contracts.errors import Conflict, Corrupted, InvalidSetting, NotFound, Unavailable
 from contracts.retrieval import Query, Strategy
 from index.disk.layout import CorpusLayout
-from index.generations.manifest import generation_name, load_manifest
-from index.generations.publish import current_name, generation_names, verify
+from index.generations.manifest import load_manifest, make_generation_name
+from index.generations.publish import list_generation_names, read_current_name, verify
 from index.local.reader import IndexReader
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.remote.layout import stored_current, stored_generations
+from index.remote.layout import list_stored_generations, read_stored_current
 from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import prune, pull, push
 from index.settings import ObjectStoreSettings, QuerySettings
@@ -112,9 +112,9 @@ def test_an_earlier_generation_is_pulled_by_name(make, writer, store, home, away
     push(home, "c", store)
     new = _publish(make, writer, 3, start=3)
     push(home, "c", store)
-    assert stored_generations(store, "c") == [new, old]
+    assert list_stored_generations(store, "c") == [new, old]
     assert pull(away, "c", store, old).generation == old
-    assert current_name(CorpusLayout(away, "c")) == old
+    assert read_current_name(CorpusLayout(away, "c")) == old
     with pytest.raises(NotFound, match="has no"):
         pull(away, "c", store, "g00000009-0123456789abcdef")
 
@@ -147,7 +147,7 @@ def test_a_corrupt_object_is_refused_and_nothing_is_put_in_place(make, writer, s
     with pytest.raises(Corrupted, match=victim.sha256):
         pull(away, "c", store)
     layout = CorpusLayout(away, "c")
-    assert (current_name(layout), generation_names(layout)) == (old, [old])
+    assert (read_current_name(layout), list_generation_names(layout)) == (old, [old])
     assert [path.name for path in layout.generations.iterdir()] == [old]
     assert _answers(away) == before
 
@@ -169,7 +169,7 @@ def test_a_manifest_cannot_name_files_outside_its_generation(make, writer, store
     manifest = load_manifest(home / "c/generations" / name)
     entry = next(iter(manifest.files.values()))
     evil = manifest.model_copy(update={"files": {"../../evil": entry}}).encode()
-    evil_name = generation_name(7, evil)
+    evil_name = make_generation_name(7, evil)
     store.write(f"c/generations/{evil_name}/manifest.json", evil)
     with pytest.raises(Corrupted, match="outside a generation"):
         pull(away, "c", store, evil_name)
@@ -189,7 +189,7 @@ def test_a_damaged_file_here_is_never_pushed(make, writer, store, home) -> None:
     with pytest.raises(Corrupted, match="damaged"):
         push(home, "c", store)
     with pytest.raises(NotFound):
-        stored_current(store, "c")
+        read_stored_current(store, "c")
 
 
 class _Stopped(Exception):
@@ -225,7 +225,7 @@ def test_a_push_that_ends_half_way_is_harmless_and_the_next_one_completes_it(mak
     new = _publish(make, writer, 30, start=3)
     with pytest.raises(_Stopped):
         push(home, "c", _Interrupted(store, 2))
-    assert stored_current(store, "c") == old
+    assert read_stored_current(store, "c") == old
     assert pull(away, "c", store).generation == old
     assert push(home, "c", store).generation == new
     assert pull(away, "c", store).generation == new
@@ -290,7 +290,7 @@ def test_pull_keeps_only_so_many_generations(make, writer, store, home, away) ->
         _publish(make, writer, 1, start=start)
         push(home, "c", store)
         pull(away, "c", store, keep=2)
-    assert len(generation_names(CorpusLayout(away, "c"))) == 2
+    assert len(list_generation_names(CorpusLayout(away, "c"))) == 2
 
 
 def test_prune_removes_what_no_kept_generation_names(make, writer, store, home, away) -> None:

@@ -19,7 +19,7 @@ from cli.main import app
 from contracts.api import DocumentsRequest
 from contracts.errors import Overloaded, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.disk.handover import taken_over
+from index.disk.handover import take_over
 from index.disk.layout import CorpusLayout
 from index.local.writer import IndexWriter
 from ingest.embed.minilm.files import FINGERPRINTS
@@ -171,7 +171,7 @@ def test_models_corpora_and_engines_that_will_not_do_are_refused_by_name(
 
 
 def _take_over(layout: CorpusLayout) -> None:
-    with taken_over(layout, 10):
+    with take_over(layout, 10):
         pass
 
 

@@ -17,8 +17,8 @@ from contracts.retrieval import Query, Strategy
 from index.journal.files import list_files
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
-from index.qdrant.collection import Collection, Point, Where
-from index.qdrant.payload import STATE_ID, State
+from index.qdrant.collection import Collection, Condition, Point
+from index.qdrant.payload import STATE_ID, CollectionState
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
 from index.settings import QuerySettings
@@ -26,7 +26,7 @@ from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
-EVERYTHING = Where(one_of=(("kind", ("chunk", "document")),))
+EVERYTHING = Condition(one_of=(("kind", ("chunk", "document")),))
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_rebuild_replaces_what_was_lost_and_says_so(make, root, collection) -> N
         writer.append(*make.batch(documents))
         writer.publish()
         assert writer.rebuild().is_proven
-        collection.delete(Where(one_of=(("kind", ("chunk",)),)))
+        collection.delete(Condition(one_of=(("kind", ("chunk",)),)))
         assert _found(collection) == set()
         assert writer.rebuild().is_proven
     assert _found(collection) == _texts(documents)
@@ -253,7 +253,7 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
         writer.publish()
     with pytest.raises(Corrupted, match="restore the journal"):
         _writer(root / "elsewhere", collection)
-    stray = State(
+    stray = CollectionState(
         corpus="other", number=1, journal_offset=0, document_count=0, chunk_count=0, id_set_hash="0" * 64,
         model_fingerprint=None, dimension=None, published_at=make.now,
     )  # fmt: skip

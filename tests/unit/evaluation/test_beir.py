@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidInput
-from evaluation.beir import corpus_name_for, documents_of, is_collection, questions_of
+from evaluation.beir import is_collection, make_corpus_name, read_documents, read_questions
 
 HEADER = "query-id\tcorpus-id\tscore\n"
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_documents_come_under_their_ids_and_those_without_text_do_not(folder: Path) -> None:
-    found = [(one.id, one.title, one.text, one.media_type) for one in documents_of(folder)]
+    found = [(one.id, one.title, one.text, one.media_type) for one in read_documents(folder)]
     assert found == [
         ("a", "Leases", "Renewed.", "text/plain"),
         ("7", "Only a title", "Only a title", "text/plain"),
@@ -36,7 +36,7 @@ def test_documents_come_under_their_ids_and_those_without_text_do_not(folder: Pa
 
 
 def test_questions_carry_their_grades_and_those_without_an_answer_are_counted(folder: Path) -> None:
-    found = questions_of(folder)
+    found = read_questions(folder)
     assert [(case.id, case.query, case.relevant) for case in found.cases] == [("q1", "leases?", {"a": 2, "7": 0})]
     assert found.unjudged_count == 1
 
@@ -45,14 +45,14 @@ def test_the_judgments_may_stand_where_beir_has_them(folder: Path) -> None:
     (folder / "qrels").mkdir()
     (folder / "qrels.tsv").rename(folder / "qrels" / "test.tsv")
     assert is_collection(folder)
-    assert len(questions_of(folder).cases) == 1
+    assert len(read_questions(folder).cases) == 1
 
 
 def test_a_folder_without_judgments_is_no_collection(folder: Path) -> None:
     (folder / "qrels.tsv").unlink()
     assert not is_collection(folder)
     with pytest.raises(InvalidInput, match=r"qrels\.tsv"):
-        questions_of(folder)
+        read_questions(folder)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_a_malformed_line_is_refused_by_number(folder: Path, name: str, line: st
     before = path.read_text().rstrip("\n")
     path.write_text(f"{before}\n{line}\n")
     with pytest.raises(InvalidInput) as refused:
-        list(documents_of(folder)) if name == "corpus.jsonl" else questions_of(folder)
+        list(read_documents(folder)) if name == "corpus.jsonl" else read_questions(folder)
     assert refused.value.field == f"{path}:{len(before.splitlines()) + 1}"
     assert told in refused.value.problem
 
 
 def test_a_collection_goes_into_a_corpus_named_after_its_folder(tmp_path: Path) -> None:
-    assert corpus_name_for(tmp_path / "SciFact train") == "eval-scifact-train"
-    assert len(corpus_name_for(tmp_path / ("x" * 200))) <= 63
+    assert make_corpus_name(tmp_path / "SciFact train") == "eval-scifact-train"
+    assert len(make_corpus_name(tmp_path / ("x" * 200))) <= 63

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidInput
-from evaluation.cases import Case, fingerprint, read_cases, sample
+from evaluation.cases import Case, fingerprint, read_cases, sample_cases
 from tests.support.evaluation_samples import cases
 
 
@@ -75,11 +75,11 @@ def test_a_file_without_a_case_is_refused(tmp_path: Path) -> None:
 
 def test_a_sample_is_the_same_whatever_the_order_and_a_smaller_one_is_part_of_it() -> None:
     every = cases(50)
-    chosen = {case.id for case in sample(every, 10)}
+    chosen = {case.id for case in sample_cases(every, 10)}
     assert len(chosen) == 10
-    assert {case.id for case in sample(every[::-1], 10)} == chosen
-    assert {case.id for case in sample(every, 4)} < chosen
-    assert sample(every, 99) == every
+    assert {case.id for case in sample_cases(every[::-1], 10)} == chosen
+    assert {case.id for case in sample_cases(every, 4)} < chosen
+    assert sample_cases(every, 99) == every
 
 
 def test_the_fingerprint_tells_any_change_of_question_or_judgment() -> None:

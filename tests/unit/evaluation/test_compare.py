@@ -7,7 +7,7 @@ import pytest
 from contracts.errors import Conflict
 from contracts.retrieval import Strategy
 from evaluation.compare import Change, Comparison, compare
-from evaluation.tables import comparison_table, verdict_on
+from evaluation.tables import comparison_table, write_verdict
 from tests.support.evaluation_samples import report
 
 
@@ -19,7 +19,7 @@ def test_equal_reports_differ_in_nothing() -> None:
     found = compare(report([1, 2, None]), report([1, 2, None]))
     assert found.drops == ()
     assert {(one.difference, one.p, one.wins, one.losses, one.ties) for one in found.changes} == {(0, 1.0, 0, 0, 3)}
-    assert "none of nDCG@10, MRR@10, recall@10 dropped" in verdict_on(found)
+    assert "none of nDCG@10, MRR@10, recall@10 dropped" in write_verdict(found)
 
 
 def test_wins_losses_and_ties_are_counted_by_question() -> None:
@@ -36,7 +36,7 @@ def test_a_drop_of_more_than_a_twentieth_is_one_and_of_less_is_none() -> None:
     assert compare(before, four_lost).drops == ()
     assert compare(before, six_lost, max_drop=0.1).drops == ()
     assert len(compare(before, four_lost, max_drop=0.0).drops) == 3
-    assert "hybrid nDCG@10 1.0000 → 0.9400" in verdict_on(compare(before, six_lost))
+    assert "hybrid nDCG@10 1.0000 → 0.9400" in write_verdict(compare(before, six_lost))
 
 
 def test_a_gain_is_no_drop_and_a_clear_one_no_chance() -> None:
@@ -61,7 +61,7 @@ def test_only_strategies_that_both_have_are_compared_and_the_others_named() -> N
     found = compare(report([1], Strategy.BM25, Strategy.HYBRID), report([1], Strategy.HYBRID))
     assert {one.strategy for one in found.changes} == {Strategy.HYBRID}
     assert found.only_in_one == (Strategy.BM25,)
-    assert "only in one of the reports: bm25" in verdict_on(found)
+    assert "only in one of the reports: bm25" in write_verdict(found)
     with pytest.raises(Conflict, match="no strategy in common"):
         compare(report([1], Strategy.BM25), report([1], Strategy.HYBRID))
 

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import InvalidSetting
 from evaluation.cases import Case
-from evaluation.measures import MEASURES, measured
+from evaluation.measures import MEASURES, compute_measures
 
 GRADED = Case(id="graded", query="x", relevant={"best": 2, "good": 1, "bad": 0})
 DEEP = Case(id="deep", query="y", relevant={"a b\0#é": 1})
@@ -17,7 +17,7 @@ RANKINGS = {"graded": ["bad", "good", "other", "best"], "deep": [*map(str, range
 
 
 def value(measure: str, case: Case) -> float:
-    return measured([GRADED, DEEP], RANKINGS)[measure][case.id]
+    return compute_measures([GRADED, DEEP], RANKINGS)[measure][case.id]
 
 
 def test_recall_counts_the_relevant_among_the_first() -> None:
@@ -41,7 +41,7 @@ def test_ndcg_weighs_grades_by_rank() -> None:
 
 def test_a_question_that_found_nothing_counts_as_zero() -> None:
     for rankings in ({}, {"graded": RANKINGS["graded"]}):
-        values = measured([GRADED, DEEP], rankings)
+        values = compute_measures([GRADED, DEEP], rankings)
         assert values.keys() == MEASURES.keys()
         assert all(by_case["deep"] == 0.0 for by_case in values.values())
 
@@ -49,4 +49,4 @@ def test_a_question_that_found_nothing_counts_as_zero() -> None:
 def test_without_the_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ir_measures", None)
     with pytest.raises(InvalidSetting, match=r"pip install 'sluice\[eval\]'"):
-        measured([GRADED], RANKINGS)
+        compute_measures([GRADED], RANKINGS)

@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.retrieval import Strategy
 from evaluation.report import Report, read_report, write_report
-from evaluation.tables import metrics_table, misses_table, notes_on
+from evaluation.tables import metrics_table, misses_table, write_notes
 from tests.support.evaluation_samples import report
 
 
@@ -83,12 +83,12 @@ def test_the_table_has_a_column_for_each_strategy_and_the_hit_rate_says_its_dept
 
 def test_what_a_reader_should_know_is_said() -> None:
     found = report([1])
-    assert list(notes_on(found)) == []
+    assert list(write_notes(found)) == []
     changed = {"generations": ("g1", "g2"), "unjudged_count": 3, "fed": {"document_count": 2, "missing_count": 1}}
     part = {**found.model_dump(mode="json"), **changed}
     part["fed"]["missing"] = ["d0: no_text"]
     part["strategies"]["hybrid"]["truncated_count"] = 4
-    told = " · ".join(notes_on(Report.model_validate(part)))
+    told = " · ".join(write_notes(Report.model_validate(part)))
     for word in ("2 generations", "3 questions", "d0: no_text", "4 questions found fewer than 100"):
         assert word in told
 

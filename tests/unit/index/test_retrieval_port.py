@@ -21,7 +21,7 @@ from index.local.writer import IndexWriter
 from index.qdrant.collection import Collection
 from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
-from index.search.fusion import ordered
+from index.search.fusion import break_ties
 from index.settings import QuerySettings
 from tests.support.loopback_qdrant import collection_in_memory
 
@@ -338,12 +338,12 @@ def test_a_batch_is_of_one_generation_although_others_are_published_meanwhile(ma
     def publishing(*arguments: Any) -> Any:
         nonlocal count
         count += 1
-        _plant(monkeypatch, ordered)
+        _plant(monkeypatch, break_ties)
         engine.publish(make, [make.document(f"later{count}", f"ferrets {count}")])
         engine.writer.remove(["d0"])
         engine.writer.publish()
         _plant(monkeypatch, publishing)
-        return ordered(*arguments)
+        return break_ties(*arguments)
 
     _plant(monkeypatch, publishing)
     found = engine.port.batch_retrieve(queries)
@@ -356,8 +356,8 @@ def test_a_batch_is_of_one_generation_although_others_are_published_meanwhile(ma
 
 def _plant(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
     """Let the search itself be interrupted: both engines order their hits by this function."""
-    monkeypatch.setattr("index.search.retrievers.ordered", function)
-    monkeypatch.setattr("index.qdrant.view.ordered", function)
+    monkeypatch.setattr("index.search.retrievers.break_ties", function)
+    monkeypatch.setattr("index.qdrant.view.break_ties", function)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.errors import Conflict, Corrupted, Fenced, InvalidInput, Unavailable
 from contracts.retrieval import Query, Strategy
-from index.disk.layout import corpora
+from index.disk.layout import list_corpora
 from index.generations.manifest import IdSet
 from index.generations.publish import list_generations, verify
 from index.journal.document_facts import document_key
@@ -170,7 +170,7 @@ def test_corpora_are_isolated_by_name(tmp_path: Path, make) -> None:
         two.publish()
         one.remove(["a"])
         one.publish()
-    assert corpora(tmp_path) == ("one", "two")
+    assert list_corpora(tmp_path) == ("one", "two")
     assert _texts(tmp_path, "one", "ferrets") == set()
     assert _texts(tmp_path, "two", "ferrets") == {"ferrets in two"}
 

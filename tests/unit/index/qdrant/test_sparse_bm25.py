@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from index.qdrant.sparse_bm25 import (
     K1,
     B,
-    chunk_weights,
-    dimension,
-    dimensions_of,
-    frequency,
-    question_weights,
-    saturated,
+    hash_dimension,
+    list_dimensions,
+    saturate,
+    solve_frequency,
+    weigh_chunk,
+    weigh_question,
 )
 from index.terms.bm25 import USUAL_BOOSTS
 
@@ -27,55 +27,55 @@ def _idf(population: int, count: int) -> float:
 
 
 def test_a_dimension_never_changes_and_differs_by_field() -> None:
-    assert dimension("text", "lease") == 0x6FF3FF1E
-    assert len({dimension(field, "lease") for field in ("text", "title", "headings", "code")}) == 4
+    assert hash_dimension("text", "lease") == 0x6FF3FF1E
+    assert len({hash_dimension(field, "lease") for field in ("text", "title", "headings", "code")}) == 4
 
 
 @given(st.text(max_size=80))
 def test_any_text_gives_weights_that_an_engine_can_store(text) -> None:
-    weights = question_weights(text)
+    weights = weigh_question(text)
     assert all(0 <= place < 2**32 and weight > 0 for place, weight in weights.items())
 
 
 def test_a_weight_is_the_bm25_of_the_term_without_its_rarity(make) -> None:
     chunk = make.document("d", "lease lease heartbeat").chunks[0]
-    weights = chunk_weights(None, chunk, average_terms=6.0)
+    weights = weigh_chunk(None, chunk, average_terms=6.0)
     penalty = K1 * (1 - B + B * 3 / 6.0)
-    assert weights[dimension("text", "leas")] == pytest.approx(2 * (K1 + 1) / (2 + penalty))
-    assert weights[dimension("text", "heartbeat")] == pytest.approx((K1 + 1) / (1 + penalty))
+    assert weights[hash_dimension("text", "leas")] == pytest.approx(2 * (K1 + 1) / (2 + penalty))
+    assert weights[hash_dimension("text", "heartbeat")] == pytest.approx((K1 + 1) / (1 + penalty))
     assert len(weights) == 2
 
 
 def test_more_of_a_term_weighs_more_and_less_each_time_and_length_counts_against_it() -> None:
-    once, twice, thrice = (saturated(["x"] * count + ["y"] * (9 - count), 9)["x"] for count in (1, 2, 3))
+    once, twice, thrice = (saturate(["x"] * count + ["y"] * (9 - count), 9)["x"] for count in (1, 2, 3))
     assert once < twice < thrice < K1 + 1
     assert twice - once > thrice - twice
-    assert saturated(["x", "y"], 9)["x"] > saturated(["x", *("y" * 20)], 9)["x"]
+    assert saturate(["x", "y"], 9)["x"] > saturate(["x", *("y" * 20)], 9)["x"]
 
 
 def test_title_headings_and_identifiers_have_dimensions_of_their_own(make) -> None:
     chunk = make.document("d", "call parseHttpRequest here").chunks[0].model_copy(update={"section_path": ("Leases",)})
-    weights = chunk_weights("Heartbeats", chunk, 120.0)
+    weights = weigh_chunk("Heartbeats", chunk, 120.0)
     for field, term in (("title", "heartbeat"), ("headings", "leas"), ("code", "parsehttprequest"), ("text", "call")):
-        assert dimension(field, term) in weights
+        assert hash_dimension(field, term) in weights
 
 
 def test_a_question_weighs_each_field_by_its_boost_and_drops_function_words() -> None:
-    weights = question_weights("how is the lease renewed")
-    assert weights[dimension("text", "leas")] == 1.0
-    assert weights[dimension("title", "leas")] == USUAL_BOOSTS.title
-    assert dimension("text", "the") not in weights
-    assert question_weights("lease", boosts=replace(USUAL_BOOSTS, title=0.0)).keys() >= {dimension("text", "leas")}
-    many = question_weights(" ".join(f"word{i}" for i in range(500)))
+    weights = weigh_question("how is the lease renewed")
+    assert weights[hash_dimension("text", "leas")] == 1.0
+    assert weights[hash_dimension("title", "leas")] == USUAL_BOOSTS.title
+    assert hash_dimension("text", "the") not in weights
+    assert weigh_question("lease", boosts=replace(USUAL_BOOSTS, title=0.0)).keys() >= {hash_dimension("text", "leas")}
+    many = weigh_question(" ".join(f"word{i}" for i in range(500)))
     assert len(many) <= 4 * USUAL_BOOSTS.max_terms
 
 
 @given(population=st.integers(1, 1_000_000), share=st.floats(0.0, 1.0), weight=st.floats(0.1, 2.2))
 def test_the_frequency_of_a_term_follows_from_what_one_chunk_scores_for_it(population, share, weight) -> None:
     count = max(1, round(share * population))
-    assert frequency(weight * _idf(population, count), weight, population) == count
+    assert solve_frequency(weight * _idf(population, count), weight, population) == count
 
 
 def test_a_term_of_several_parts_has_dimensions_for_each() -> None:
-    assert len(dimensions_of("parse_http request")) == len(dimensions_of("parse http request")) == 3
-    assert dimensions_of("?!") == []
+    assert len(list_dimensions("parse_http request")) == len(list_dimensions("parse http request")) == 3
+    assert list_dimensions("?!") == []

@@ -9,7 +9,7 @@ from contracts.gate import Plan
 from contracts.index import Answer
 from contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens
-from index.search.nosnippet import without_nosnippet
+from index.search.nosnippet import hide_nosnippet_texts
 
 SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)
 
@@ -66,7 +66,7 @@ def test_a_page_whose_text_is_withheld_is_cited_once_by_title_and_address() -> N
     other = _chunk(3, "An open text.")
     metadata = RetrievalMetadata(strategy=Strategy.HYBRID, fusion="rrf", duration_ms=1.0, total_candidates=3)
     found = Retrieval(generation="g1", journal_offset=4, chunks=(*withheld, other), metadata=metadata)
-    shown = without_nosnippet(found).chunks
+    shown = hide_nosnippet_texts(found).chunks
     assert [(chunk.text, chunk.section_path, chunk.rank) for chunk in shown[:2]] == [("", (), 1), ("", (), 2)]
     assert shown[2] == other
     answer = _answer(*shown)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from index.search.near_duplicates import DistinctTexts, Signatures, shingles
+from index.search.near_duplicates import DistinctTexts, Signatures, split_shingles
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 
@@ -120,4 +120,4 @@ def test_threads_may_share_signatures() -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("", [""]), ("One", ["one"]), ("a b C d", ["a b c", "b c d"])])
 def test_shingles_are_three_words_each(text: str, expected: list[str]) -> None:
-    assert shingles(text) == expected
+    assert split_shingles(text) == expected

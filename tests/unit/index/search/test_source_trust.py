@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from contracts.document import ChunkedDocument
-from index.search.domains import host_of, is_under
+from index.search.domains import is_under, parse_host
 from index.search.source_trust import SourceTrust, TrustScore
 
 
@@ -46,5 +46,5 @@ def test_a_domain_covers_what_is_below_it_and_nothing_else() -> None:
     assert is_under("docs.good.org", ["Good.org"])
     assert not is_under("notgood.org", ["good.org"])
     assert not is_under(None, ["good.org"])
-    assert host_of("https://User@Docs.Good.org:8080/x") == "docs.good.org"
-    assert host_of("http://[broken") is None
+    assert parse_host("https://User@Docs.Good.org:8080/x") == "docs.good.org"
+    assert parse_host("http://[broken") is None

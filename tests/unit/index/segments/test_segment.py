@@ -9,10 +9,10 @@ import pytest
 
 from index.journal.document_facts import document_key
 from index.journal.records import Upsert, Vectors
-from index.local.prepare import take_in
-from index.segments.quantization import LEAST_RECALL, LEAST_ROWS, compress
-from index.segments.segment import Mask, nearest_exactly
-from index.segments.segment_file import StoredSegment, content_of, joined, write_segment
+from index.local.prepare import prepare_document
+from index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
+from index.segments.segment import Mask, search_exactly
+from index.segments.segment_file import StoredSegment, build_content, join_contents, write_segment
 
 
 def _clustered(count: int, dimension: int = 64, seed: int = 1) -> Vectors:
@@ -27,10 +27,10 @@ def _stored(folder: Path, make, count: int, name: str = "s", first: int = 0, pre
     vectors = _clustered(2 * count)
     documents = [make.document(f"{prefix}{i}", f"one {i}", f"two {i}", language="en") for i in range(count)]
     entries = [
-        take_in(i + 1, Upsert.of(document, vectors[2 * i : 2 * i + 2], "m"), first + 2 * i)[0]
+        prepare_document(i + 1, Upsert.of(document, vectors[2 * i : 2 * i + 2], "m"), first + 2 * i)[0]
         for i, document in enumerate(documents)
     ]
-    write_segment(folder, name, content_of(entries, 64))
+    write_segment(folder, name, build_content(entries, 64))
     return StoredSegment(folder, name)
 
 
@@ -49,7 +49,7 @@ def test_a_segment_gives_back_what_was_written(tmp_path: Path, make) -> None:
 
 def test_merged_segments_hold_the_living_documents_of_all_in_order(tmp_path: Path, make) -> None:
     first, second = _stored(tmp_path, make, 4, "a"), _stored(tmp_path, make, 4, "b", first=8, prefix="e")
-    write_segment(tmp_path, "m", joined([first.content({1}), second.content({0, 3})]))
+    write_segment(tmp_path, "m", join_contents([first.content({1}), second.content({0, 3})]))
     merged = StoredSegment(tmp_path, "m")
     ids = [merged.facts(document).document_id for document in range(merged.document_count)]
     assert ids == ["d0", "d2", "d3", "e1", "e2"]
@@ -77,14 +77,14 @@ def test_a_file_that_ends_too_soon_does_not_open(tmp_path: Path, make) -> None:
 
 
 def test_few_rows_are_searched_exactly(tmp_path: Path, make) -> None:
-    assert compress(_clustered(LEAST_ROWS - 1)) is None
-    assert _stored(tmp_path, make, 10).form is None
+    assert quantize(_clustered(LEAST_ROWS - 1)) is None
+    assert _stored(tmp_path, make, 10).quantization is None
 
 
 def test_a_compressed_form_finds_what_exact_search_finds_and_scores_it_exactly(tmp_path: Path, make) -> None:
     segment = _stored(tmp_path, make, LEAST_ROWS)
     vectors = segment.vectors_of(np.arange(len(segment.numbers)))
-    assert segment.form == "pq"
+    assert segment.quantization == "pq"
     assert segment.recall is not None
     assert segment.recall >= LEAST_RECALL
     shares = []
@@ -92,7 +92,7 @@ def test_a_compressed_form_finds_what_exact_search_finds_and_scores_it_exactly(t
     for vector in vectors[random.integers(0, len(vectors), 40)]:
         question = (vector + 0.1 * random.standard_normal(64)).astype(np.float32)
         scores, rows = segment.search(question, 10, None)
-        wanted_scores, wanted = nearest_exactly(vectors, question, 10, None)
+        wanted_scores, wanted = search_exactly(vectors, question, 10, None)
         shares.append(np.isin(wanted, rows).mean())
         assert scores[0] == pytest.approx(wanted_scores[0], abs=1e-5)
     assert np.mean(shares) >= 0.98
@@ -103,14 +103,14 @@ def test_a_form_that_loses_too_much_makes_way_for_the_next_safer_one_and_then_fo
     random = np.random.default_rng(0)
     alike = 1.0 + 1e-4 * random.standard_normal((2 * LEAST_ROWS, 32))
     vectors = (alike / np.linalg.norm(alike, axis=1, keepdims=True)).astype(np.float32)
-    compressed = compress(vectors)
+    compressed = quantize(vectors)
     assert compressed is None or compressed.recall >= LEAST_RECALL
     spread = _clustered(2 * LEAST_ROWS)
-    best = compress(spread)
-    safer = compress(spread, forms=("rabitq",))
+    best = quantize(spread)
+    safer = quantize(spread, methods=("rabitq",))
     assert best is not None
-    assert best.form == "pq"
-    assert safer is None or safer.form == "rabitq"
+    assert best.method == "pq"
+    assert safer is None or safer.method == "rabitq"
 
 
 @pytest.mark.parametrize("share", [0.9, 0.4, 0.05, 0.001])
@@ -129,7 +129,7 @@ def _recall(segment: StoredSegment, vectors: Vectors, questions: Vectors, allowe
     shares = []
     for question in questions:
         _, rows = segment.search(question, 10, allowed)
-        _, wanted = nearest_exactly(vectors, question, 10, allowed)
+        _, wanted = search_exactly(vectors, question, 10, allowed)
         assert allowed is None or allowed[rows].all()
         assert len(rows) == len(wanted)
         shares.append(np.isin(wanted, rows).mean())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from index.terms import chunk_terms as module
 from index.terms.analysis import ENGLISH, LANGUAGES, analyse
-from index.terms.chunk_terms import FIELDS, chunk_terms, code_terms, prose_terms
-from index.terms.identifiers import identifier_terms
+from index.terms.chunk_terms import FIELDS, extract_chunk_terms, extract_code_terms, extract_prose_terms
+from index.terms.identifiers import split_identifiers
 
 _SURROGATES = range(0xD800, 0xE000)
 """What is no character: no JSON can hold it."""
@@ -25,8 +25,8 @@ _PIECES = st.one_of(
 @given(st.lists(_PIECES, max_size=30).map("".join), st.sampled_from([ENGLISH, *LANGUAGES]))
 @example("“fooBar”—bazQux_2 The_end", ENGLISH)
 def test_the_terms_of_a_text_are_those_of_its_analysis_as_a_whole(text: str, language: str) -> None:
-    assert prose_terms(text, language).split() == analyse(text, language)
-    assert code_terms(text).split() == list(identifier_terms(text))
+    assert extract_prose_terms(text, language).split() == analyse(text, language)
+    assert extract_code_terms(text).split() == list(split_identifiers(text))
 
 
 @pytest.mark.slow
@@ -35,23 +35,23 @@ def test_every_character_is_cut_or_kept_as_the_analyses_do() -> None:
     for text in ("\n".join(characters), " ".join(f"a{one}bC" for one in characters)):
         terms = analyse(text)
         assert all(term == "".join(term.split()) for term in terms)
-        assert prose_terms(text).split() == terms
-        assert code_terms(text).split() == list(identifier_terms(text))
+        assert extract_prose_terms(text).split() == terms
+        assert extract_code_terms(text).split() == list(split_identifiers(text))
 
 
 def test_a_full_vocabulary_begins_anew_and_gives_the_same_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_WORDS", 3)
     for text in ("one parseHttp three", "four load_json six", "one parseHttp three", "x" * 65 + " fooBar" * 2):
-        prose_terms.cache_clear()
-        assert prose_terms(text).split() == analyse(text)
-        assert code_terms(text).split() == list(identifier_terms(text))
+        extract_prose_terms.cache_clear()
+        assert extract_prose_terms(text).split() == analyse(text)
+        assert extract_code_terms(text).split() == list(split_identifiers(text))
         assert len(module._vocabularies[ENGLISH]) < 3 + len(text.split())
 
 
 def test_a_chunk_has_terms_in_every_field(make) -> None:
     chunk = make.document("d", "He walks fooBar").chunks[0]
     chunk = chunk.model_copy(update={"section_path": ("Walks", "Paths"), "symbol_path": "runFast"})
-    terms = chunk_terms("Walking", None, chunk)
+    terms = extract_chunk_terms("Walking", None, chunk)
     assert {field: terms[field].split() for field in FIELDS} == {
         "text": ["he", "walk", "foobar"],
         "title": ["walk"],
@@ -62,5 +62,5 @@ def test_a_chunk_has_terms_in_every_field(make) -> None:
 
 
 def test_a_chunk_of_another_language_has_its_terms_and_names_it(make) -> None:
-    terms = chunk_terms("Häuser", "de-AT", make.document("d", "Die Häuser").chunks[0])
+    terms = extract_chunk_terms("Häuser", "de-AT", make.document("d", "Die Häuser").chunks[0])
     assert terms == {"text": "de:die de:haus", "title": "de:haus", "headings": "", "code": "", "language": "de"}

@@ -11,8 +11,14 @@ from contracts.retrieval import Query, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
-from index.terms.analysis import LANGUAGES, analyse, analysed_as, content_terms, content_words
-from index.terms.identifiers import identifier_query_terms, identifier_terms
+from index.terms.analysis import (
+    LANGUAGES,
+    analyse,
+    analysis_language,
+    extract_content_terms,
+    extract_content_words,
+)
+from index.terms.identifiers import extract_query_identifiers, split_identifiers
 
 
 @pytest.mark.parametrize(
@@ -26,27 +32,27 @@ from index.terms.identifiers import identifier_query_terms, identifier_terms
     ],
 )
 def test_compound_identifiers_give_their_parts_and_the_whole(text: str, expected: list[str]) -> None:
-    assert list(identifier_terms(text)) == expected
+    assert list(split_identifiers(text)) == expected
 
 
 def test_a_question_may_name_an_identifier_in_any_spelling() -> None:
-    assert "parsehttprequest" in identifier_query_terms("where is parse_http_request")
-    assert "parsehttprequest" in identifier_query_terms("where is parseHttpRequest")
+    assert "parsehttprequest" in extract_query_identifiers("where is parse_http_request")
+    assert "parsehttprequest" in extract_query_identifiers("where is parseHttpRequest")
 
 
 def test_function_words_leave_a_question_unless_it_has_nothing_else() -> None:
-    assert content_terms("How do the running ferrets sleep?") == ("run", "ferret", "sleep")
-    assert content_terms("to be or not to be") == ("to", "be", "or", "not")
+    assert extract_content_terms("How do the running ferrets sleep?") == ("run", "ferret", "sleep")
+    assert extract_content_terms("to be or not to be") == ("to", "be", "or", "not")
     assert analyse("The naïve café") == ["the", "naiv", "cafe"]
 
 
 def test_function_words_are_those_of_the_language_in_which_is_asked() -> None:
     both = ("en", "de")
-    assert content_words("Was war die Frist?", both) == (("frist", "de:frist"),)
-    assert content_words("what was the die cast of", both) == (("die", "de:die"), ("cast", "de:cast"))
-    assert content_words("die was", ("en",)) == (("die",),)
-    assert content_words("the who", both) == (("the", "de:the"), ("who", "de:who"))
-    assert content_words("renew renewing", both) == (("renew", "de:renew"), ("de:renewing",))
+    assert extract_content_words("Was war die Frist?", both) == (("frist", "de:frist"),)
+    assert extract_content_words("what was the die cast of", both) == (("die", "de:die"), ("cast", "de:cast"))
+    assert extract_content_words("die was", ("en",)) == (("die",),)
+    assert extract_content_words("the who", both) == (("the", "de:the"), ("who", "de:who"))
+    assert extract_content_words("renew renewing", both) == (("renew", "de:renew"), ("de:renewing",))
 
 
 @pytest.mark.parametrize(
@@ -54,13 +60,13 @@ def test_function_words_are_those_of_the_language_in_which_is_asked() -> None:
     [("de-AT", "de"), ("DE", "de"), ("nb", "no"), ("python", "en"), ("zh", "en"), ("", "en"), (None, "en")],
 )
 def test_a_declared_language_is_analysed_as_the_nearest_that_there_is(declared: str | None, analysed: str) -> None:
-    assert analysed_as(declared) == analysed
+    assert analysis_language(declared) == analysed
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_stems_and_function_words_of_its_own(language: str) -> None:
     assert all(term.startswith(f"{language}:") for term in analyse("Haus maison дом evler", language))
-    assert len(content_terms("Haus maison дом evler", language)) == 4
+    assert len(extract_content_terms("Haus maison дом evler", language)) == 4
 
 
 def test_analysis_may_run_in_many_threads_at_once() -> None:
@@ -69,7 +75,7 @@ def test_analysis_may_run_in_many_threads_at_once() -> None:
     def work() -> None:
         try:
             for number in range(200):  # no two alike: what was analysed lately is remembered
-                assert content_terms(f"renewing the leases {number}") == ("renew", "leas", str(number))
+                assert extract_content_terms(f"renewing the leases {number}") == ("renew", "leas", str(number))
         except BaseException as error:
             failures.append(error)
 

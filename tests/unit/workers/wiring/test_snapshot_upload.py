@@ -13,8 +13,8 @@ from contracts.event import Event
 from contracts.index import DocumentIndexed, SnapshotPublished
 from contracts.outcome import Done
 from index.disk.layout import CorpusLayout
-from index.generations.publish import current_name
-from index.remote.layout import stored_current, stored_generations
+from index.generations.publish import read_current_name
+from index.remote.layout import list_stored_generations, read_stored_current
 from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import pull
 from index.settings import ObjectStoreSettings
@@ -70,7 +70,7 @@ def test_what_is_published_is_in_the_store_by_the_time_the_worker_ends(url, tmp_
     for number in range(3):
         name = _publish(context, number)
     context.close()
-    assert stored_current(_store(url), "default") == name
+    assert read_stored_current(_store(url), "default") == name
     assert pull(tmp_path / "away", "default", _store(url)).generation == name
     assert _pushes("ok") > before
     assert metrics.SNAPSHOT_PUSHED_BYTES._value.get() > bytes_before
@@ -83,7 +83,7 @@ def test_a_store_that_fails_is_logged_and_counted_and_the_snapshot_published_all
     name = _publish(context, 1)
     context.shipper.wait()
     assert _pushes("failed") == before + 1
-    assert current_name(CorpusLayout(tmp_path / "data/index", "default")) == name
+    assert read_current_name(CorpusLayout(tmp_path / "data/index", "default")) == name
 
 
 def test_the_store_holds_few_generations_however_many_are_published(make_parts, url) -> None:
@@ -91,7 +91,7 @@ def test_the_store_holds_few_generations_however_many_are_published(make_parts, 
     for number in range(7):
         _publish(context, number)
         context.shipper.wait()
-    assert len(stored_generations(_store(url), "default")) <= 4
+    assert len(list_stored_generations(_store(url), "default")) <= 4
 
 
 def test_without_a_store_nothing_is_sent(make_parts) -> None:

@@ -12,7 +12,7 @@ from contracts.errors import Fenced, Unavailable
 from contracts.retrieval import Query, RetrievedChunk, Strategy
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.search.rerank.base import NotReranked, ScoringReranker, text_of
+from index.search.rerank.base import NotReranked, ScoringReranker, compose_text
 from index.settings import QuerySettings, RerankSettings
 
 
@@ -66,7 +66,7 @@ def test_the_order_is_that_of_the_scores_and_equals_keep_theirs(chunks) -> None:
     assert _ids(reranked) == [_ids(chunks)[i] for i in (1, 0, 2)]
     assert [chunk.rerank_score for chunk in reranked] == [0.9, 0.1, 0.1]
     assert scorer.asked == [("why", [f"On ferrets\n{chunk.text}" for chunk in chunks], 2.0)]
-    assert text_of(chunks[0].model_copy(update={"title": None})) == chunks[0].text
+    assert compose_text(chunks[0].model_copy(update={"title": None})) == chunks[0].text
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_keeps_failing_is_left_alone_and_costs_nothing(chunks) -> None:
     for _ in range(2):
         with pytest.raises(NotReranked, match="away"):
             reranker.rerank("q", chunks)
-    with pytest.raises(NotReranked, match="left alone") as caught:
+    with pytest.raises(NotReranked, match="not asked") as caught:
         reranker.rerank("q", chunks)
     assert not caught.value.was_asked
     assert len(scorer.asked) == 2

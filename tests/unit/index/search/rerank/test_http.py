@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from contracts.errors import InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable
-from index.search.rerank.http import MOST_CHARACTERS, HttpScorer, Post, Shape, in_order_of_texts
+from index.search.rerank.http import MOST_CHARACTERS, HttpScorer, Post, Shape, sort_by_text
 from tests.support.rerank_endpoint import KEY, Endpoint
 
 TEXTS = ["ferrets sleep", "otters swim", "martens climb"]
@@ -180,6 +180,6 @@ def test_without_a_key_none_is_sent(endpoint) -> None:
 
 
 def test_each_text_has_exactly_one_score() -> None:
-    assert in_order_of_texts([(1, 0.5), (0, 0.25)], 2) == [0.25, 0.5]
+    assert sort_by_text([(1, 0.5), (0, 0.25)], 2) == [0.25, 0.5]
     with pytest.raises(Unavailable):
-        in_order_of_texts([(0, 0.5), (0, 0.25)], 2)
+        sort_by_text([(0, 0.5), (0, 0.25)], 2)

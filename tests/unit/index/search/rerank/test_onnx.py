@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
-from index.search.rerank.onnx import OnnxScorer, probabilities
+from index.search.rerank.onnx import OnnxScorer, to_probabilities
 
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "good": 4, "bad": 5, "question": 6}
 WEIGHTS = np.array([[0.0], [0.0], [0.0], [0.0], [2.0], [-2.0], [0.0]], dtype=np.float32)
@@ -107,13 +107,13 @@ def test_a_model_that_takes_too_long_is_stopped(tmp_path) -> None:
 def test_nobody_waits_for_loading_beyond_the_limit_and_later_ones_find_it_done(tmp_path, monkeypatch) -> None:
     import index.search.rerank.onnx as module
 
-    load = module.load
+    load = module.load_model
 
     def slowly(*arguments):
         time.sleep(0.3)
         return load(*arguments)
 
-    monkeypatch.setattr(module, "load", slowly)
+    monkeypatch.setattr(module, "load_model", slowly)
     scorer = OnnxScorer(_write(tmp_path))
     with pytest.raises(TimedOut, match="loading"):
         scorer.scores("question", ["good"], 0.01)
@@ -144,6 +144,6 @@ def test_a_graph_that_wants_other_inputs_is_refused(tmp_path) -> None:
 
 
 def test_logits_become_probabilities_without_overflow() -> None:
-    assert probabilities(np.array([-1e30, 0.0, 1e30], dtype=np.float32)).tolist() == [0.0, 0.5, 1.0]
+    assert to_probabilities(np.array([-1e30, 0.0, 1e30], dtype=np.float32)).tolist() == [0.0, 0.5, 1.0]
     with pytest.raises(Unavailable, match="3 numbers"):
-        probabilities(np.zeros((2, 3), dtype=np.float32))
+        to_probabilities(np.zeros((2, 3), dtype=np.float32))

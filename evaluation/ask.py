@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from contracts.retrieval import Query, Retrieval, Strategy
 from evaluation.cases import Case
 from evaluation.measures import DEPTH
-from evaluation.misses import Miss, miss_of
-from evaluation.patience import patiently
-from evaluation.ranking import ranked
+from evaluation.misses import Miss, find_miss
+from evaluation.ranking import rank_documents
+from evaluation.retry_when_overloaded import retry_when_overloaded
 
 TOP_K = 200
 """Chunks asked for: the most that a query may ask for, as a document of several chunks takes several places."""
@@ -23,7 +23,7 @@ Search = Callable[[Query], Retrieval]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Answered:
     """What one question found by one strategy. Durations in milliseconds.
 
     `names` are the first `DEPTH` documents, best first. `is_truncated` where the ranking was cut off before `DEPTH`
@@ -49,16 +49,16 @@ def ask_all(
     *,
     at_once: int,
     clock: Callable[[], float] = time.perf_counter,
-) -> Generator[Asked, None, None]:
+) -> Generator[Answered, None, None]:
     """What each question found by each strategy, question by question, `at_once` of them under way.
 
     Ends with the first error that patience does not help; an iteration that is left early asks nothing more.
     """
     stopped = threading.Event()
 
-    def answer(case: Case, strategy: Strategy) -> Asked:
+    def answer(case: Case, strategy: Strategy) -> Answered:
         query = Query(query=case.query, corpus=corpus, top_k=TOP_K, strategy=strategy, filters=case.filters)
-        found, seconds = patiently(lambda: _timed(search, query, clock), stopped.wait)
+        found, seconds = retry_when_overloaded(lambda: _timed(search, query, clock), stopped.wait)
         return _asked(case, strategy, found, seconds)
 
     pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="evaluation")
@@ -74,13 +74,13 @@ def _timed(search: Search, query: Query, clock: Callable[[], float]) -> tuple[Re
     return search(query), clock() - started
 
 
-def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float) -> Asked:
-    order = ranked(found.chunks, case.relevant)
-    return Asked(
+def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float) -> Answered:
+    order = rank_documents(found.chunks, case.relevant)
+    return Answered(
         case=case,
         strategy=strategy,
         names=tuple(one.name for one in order[:DEPTH]),
-        miss=miss_of(case, order),
+        miss=find_miss(case, order),
         is_truncated=len(order) < DEPTH and len(found.chunks) >= TOP_K,
         generation=found.generation,
         fusion=found.metadata.fusion,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.gate import Message
+from gate.entities import MAX_SLOT_CHARACTERS, SLOTS, slots_of
 from gate.profile import load_profiles
-from gate.slots import MAX_SLOT_CHARACTERS, SLOTS, slots_of
 
 REGIONS = load_profiles()["marketing"].search.regions
 

@@ -27,8 +27,8 @@ from contracts.errors import Conflict
 from index.disk.durable import fsync_path, replace_file
 from index.disk.layout import CorpusLayout
 from index.disk.locks import Pin
-from index.generations.manifest import MANIFEST, generation_number
-from index.generations.publish import current_name, generation_names
+from index.generations.manifest import MANIFEST, parse_generation_number
+from index.generations.publish import list_generation_names, read_current_name
 from index.journal.files import list_files, read_pinned_model
 from index.journal.frames import encode_frame
 from index.journal.records import Kind, encode_end, encode_pin
@@ -48,8 +48,8 @@ mapped stays readable when the files are gone."""
 _LOOK_SECONDS = 0.02
 
 
-class Shadow:
-    """The folder beside one corpus. Made by `shadow_of`, which holds its lock."""
+class BuildAlias:
+    """The folder beside one corpus. Made by `open_build_alias`, which holds its lock."""
 
     def __init__(self, corpus: CorpusLayout) -> None:
         self._corpus = corpus
@@ -61,7 +61,7 @@ class Shadow:
         if self._goes_on(model):
             return
         self.clear()
-        journal, last = self.layout.journal, last_offset(self._corpus) + OFFSETS_AHEAD
+        journal, last = self.layout.journal, read_last_offset(self._corpus) + OFFSETS_AHEAD
         journal.mkdir(parents=True)
         replace_file(self.layout.epoch, f"{_epoch(self._corpus) + EPOCHS_AHEAD}\n".encode())
         head = encode_frame(0, Kind.PIN, encode_pin(*model)) + encode_frame(last, Kind.END, encode_end(0))
@@ -77,7 +77,7 @@ class Shadow:
 
         Its writer is closed.
         """
-        for name in generation_names(self.layout):
+        for name in list_generation_names(self.layout):
             if name.endswith(_NOTHING):
                 (self.layout.generations / name).rmdir()
         if is_old_kept:
@@ -106,22 +106,22 @@ class Shadow:
 
     def _was_exchanged(self) -> bool:
         """Whether it is the corpus as it was: then its offsets are behind the corpus's."""
-        return self.layout.folder.is_dir() and last_offset(self.layout) < last_offset(self._corpus)
+        return self.layout.folder.is_dir() and read_last_offset(self.layout) < read_last_offset(self._corpus)
 
     def _number_before(self) -> Path:
         """An empty folder named as a generation, so that the shadow's are numbered from there on."""
-        newest = max(map(generation_number, generation_names(self._corpus)), default=0)
+        newest = max(map(parse_generation_number, list_generation_names(self._corpus)), default=0)
         return self.layout.generations / f"g{newest + GENERATIONS_AHEAD:08d}-{_NOTHING}"
 
     def _place_to_keep(self) -> Path:
-        name = f".kept-{self._corpus.corpus}-{current_name(self.layout) or 'empty'}"
+        name = f".kept-{self._corpus.corpus}-{read_current_name(self.layout) or 'empty'}"
         places = (self._corpus.root / (f"{name}.{number}" if number else name) for number in count())
         return next(place for place in places if not place.exists())
 
     def _await_readers(self) -> None:
         """Let searches end that began before the exchange."""
         deadline = time.monotonic() + _PIN_GRACE_SECONDS
-        for name in generation_names(self.layout):
+        for name in list_generation_names(self.layout):
             manifest = self.layout.generations / name / MANIFEST
             while manifest.exists() and time.monotonic() < deadline:
                 pin = Pin.exclusive(manifest)
@@ -132,7 +132,7 @@ class Shadow:
 
 
 @contextmanager
-def shadow_of(corpus: CorpusLayout) -> Iterator[Shadow]:
+def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
     """The corpus's shadow, nobody else's meanwhile. Raises `Conflict` while another process builds it."""
     corpus.beside.mkdir(exist_ok=True)
     lock = FileLock(corpus.beside / _LOCK, timeout=0, thread_local=False)
@@ -141,14 +141,14 @@ def shadow_of(corpus: CorpusLayout) -> Iterator[Shadow]:
     except Timeout as error:
         raise Conflict(f"corpus {corpus.corpus} is being built anew by another process: wait for it") from error
     try:
-        yield Shadow(corpus)
+        yield BuildAlias(corpus)
     finally:
         if not _leftovers(corpus):
             shutil.rmtree(corpus.beside)
         lock.release()
 
 
-def last_offset(corpus: CorpusLayout) -> int:
+def read_last_offset(corpus: CorpusLayout) -> int:
     """The last offset of the journal as far as it is known without reading it: durable, or in an ended segment."""
     if not _has_segments(corpus):
         return 0

@@ -10,7 +10,7 @@ import pytest
 from contracts.api import RunAccepted, RunStatus, RunView, SubmittedDocument
 from contracts.errors import Overloaded, SluiceError, TimedOut
 from contracts.event import Gap
-from evaluation.feeding import DOCUMENTS_PER_REQUEST, Fed, batches_of, feed
+from evaluation.submit import DOCUMENTS_PER_REQUEST, Submitted, split_into_batches, submit_documents
 
 
 def documents(count: int, text: str = "x") -> list[SubmittedDocument]:
@@ -56,13 +56,15 @@ class Clock:
         self.now += seconds
 
 
-def fed(server: ScriptedServer, count: int, timeout_seconds: float = 60.0) -> tuple[Fed, Clock, list[tuple[int, int]]]:
+def fed(
+    server: ScriptedServer, count: int, timeout_seconds: float = 60.0
+) -> tuple[Submitted, Clock, list[tuple[int, int]]]:
     clock, progress = Clock(), []
 
     def heard(done: int, known: int) -> None:
         progress.append((done, known))
 
-    found = feed(
+    found = submit_documents(
         documents(count),
         "docs",
         server,
@@ -78,7 +80,7 @@ def test_everything_is_handed_in_and_waited_for() -> None:
     server = ScriptedServer()
     found, _, progress = fed(server, 300)
     assert server.taken == [DOCUMENTS_PER_REQUEST, 300 - DOCUMENTS_PER_REQUEST]
-    assert found == Fed(document_count=300)
+    assert found == Submitted(document_count=300)
     assert progress == [(0, 256), (0, 300), (256, 300), (300, 300)]
 
 
@@ -107,6 +109,6 @@ def test_waiting_ends_in_time() -> None:
 
 
 def test_a_request_is_bounded_by_documents_and_by_characters() -> None:
-    assert [len(batch) for batch in batches_of(documents(600))] == [256, 256, 88]
-    assert [len(batch) for batch in batches_of(documents(3, "x" * 2_500_000))] == [1, 1, 1]
-    assert list(batches_of([])) == []
+    assert [len(batch) for batch in split_into_batches(documents(600))] == [256, 256, 88]
+    assert [len(batch) for batch in split_into_batches(documents(3, "x" * 2_500_000))] == [1, 1, 1]
+    assert list(split_into_batches([])) == []

@@ -9,8 +9,8 @@ import pytest
 
 from contracts.errors import Forbidden, Overloaded, TimedOut
 from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.asking import TOP_K, ask_all
-from evaluation.patience import TRIES, patiently
+from evaluation.ask import TOP_K, ask_all
+from evaluation.retry_when_overloaded import TRIES, retry_when_overloaded
 from tests.support.evaluation_samples import cases, chunk, retrieval
 
 
@@ -88,7 +88,7 @@ def test_a_full_server_is_asked_again_when_it_said() -> None:
             raise errors.pop(0)
         return "answer"
 
-    assert patiently(call, pauses.append) == "answer"
+    assert retry_when_overloaded(call, pauses.append) == "answer"
     assert pauses == [7.0, 60.0, 1.0, 2.0]
 
 
@@ -101,5 +101,5 @@ def test_patience_ends() -> None:
         raise TimedOut("slow")
 
     with pytest.raises(TimedOut):
-        patiently(call, lambda seconds: None)
+        retry_when_overloaded(call, lambda seconds: None)
     assert tries == TRIES

@@ -15,7 +15,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 1.0
 
 
-def patiently(call: Callable[[], Answer], sleep: Callable[[float], object]) -> Answer:
+def retry_when_overloaded(call: Callable[[], Answer], sleep: Callable[[float], object]) -> Answer:
     """The answer of `call`, tried again when the server is full (after the pause it asks for) or does not answer.
 
     Raises:

@@ -10,7 +10,7 @@ from pydantic import Field
 from contracts.api import ENDED, RunAccepted, RunView, SubmittedDocument
 from contracts.base import Value
 from contracts.errors import SluiceError, TimedOut
-from evaluation.patience import patiently
+from evaluation.retry_when_overloaded import retry_when_overloaded
 
 DOCUMENTS_PER_REQUEST = 256
 CHARACTERS_PER_REQUEST = 4_000_000
@@ -30,7 +30,7 @@ class Server(Protocol):
         ...
 
 
-class Fed(Value):
+class Submitted(Value):
     """How many documents were handed in, and how many of them (with the first reasons) could not be indexed."""
 
     document_count: Annotated[int, Field(ge=0)]
@@ -38,7 +38,7 @@ class Fed(Value):
     missing: tuple[str, ...] = ()
 
 
-def feed(
+def submit_documents(
     documents: Iterable[SubmittedDocument],
     corpus: str,
     server: Server,
@@ -47,7 +47,7 @@ def feed(
     clock: Callable[[], float],
     timeout_seconds: float,
     on_progress: Callable[[int, int], None] = lambda done, known: None,
-) -> Fed:
+) -> Submitted:
     """Hand all documents in, and wait until they can be found; `on_progress` hears how many can, of how many.
 
     What stood in the corpus before stays there; a document of the same id is replaced, and is cheap if unchanged.
@@ -58,8 +58,8 @@ def feed(
     """
     deadline = clock() + timeout_seconds
     runs: list[tuple[str, int]] = []
-    for batch in batches_of(documents):
-        accepted = patiently(lambda batch=batch: server.add_documents(batch, corpus), sleep)  # type: ignore[misc]
+    for batch in split_into_batches(documents):
+        accepted = retry_when_overloaded(lambda batch=batch: server.add_documents(batch, corpus), sleep)  # type: ignore[misc]
         runs.append((accepted.run_id, len(batch)))
         on_progress(0, sum(size for _, size in runs))
     missing: list[str] = []
@@ -69,10 +69,10 @@ def feed(
         missing += [f"{gap.subject}: {gap.reason} {gap.detail}".strip() for gap in view.missing]
         done += size
         on_progress(done, known)
-    return Fed(document_count=known, missing_count=len(missing), missing=tuple(missing[:20]))
+    return Submitted(document_count=known, missing_count=len(missing), missing=tuple(missing[:20]))
 
 
-def batches_of(documents: Iterable[SubmittedDocument]) -> Iterator[list[SubmittedDocument]]:
+def split_into_batches(documents: Iterable[SubmittedDocument]) -> Iterator[list[SubmittedDocument]]:
     """The documents by as many as one request carries."""
     batch: list[SubmittedDocument] = []
     characters = 0
@@ -90,7 +90,7 @@ def batches_of(documents: Iterable[SubmittedDocument]) -> Iterator[list[Submitte
 def _ended(
     run_id: str, server: Server, sleep: Callable[[float], object], clock: Callable[[], float], deadline: float
 ) -> RunView:
-    while (view := patiently(lambda: server.run(run_id), sleep)).status not in ENDED:
+    while (view := retry_when_overloaded(lambda: server.run(run_id), sleep)).status not in ENDED:
         if clock() > deadline:
             raise TimedOut(f"{run_id} goes on; look again with `sluice runs {run_id}`, then use --no-ingest")
         sleep(POLL_SECONDS)
