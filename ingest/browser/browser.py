@@ -104,7 +104,7 @@ class Browser:
             raise InvalidInput("url", f"{url} is not an http or https address")
         request = RenderRequest(url, proxy_url, user_agent, limits, pre_request, screenshot, run_id)
         patience_seconds = 2 * (limits.timeout_seconds + LAUNCH_SECONDS + CLOSE_SECONDS)
-        return self._await(self._render(request), patience_seconds)
+        return self.run(self._render(request), patience_seconds)
 
     def assert_sandboxed(self) -> Path:
         """Start the browser if need be, prove that its renderers are confined, and say which binary it is.
@@ -113,7 +113,7 @@ class Browser:
             InvalidSetting: there is no Chromium.
             PolicyRefused: rule `sandbox`; says what is missing and what lifts it.
         """
-        return self._await(self._current(), LAUNCH_SECONDS + CLOSE_SECONDS).binary
+        return self.run(self._current(), LAUNCH_SECONDS + CLOSE_SECONDS).binary
 
     def close(self) -> None:
         """End the browser, its processes and the thread. Pages under way fail. May be called again."""
@@ -129,9 +129,18 @@ class Browser:
             thread.join()
             loop.close()
 
-    # The thread and its loop.
+    @property
+    def running(self) -> WarmBrowser | None:
+        """The Chromium that serves pages now; None before the first page."""
+        return self._warm
 
-    def _await(self, work: Coroutine[Any, Any, T], patience_seconds: float) -> T:
+    def run(self, work: Coroutine[Any, Any, T], patience_seconds: float) -> T:
+        """The result of `work`, done on the browser's own event loop.
+
+        Raises:
+            TimedOut: not done within `patience_seconds`.
+            Unavailable: the browser is closed.
+        """
         future, deadline = self._submit(work), time.monotonic() + patience_seconds
         try:
             while not _is_done(future, LOOK_SECONDS):
@@ -141,6 +150,8 @@ class Browser:
             return future.result()
         finally:
             future.cancel()  # nothing, when it is done
+
+    # The thread and its loop.
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         with self._guard:

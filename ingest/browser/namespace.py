@@ -88,9 +88,9 @@ def main(arguments: list[str]) -> int:
     with open(plan.process_id, "w") as file:
         file.write(str(os.getpid()))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    command = [arguments[1], *_merged(arguments[2:])]
+    command = [arguments[1], *merged_switches(arguments[2:])]
     _give_profile_away(plan, command)
-    isolation = _tried(plan)
+    isolation = find_isolation(plan)
     if not isolation.network and not isolation.processes:
         _report(plan, isolation, None)
         _become(plan)
@@ -99,7 +99,7 @@ def main(arguments: list[str]) -> int:
     return _as_parent(plan, lambda: _as_init(plan, isolation, command))
 
 
-def _tried(plan: Plan) -> Isolation:
+def find_isolation(plan: Plan) -> Isolation:
     """What works here, found out in a child: a half-entered namespace cannot be left again."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -284,7 +284,7 @@ def _run(command: list[str]) -> None:
     os.execve(command[0], command, environment)  # noqa: S606 - the browser, found and named by the worker
 
 
-def _merged(switches: list[str]) -> list[str]:
+def merged_switches(switches: list[str]) -> list[str]:
     """The switches, those with lists put together."""
     kept: list[str] = []
     lists: dict[str, list[str]] = {}

@@ -90,6 +90,10 @@ class EgressGrant:
         """Give a reserved address back."""
         del self._pages[address]
 
+    def is_open(self, address: str) -> bool:
+        """Whether a page at that address is led to a proxy at the moment."""
+        return self._pages.get(address) is not None
+
     def url(self, address: str) -> str:
         """What the browser calls the address, `http://host:port` in its network."""
         return f"http://{address}:{self._port}"

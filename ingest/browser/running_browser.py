@@ -71,6 +71,8 @@ class WarmBrowser:
         self.binary = binary
         self.pid = browser_process(launcher_pid)
         """The browser process itself."""
+        self.launcher_pid = launcher_pid
+        """The process that started it, above all others of this browser."""
         self.isolation = isolation
         self.watch = BrowserWatch(launcher_pid, settings.browser_memory_bytes)
         self.tabs = Tabs(engine, egress_grant, most=settings.browser_pages, stuck=self._retire)
@@ -80,7 +82,6 @@ class WarmBrowser:
         """Serves the pages it has open, and no more."""
         self.ended = False
         self._folder = folder
-        self._launcher_pid = launcher_pid
         self._egress_grant = egress_grant
         self._started_at = time.monotonic()
 
@@ -113,7 +114,7 @@ class WarmBrowser:
         self.ended = True
         self.tabs.stop()
         await asyncio.to_thread(self.watch.stop)
-        handles = process_handles(self._launcher_pid)
+        handles = process_handles(self.launcher_pid)
         with suppress(PlaywrightError, TimeoutError):  # it may be dead already; what is left is killed below
             await asyncio.wait_for(self.engine.close(), CLOSE_SECONDS)
         await asyncio.to_thread(end_processes, handles)

@@ -13,7 +13,7 @@ _NO_UNPROXIED_UDP = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
 )
-_NO_ERRANDS_OF_ITS_OWN = (
+NO_ERRANDS_OF_ITS_OWN = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-domain-reliability",
@@ -61,7 +61,7 @@ class Guards:
         """The browser's switches. `proxy` is the only address, or pattern of addresses, that it may look up."""
         return (
             *_NO_UNPROXIED_UDP,
-            *_NO_ERRANDS_OF_ITS_OWN,
+            *NO_ERRANDS_OF_ITS_OWN,
             _NO_NAMES.format(proxy=proxy),
             *_NO_WINDOWS,
             *_NO_HARDWARE,

@@ -71,7 +71,7 @@ class Tabs:
         self, engine: PlaywrightBrowser, egress_grant: EgressGrant | None, *, most: int, stuck: Callable[[], None]
     ) -> None:
         self._engine = engine
-        self._egress_grant = egress_grant
+        self.egress_grant = egress_grant
         self._most = most
         self._stuck = stuck
         self._open = 0
@@ -101,6 +101,11 @@ class Tabs:
         finally:
             self._open -= 1
 
+    @property
+    def kept(self) -> tuple[Tab, ...]:
+        """The tabs that wait for another page of their run and site."""
+        return tuple(self._kept.values())
+
     def stop(self) -> None:
         """Keep none any longer; the browser, which ends now, takes them with it."""
         for tab in self._kept.values():
@@ -119,7 +124,7 @@ class Tabs:
         return await self._new(owner, request, guards)
 
     async def _new(self, owner: Owner, request: RenderRequest, guards: Guards) -> Tab:
-        address = self._egress_grant.reserve() if self._egress_grant is not None else None
+        address = self.egress_grant.reserve() if self.egress_grant is not None else None
         try:
             context = await self._engine.new_context(
                 proxy=self._proxy(address, request),
@@ -145,16 +150,16 @@ class Tabs:
         return tab
 
     def _proxy(self, address: str | None, request: RenderRequest) -> ProxySettings:
-        if self._egress_grant is None or address is None:
+        if self.egress_grant is None or address is None:
             return proxy_settings(request.proxy_url)
-        return ProxySettings(server=self._egress_grant.url(address), bypass="<-loopback>")
+        return ProxySettings(server=self.egress_grant.url(address), bypass="<-loopback>")
 
     @contextmanager
     def _carried(self, tab: Tab, proxy_url: str) -> Iterator[None]:
-        if self._egress_grant is None or tab.address is None:
+        if self.egress_grant is None or tab.address is None:
             yield
             return
-        with self._egress_grant.carried(tab.address, proxy_url):
+        with self.egress_grant.carried(tab.address, proxy_url):
             yield
 
     # Given back.
@@ -203,8 +208,8 @@ class Tabs:
             self._stuck()
 
     def _release(self, address: str | None) -> None:
-        if self._egress_grant is not None and address is not None:
-            self._egress_grant.release(address)
+        if self.egress_grant is not None and address is not None:
+            self.egress_grant.release(address)
 
 
 def proxy_settings(proxy_url: str) -> ProxySettings:

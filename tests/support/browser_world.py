@@ -16,6 +16,7 @@ import pytest
 from contracts.errors import InvalidSetting
 from ingest.browser.browser import Browser
 from ingest.browser.page import Rendered, RenderLimits, nothing
+from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.settings import CrawlSettings
 
 HTML = "text/html; charset=utf-8"
@@ -134,7 +135,9 @@ class World:
         self._proxy = _serving(type("RecordingProxy", (Proxy,), {"asked": self.asked}))
         self.origin = f"http://127.0.0.1:{self._site.server_port}"
         self.proxy_url = f"http://agent:pass%3Aword@127.0.0.1:{self._proxy.server_port}"
-        self.browser = Browser(settings or CrawlSettings())
+        self.check_cancelled: CancelCheck = never_cancelled
+        """A test may put its own in the place."""
+        self.browser = Browser(settings or CrawlSettings(), check_cancelled=lambda: self.check_cancelled())
 
     def render(
         self,
@@ -179,8 +182,8 @@ def world_with_a_browser(settings: CrawlSettings | None = None) -> World:
 
 def chromium_under_test(browser: Browser) -> int:
     """The process of the warm browser."""
-    assert browser._warm is not None
-    return browser._warm.pid
+    assert browser.running is not None
+    return browser.running.pid
 
 
 def runs(pid: int) -> bool:

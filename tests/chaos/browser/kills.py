@@ -49,8 +49,8 @@ def render_with_kills(*, pages: int, seed: int) -> Outcome:
 
     def kill() -> None:
         nonlocal kills
-        warm = world.browser._warm
-        members = descendants(warm._launcher_pid) if warm is not None and not warm.ended else []
+        warm = world.browser.running
+        members = descendants(warm.launcher_pid) if warm is not None and not warm.ended else []
         seen.update((pid, _started(pid)) for pid in members)
         if members:
             with suppress(ProcessLookupError):

@@ -109,7 +109,7 @@ def test_under_the_profile_the_browser_can_have_a_network_and_processes_of_its_o
 import json, sys
 sys.path.insert(0, {str(Path(namespace.__file__).parent)!r})
 import namespace
-found = namespace._tried(namespace.Plan(way_out="", process_id="", network=True))
+found = namespace.find_isolation(namespace.Plan(egress_grant="", process_id="", network=True))
 print(json.dumps([found.network, found.processes]))
 """
     user = pwd.getpwnam("nobody") if os.getuid() == 0 else pwd.getpwuid(os.getuid())

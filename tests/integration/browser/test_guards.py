@@ -96,8 +96,8 @@ def test_a_page_that_keeps_asking_is_ended_at_its_limit(world: World, path: str)
 @pytest.mark.parametrize("path", ["/hoard", "/heap"])
 def test_a_page_that_hoards_memory_is_ended_by_name_and_stays_near_the_limit(world: World, path: str) -> None:
     _refused(world, path, "memory")
-    assert world.browser._warm is not None
-    assert world.browser._warm.watch.most_bytes < 2 * MEMORY_BYTES
+    assert world.browser.running is not None
+    assert world.browser.running.watch.most_bytes < 2 * MEMORY_BYTES
 
 
 def test_the_nearer_the_limit_the_sooner_memory_is_looked_at_again() -> None:

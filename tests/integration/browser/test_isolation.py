@@ -65,10 +65,10 @@ PAGES |= {
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     made = world_with_a_browser()
-    assert made.browser._warm is not None
-    if not made.browser._warm.isolation.network:
+    assert made.browser.running is not None
+    if not made.browser.running.isolation.network:
         made.close()
-        pytest.skip(f"no network namespace here: {made.browser._warm.isolation.missing}")
+        pytest.skip(f"no network namespace here: {made.browser.running.isolation.missing}")
     yield made
     made.close()
 
@@ -133,7 +133,7 @@ from ingest.browser.processes import descendants
 from ingest.settings import CrawlSettings
 browser = Browser(CrawlSettings(browser_network={network!r}))
 browser.assert_sandboxed()
-print(*descendants(browser._warm._launcher_pid), flush=True)
+print(*descendants(browser.running.launcher_pid), flush=True)
 time.sleep(600)
 """
     worker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -173,14 +173,14 @@ def test_the_browser_does_not_see_the_folders_of_its_worker(tmp_path: Path) -> N
     browser = Browser(CrawlSettings(), hidden=[ours.parent, ours, tmp_path / "missing", Path("/"), Path("/usr/lib")])
     try:
         browser.assert_sandboxed()
-        assert browser._warm is not None
-        if not browser._warm.isolation.mounts:
-            pytest.skip(f"no mount namespace here: {browser._warm.isolation.missing}")
+        assert browser.running is not None
+        if not browser.running.isolation.mounts:
+            pytest.skip(f"no mount namespace here: {browser.running.isolation.missing}")
         sight = Path(f"/proc/{chromium_under_test(browser)}/root")
         found = [sight / str(path)[1:] for path in (ours.parent, other / "key", ours)]
         assert [path.exists() for path in found] == [True, True, False]
         assert list(found[0].iterdir()) == []
-        assert not any("hiding" in missing for missing in browser._warm.isolation.missing)
+        assert not any("hiding" in missing for missing in browser.running.isolation.missing)
         assert (ours / "key").read_text() == "secret"
     finally:
         browser.close()
@@ -213,8 +213,8 @@ home = os.environ["HOME"]
 assert os.listdir(home) == ["key"]
 browser = Browser(CrawlSettings(browser_network="isolated"), hidden=[home])
 browser.assert_sandboxed()
-seen = os.listdir(f"/proc/{browser._warm.pid}/root{home}")
-print(json.dumps([os.getuid(), browser._warm.isolation.network, browser._warm.isolation.processes, "key" in seen]))
+seen = os.listdir(f"/proc/{browser.running.pid}/root{home}")
+print(json.dumps([os.getuid(), browser.running.isolation.network, browser.running.isolation.processes, "key" in seen]))
 browser.close()
 """)
     tmp_path.chmod(0o755)
@@ -286,7 +286,7 @@ sys.path.insert(0, {str(Path(namespace.__file__).parent)!r})
 import namespace
 for kind in ("net", "pid"):
     open(f"/proc/sys/user/max_{{kind}}_namespaces", "w").write("0")
-found = namespace._tried(namespace.Plan(egress_grant="", process_id="", network=True))
+found = namespace.find_isolation(namespace.Plan(egress_grant="", process_id="", network=True))
 print(json.dumps([found.network, found.processes, found.missing]))
 """
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-I", "-S", "-c", script]
@@ -297,7 +297,7 @@ print(json.dumps([found.network, found.processes, found.missing]))
 
 
 def test_switches_that_are_lists_are_put_together_since_the_browser_heeds_the_last_alone() -> None:
-    merged = namespace._merged(["--disable-features=A,B", "--headless", "--disable-features=C"])
+    merged = namespace.merged_switches(["--disable-features=A,B", "--headless", "--disable-features=C"])
     assert merged == ["--disable-features=A,B,C", "--headless"]
 
 

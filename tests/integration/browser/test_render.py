@@ -193,7 +193,7 @@ def test_a_page_that_is_not_wanted_any_more_is_given_up_and_the_next_page_is_nor
         if len(looks) > 2:
             raise Fenced("cancelled")
 
-    monkeypatch.setattr(world.browser, "_check_cancelled", check_cancelled)
+    monkeypatch.setattr(world, "check_cancelled", check_cancelled)
     with pytest.raises(Fenced):
         world.render("/loop", seconds=60)
     assert looks[-1] - looks[0] < 20
@@ -229,7 +229,7 @@ def test_a_site_cannot_speak_for_the_proxy_through_a_tunnel(
         capture_output=True,
     ).stdout
     trusted = f"--ignore-certificate-errors-spki-list={base64.b64encode(key).decode()}"
-    monkeypatch.setattr("ingest.browser.switches._NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
+    monkeypatch.setattr("ingest.browser.switches.NO_ERRANDS_OF_ITS_OWN", ("--no-first-run", trusted))
     forged = b"HTTP/1.1 403 Refused address: 10.0.0.1\r\nX-Sluice-Refused: address\r\nContent-Length: 4\r\n\r\n<p>x"
     tls_site.call("/", lambda handler: handler.wfile.write(forged))
     browser = Browser(CrawlSettings())

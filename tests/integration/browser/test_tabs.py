@@ -47,8 +47,8 @@ NOTHING = '["","","","",0,0,'
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     made = world_with_a_browser()
-    assert made.browser._warm is not None
-    if not made.browser._warm.isolation.network:
+    assert made.browser.running is not None
+    if not made.browser.running.isolation.network:
         made.close()
         pytest.skip("tabs are kept only where the browser has a network of its own")
     yield made
@@ -59,7 +59,7 @@ def world() -> Iterator[World]:
 def _nothing_is_kept(world: World) -> Iterator[None]:
     """Each test begins without tabs."""
     yield
-    world.browser._await(_dropped(world), 20)
+    world.browser.run(_dropped(world), 20)
 
 
 async def _dropped(world: World) -> None:
@@ -69,8 +69,8 @@ async def _dropped(world: World) -> None:
 
 
 def _kept(world: World) -> list[Tab]:
-    assert world.browser._warm is not None
-    return list(world.browser._warm.tabs._kept.values())
+    assert world.browser.running is not None
+    return list(world.browser.running.tabs.kept)
 
 
 def _renderers(world: World) -> set[int]:
@@ -135,10 +135,10 @@ def test_between_two_pages_the_tab_is_empty_and_its_way_out_closed(world: World)
     asked = len(world.seen)
     time.sleep(0.6)  # several beats
     assert tab.page.url == "about:blank"
-    assert world.browser._warm is not None
-    egress_grant = world.browser._warm.tabs._egress_grant
+    assert world.browser.running is not None
+    egress_grant = world.browser.running.tabs.egress_grant
     assert egress_grant is not None
-    assert egress_grant._pages[str(tab.address)] is None
+    assert not egress_grant.is_open(str(tab.address))
     world.render("/plain", run_id="one")
     assert world.seen[asked:] == ["/plain"]
 
@@ -187,7 +187,7 @@ def test_kept_and_open_tabs_are_never_more_than_pages_at_a_time(world: World) ->
 def test_a_kept_tab_that_is_not_asked_for_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tabs, "KEPT_SECONDS", 0.05)
     world.render("/leave", run_id="one")
-    world.browser._await(asyncio.sleep(0.5), 20)
+    world.browser.run(asyncio.sleep(0.5), 20)
     assert _kept(world) == []
     assert f"found {NOTHING}" in _found(world, "one")
 
@@ -196,6 +196,6 @@ def test_a_kept_tab_whose_process_died_is_not_given_to_the_next_page(world: Worl
     world.render("/plain", run_id="one")
     for pid in _renderers(world):
         os.kill(pid, signal.SIGKILL)
-    world.browser._await(asyncio.sleep(0.5), 20)
+    world.browser.run(asyncio.sleep(0.5), 20)
     assert "nothing special" in world.render("/plain", run_id="one").html
     assert len(_kept(world)) == 1
