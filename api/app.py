@@ -24,7 +24,7 @@ from workers.processes.process_group import die_with_parent, give_signs_of_life
 from workers.service.api_keys import ApiKeys, check_exposure
 from workers.service.service import Service
 from workers.settings import Settings
-from workers.supervisor.supervisor import require_free_port
+from workers.supervisor.port import require_free_port
 
 PUBLISH_PATIENCE_SECONDS = 2.0
 """How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""

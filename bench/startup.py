@@ -22,8 +22,8 @@ from pathlib import Path
 
 import psutil
 
-from bench.instance import MODELS, REPOSITORY, Instance
 from ingest.embed.minilm.files import ensure_model
+from tests.support.instance import MODELS, REPOSITORY, Instance
 
 SETTLED_SECONDS = 10.0
 """After it is ready: start-up has ended, and the memory is that of an idle instance."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 from filelock import FileLock, Timeout
@@ -21,6 +23,9 @@ from otel.metrics_dir import fresh_metrics_dir
 from workers.runtime.private_files import make_private
 from workers.settings import Settings
 
+if TYPE_CHECKING:
+    from workers.supervisor.child import Program
+
 Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool, for instance crawl=4. Repeatable.")]
 
 
@@ -31,11 +36,35 @@ def up(
     with errors_told():
         settings = _scaled(scale or [])
         _prepare_instance(settings)
+        typer.echo(f"starting Sluice on {settings.data_dir}")
         from otel.logs import configure
+        from workers.supervisor.child import command_of
         from workers.supervisor.supervisor import Supervisor
 
         configure("sluice-up", settings.telemetry)
-        Supervisor(settings, log_dir).run()
+        program_of = _forked_programs(settings) if sys.platform.startswith("linux") else command_of
+        Supervisor(settings, log_dir, program_of, typer.echo).run()
+
+
+def _forked_programs(settings: Settings) -> Callable[..., Program]:
+    """Every process as a fork of this one, which imports what they share; elsewhere a fork of that is not safe."""
+    from api import serve
+    from workers.processes.reconciler_process import run_reconciler
+    from workers.processes.worker import run_worker
+    from workers.supervisor.preload import preload
+
+    preload()
+
+    def program_of(command: str, stage: str = "") -> Program:
+        match command:
+            case "worker":
+                return lambda: run_worker(settings, cast(Queue, stage))
+            case "reconcile":
+                return lambda: run_reconciler(settings)
+            case _:
+                return lambda: serve(settings)
+
+    return program_of
 
 
 def worker(

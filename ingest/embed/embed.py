@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import httpx2
+from typing import TYPE_CHECKING
 
 from contracts.errors import Conflict, Unavailable
 from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
-from ingest.embed.openai import OpenAIEmbedder, endpoint_fingerprint
 from ingest.embed.port import Embedded, Embedder, require_fingerprint, unit_rows
 from ingest.settings import EmbedSettings
+
+if TYPE_CHECKING:
+    import httpx2
 
 __all__ = [
     "Embedded",
@@ -69,6 +70,8 @@ def fingerprint_of_corpus(settings: EmbedSettings, corpus: str) -> str:
     chosen = settings.of_corpus(corpus)
     if chosen.provider == "local":
         return FINGERPRINTS[chosen.precision]
+    from ingest.embed.openai import endpoint_fingerprint
+
     return chosen.openai_fingerprint or endpoint_fingerprint(chosen)
 
 
@@ -83,6 +86,8 @@ def _model(
     )
     if settings.provider == "local":
         return local
+    from ingest.embed.openai import OpenAIEmbedder  # here: its client takes half a second to import
+
     endpoint = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled)
     return FallbackEmbedder(endpoint, local) if settings.fallback == "local" else endpoint
 

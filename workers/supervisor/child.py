@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from workers.processes.process_group import LIFELINE, tied_to_parent
+from workers.supervisor.forking import Forked, fork
+
+Program = Sequence[str] | Callable[[], object]
+"""What a child runs: a command line, or a function in a fork of the supervisor."""
 
 FIRST_PAUSE_SECONDS = 0.2
 _MOST_SIGNS = 4_096
+
+
+def command_of(*arguments: str) -> list[str]:
+    """The command line of a process that is no fork: its command, for instance `worker`, `crawl`."""
+    return [sys.executable, "-m", "cli", *arguments]
 
 
 @dataclass
@@ -21,9 +31,9 @@ class Child:
     """A process by its name, whichever it is at the moment. Only the supervisor's main thread starts and ends it."""
 
     name: str
-    command: Sequence[str]
+    program: Program
     is_worker: bool = False
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | Forked | None = None
     started_at: float = 0.0
     pause_seconds: float = FIRST_PAUSE_SECONDS
     start_after: float = 0.0
@@ -47,20 +57,32 @@ class Child:
         """The stage of a worker: its name without its number."""
         return self.name.rsplit("-", 1)[0]
 
-    def start(self, environment: Mapping[str, str], output: int | None) -> None:
-        """Start it, with both outputs on the descriptor `output`; they are the supervisor's own without one."""
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What another forked child must close."""
+        return () if self._ear is None else (self._ear,)
+
+    def start(self, environment: Mapping[str, str], output: int | None, close: Collection[int] = ()) -> None:
+        """Start it, with both outputs on the descriptor `output`; they are the supervisor's own without one.
+
+        It leads a process group of its own, so that Ctrl-C reaches the supervisor alone, which stops the others in
+        order. `environment` is that of a command line; a fork has the supervisor's, and closes `close`.
+        """
         ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            self.process = subprocess.Popen(  # noqa: S603 - our own command line
-                self.command,
-                env={**environment, LIFELINE: str(mouth)},
-                stdout=output,
-                stderr=output,
-                stdin=subprocess.DEVNULL,
-                preexec_fn=tied_to_parent(),
-                pass_fds=[mouth],
-                process_group=0,  # so that Ctrl-C reaches the supervisor alone, which stops the others in order
-            )
+            if callable(self.program):
+                self.process = self._fork(self.program, output, mouth, (*close, ear))
+            else:
+                self.process = subprocess.Popen(  # noqa: S603 - our own command line
+                    self.program,
+                    env={**environment, LIFELINE: str(mouth)},
+                    stdout=output,
+                    stderr=output,
+                    stdin=subprocess.DEVNULL,
+                    preexec_fn=tied_to_parent(),
+                    pass_fds=[mouth],
+                    process_group=0,
+                )
         except OSError:
             os.close(ear)
             raise
@@ -68,6 +90,13 @@ class Child:
             os.close(mouth)
         self._ear, self.started_at = ear, time.monotonic()
         self.silent_seconds, self.condemned, self.gone_by, self._speaks = 0.0, None, float("inf"), False
+
+    def _fork(self, run: Callable[[], object], output: int | None, mouth: int, close: Collection[int]) -> Forked:
+        def run_with_lifeline() -> None:
+            os.environ[LIFELINE] = str(mouth)
+            run()
+
+        return fork(run_with_lifeline, self.name, output=output, close=close)
 
     def listen(self, passed_seconds: float) -> None:
         """Hear whether it gave a sign of life while that time passed."""
@@ -90,7 +119,7 @@ class Child:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def bury(self) -> subprocess.Popen[bytes] | None:
+    def bury(self) -> subprocess.Popen[bytes] | Forked | None:
         """Forget the process, which has ended; what is left of its group is killed."""
         process = self.process
         self.kill()

@@ -7,12 +7,10 @@ import signal
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 import structlog
 
-from workers.processes.process_group import LIFELINE
-from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
+from workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
 
 log = structlog.get_logger(__name__)
 
@@ -44,14 +42,9 @@ def end_all_orphans(known: Collection[int]) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def end_left_behind(table: Mapping[str, int], data_dir: Path) -> dict[str, int]:
-    """Kill those processes of the table of a supervisor that is gone that still run; those that were killed.
-
-    A process id may have become somebody else's since: only a process that some supervisor of this instance started
-    is meant.
-    """
+def end_left_behind(left: Mapping[str, int]) -> None:
+    """Kill the processes that a supervisor which is gone has left, with all that is below them."""
     processes = all_processes()
-    left = {name: process_id for name, process_id in table.items() if _is_of(process_id, data_dir)}
     everybody: list[int] = []
     for name, process_id in left.items():
         log.warning("left_behind_killed", name=name, pid=process_id)
@@ -59,12 +52,6 @@ def end_left_behind(table: Mapping[str, int], data_dir: Path) -> dict[str, int]:
     for process_id in everybody:
         _kill(process_id)
     _await_gone(everybody)
-    return left
-
-
-def _is_of(process_id: int, data_dir: Path) -> bool:
-    started_with = environment(process_id)
-    return LIFELINE in started_with and started_with.get("SLUICE_DATA_DIR") == str(data_dir)
 
 
 def _kill(process_id: int) -> None:

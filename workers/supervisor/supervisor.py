@@ -12,27 +12,23 @@ Promises:
   that is killed outright too, whose children are told by the kernel; what they could not do in time the next
   `sluice up` does.
 
-Only the main thread starts and ends processes, and it waits for nothing: what needs ledger or broker is the clerk's.
+Its one thread waits for nothing: what needs ledger or broker is the task queue's. So every process can be a fork of it
+(see `workers.supervisor.forking`), where the platform allows that.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import sys
-import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
-from filelock import FileLock, Timeout
 
-from contracts.errors import Conflict, InvalidSetting, SluiceError, Unavailable
+from contracts.errors import SluiceError, Unavailable
 from contracts.event import QUEUES
 from index.qdrant.open import require_url
 from ledger.database import Database
@@ -43,18 +39,21 @@ from workers.broker.celery_app import POOLS, pool_size
 from workers.broker.embedded import broker_command, prepare_broker
 from workers.broker.transport import BROKER_ERRORS, Transport
 from workers.processes import shutdown
-from workers.processes.process_group import adopt_orphans, belongs_to, hear_signals, worker_name
+from workers.processes.process_group import adopt_orphans, belongs_to, worker_name
 from workers.processes.procfs import all_processes
 from workers.processes.release_claims import hand_back
 from workers.runtime.private_files import make_private
 from workers.service.api_keys import ApiKeys, check_exposure
 from workers.settings import Settings, environment_of
-from workers.supervisor.child import FIRST_PAUSE_SECONDS, Child
+from workers.supervisor.child import FIRST_PAUSE_SECONDS, Child, Program, command_of
+from workers.supervisor.health_poll import await_health
+from workers.supervisor.instance_lock import InstanceLock
 from workers.supervisor.orphans import GONE_SECONDS, end_all_orphans, end_left_behind, end_orphans, own_children
+from workers.supervisor.port import require_free_port
 from workers.supervisor.process_checks import browser_bytes, largest_bytes, reconciler_is_late
+from workers.supervisor.process_table import ProcessTable
+from workers.supervisor.signal_inbox import SignalInbox
 from workers.supervisor.task_queue import TaskQueue
-
-__all__ = ["Child", "Supervisor", "require_free_port"]
 
 log = structlog.get_logger(__name__)
 
@@ -69,6 +68,8 @@ TIDY_TICKS = 10
 """Between two looks for orphans."""
 EXAMINE_TICKS = 50
 """Between two looks at what processes weigh and whether the reconciler ticks."""
+LATE = 3
+"""Exit code of the task that asks whether the reconciler is late, where it is."""
 MOST_PASSED_SECONDS = 1.0
 """What one tick can add to a process's silence: when the supervisor was stopped itself, nobody is to blame for it."""
 
@@ -79,13 +80,23 @@ class Supervisor:
 
     settings: Settings
     log_dir: Path | None = None
+    program_of: Callable[..., Program] = command_of
+    """What a process runs, by the arguments of its command: `worker` and its stage, `reconcile`, `api`."""
+    tell: Callable[[str], object] = lambda _line: None
+    """Takes lines for the person who has started the instance."""
     children: list[Child] = field(default_factory=list)
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _at_once: threading.Event = field(default_factory=threading.Event)
-    _task_queue: TaskQueue = field(default_factory=TaskQueue)
+    _is_stopping: bool = False
+    _at_once: bool = False
     _late_seconds: float = 0.0
-    _strangers: frozenset[int] = frozenset()
+    _foreign: frozenset[int] = frozenset()
     """Children of this process that somebody else made."""
+
+    def __post_init__(self) -> None:
+        self._signals = SignalInbox()
+        self._lock = InstanceLock(self.settings.data_dir)
+        self._table = ProcessTable(self.settings.data_dir)
+        self._task_queue = TaskQueue("sluice-task", self._inherited)
+        self._health = TaskQueue("sluice-health", self._inherited)
 
     def run(self) -> None:
         """Run until SIGTERM, SIGINT or SIGHUP; a second signal stops at once.
@@ -97,25 +108,23 @@ class Supervisor:
             Unavailable: the broker does not come up, or the ledger cannot be migrated.
         """
         make_private(self.settings.data_dir)
-        lock = FileLock(self.settings.data_dir / "up.lock")
+        self._lock.acquire()
+        self._foreign = frozenset(own_children())  # before anything can fail: what ends us ends all others
         try:
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise Conflict(f"another `sluice up` runs on {self.settings.data_dir}") from error
-        self._strangers = frozenset(own_children())  # before anything can fail: what ends us ends all others
-        try:
-            left_behind = end_left_behind(_read_table(self._table), self.settings.data_dir)
+            left_behind = self._table.living()
+            end_left_behind(left_behind)
             self._prepare()
-            hear_signals(self._heard)
+            self._signals.open()
             adopt_orphans()
             self._start_broker()
             names = [worker_name(name.rsplit("-", 1)[0], process_id) for name, process_id in left_behind.items()]
-            self._task_queue.do(lambda: self._free(names, died=False))
+            if names:
+                self._task_queue.do(lambda: self._free(names, died=False))
             self._start_everything()
             self._watch()
         finally:
             self._stop_everything()
-            lock.release()
+            self._lock.release()
 
     # -- beginning
 
@@ -130,12 +139,22 @@ class Supervisor:
         with Ledger(self.settings.ledger_location) as ledger:
             check_exposure(self.settings, ApiKeys(ledger))
 
+    def _pause(self, seconds: float) -> None:
+        """Wait that long, or until a signal comes."""
+        for number in self._signals.wait(seconds):
+            self._heard(number)
+
     def _heard(self, number: int) -> None:
-        if self._at_once.is_set():
+        """The first signal stops in order, the second at once, the third without looking back."""
+        if self._at_once:
             os._exit(128 + number)
-        if self._stopping.is_set():
-            self._at_once.set()
-        self._stopping.set()
+        self._at_once = self._is_stopping
+        self._is_stopping = True
+
+    def _inherited(self) -> tuple[int, ...]:
+        """Descriptors that a fork of this process must not keep."""
+        ears = (descriptor for child in self.children for descriptor in child.descriptors)
+        return (*self._lock.descriptors, *self._signals.descriptors, *ears)
 
     def _start_broker(self) -> None:
         if not self.settings.broker_url:
@@ -143,7 +162,7 @@ class Supervisor:
             self._start(self._add("broker", broker_command(self.settings)))
         deadline = time.monotonic() + BROKER_START_SECONDS
         with closing(Transport(self.settings)) as transport:
-            while not self._stopping.wait(0.05):
+            while not self._is_stopping:
                 try:
                     transport.ping()
                     transport.declare()
@@ -151,29 +170,43 @@ class Supervisor:
                 except BROKER_ERRORS as error:
                     if time.monotonic() > deadline:
                         raise Unavailable(f"the broker does not answer: {error}") from error
+                self._pause(0.05)
 
     def _start_everything(self) -> None:
         for stage in QUEUES:
             copies = pool_size(self.settings, stage) if POOLS[stage].kind == "solo" else 1
             for number in range(1, copies + 1):
-                self._add(f"{stage}-{number}", _sluice("worker", stage), is_worker=True)
-        self._add("reconciler", _sluice("reconcile"))
-        self._add("api", _sluice("api"))
+                self._add(f"{stage}-{number}", self.program_of("worker", stage), is_worker=True)
+        self._add("reconciler", self.program_of("reconcile"))
+        self._add("api", self.program_of("api"))
+        started = time.monotonic()
+        self.tell(f"starting {len(self.children) - 1} processes")
         for child in self.children:
             if child.process is None:
                 self._start(child)
+        host, port = self.settings.http_host, self.settings.http_port
+        self._health.do(lambda: await_health(host, port), lambda code: self._say_ready(code, started))
         log.info("up", processes=len(self.children), http_port=self.settings.http_port)
 
-    def _add(self, name: str, command: Sequence[str], *, is_worker: bool = False) -> Child:
-        child = Child(name, command, is_worker)
+    def _say_ready(self, code: int, started: float) -> None:
+        address = f"http://{self.settings.http_host}:{self.settings.http_port}"
+        if code == 0:
+            self.tell(f"ready at {address} after {time.monotonic() - started:.1f} s; Ctrl-C stops it")
+        elif not self._is_stopping:
+            self.tell(f"not ready yet; see {address}/healthz and the log, or ask `sluice doctor`")
+
+    def _add(self, name: str, program: Program, *, is_worker: bool = False) -> Child:
+        child = Child(name, program, is_worker)
         self.children.append(child)
         return child
 
     def _start(self, child: Child) -> None:
         output = self._log_file(child.name)
-        child.start(self._environment(), output)
-        if output is not None:
-            os.close(output)
+        try:
+            child.start(self._environment(), output, self._inherited())
+        finally:
+            if output is not None:
+                os.close(output)
         self._write_process_table()
 
     def _log_file(self, name: str) -> int | None:
@@ -186,26 +219,22 @@ class Supervisor:
         return {**os.environ, **environment_of(self.settings)}
 
     def _write_process_table(self) -> None:
-        table = {child.name: child.pid for child in self.children if child.pid}
-        partial = self._table.with_suffix(".partial")
-        partial.write_text(json.dumps(table, indent=1))
-        partial.rename(self._table)
-
-    @property
-    def _table(self) -> Path:
-        """Where the process ids stand, for commands and for the supervisor after this one."""
-        return self.settings.data_dir / "processes.json"
+        self._table.write({child.name: child.pid for child in self.children if child.pid})
 
     @property
     def _known(self) -> set[int]:
         """Our children that are no orphans."""
-        return {child.process.pid for child in self.children if child.process is not None} | self._strangers
+        ours = {child.process.pid for child in self.children if child.process is not None}
+        return ours | self._task_queue.children | self._health.children | self._foreign
 
     # -- watching
 
     def _watch(self) -> None:
         ticks, looked_at = 0, time.monotonic()
-        while not self._stopping.wait(TICK_SECONDS):
+        while not self._is_stopping:
+            self._pause(TICK_SECONDS)
+            self._task_queue.look()
+            self._health.look()
             ticks, now = ticks + 1, time.monotonic()
             passed_seconds, looked_at = min(now - looked_at, MOST_PASSED_SECONDS), now
             for child in self.children:
@@ -264,7 +293,7 @@ class Supervisor:
     def _examine(self) -> None:
         self._weigh_workers()
         if self._task_queue.is_idle:
-            self._task_queue.do(self._examine_reconciler)
+            self._examine_reconciler()
 
     def _weigh_workers(self) -> None:
         most, processes = self.settings.pools.max_memory_mb * 1_000_000, all_processes()
@@ -278,12 +307,24 @@ class Supervisor:
 
     def _examine_reconciler(self) -> None:
         for child in self.children:
-            if child.name != "reconciler" or child.pid is None:
-                continue
-            late = reconciler_is_late(self.settings, time.monotonic() - child.started_at)
-            self._late_seconds = self._late_seconds + EXAMINE_TICKS * TICK_SECONDS if late else 0.0
+            if child.name == "reconciler" and child.pid is not None:
+                self._task_queue.do(self._ask_of(child), self._judge_of(child, child.pid))
+
+    def _ask_of(self, child: Child) -> Callable[[], None]:
+        def ask() -> None:
+            raise SystemExit(LATE if reconciler_is_late(self.settings, time.monotonic() - child.started_at) else 0)
+
+        return ask
+
+    def _judge_of(self, child: Child, process_id: int) -> Callable[[int], None]:
+        def judge(code: int) -> None:
+            if child.pid != process_id:
+                return
+            self._late_seconds = self._late_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
             if self._late_seconds >= self.settings.delivery.deaf_after_seconds:
                 child.condemned, self._late_seconds = "it does not tick", 0.0
+
+        return judge
 
     # -- ending
 
@@ -293,14 +334,17 @@ class Supervisor:
         return self.settings.delivery.lease_seconds + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
 
     def _stop_everything(self) -> None:
+        if self.children:
+            self.tell("stopping: what is in hand may finish; Ctrl-C again stops at once")
+        self._health.kill()
         brokers = [child for child in self.children if child.name == "broker"]
         killed = self._stop([child for child in self.children if child not in brokers], self._end_seconds)
         if killed:
             self._task_queue.do(lambda: self._free(killed, died=False))
         self._task_queue.finish(shutdown.STOP_SECONDS)
-        self._at_once.clear()  # the broker needs no patience, only the time to write what it has
+        self._at_once = False  # the broker needs no patience, only the time to write what it has
         self._stop(brokers, BROKER_STOP_SECONDS)
-        self._table.unlink(missing_ok=True)
+        self._table.remove()
 
     def _stop(self, group: Sequence[Child], patience_seconds: float) -> list[str]:
         """Ask all to end and wait until they have; the names under which those claimed that had to be killed."""
@@ -310,42 +354,14 @@ class Supervisor:
         give_up_at = time.monotonic() + patience_seconds + GONE_SECONDS
         while (living := [child for child in group if child.pid]) and time.monotonic() < give_up_at:
             for child in living:
-                if child.process and (self._at_once.is_set() or time.monotonic() > child.gone_by):
+                if child.process and (self._at_once or time.monotonic() > child.gone_by):
                     if child.gone_by < float("inf"):
                         killed.append(worker_name(child.stage, child.process.pid))
                         log.warning("process_killed", name=child.name, pid=child.process.pid, why="everything stops")
                     child.kill()
                     child.gone_by = float("inf")
-            time.sleep(TICK_SECONDS / 5)
+            self._pause(TICK_SECONDS / 5)
         for child in group:
             child.bury()
         end_all_orphans(self._known)
         return killed
-
-
-def require_free_port(host: str, port: int) -> None:
-    """Find out now, and not from a process that dies again and again, whether the port can be had.
-
-    Raises:
-        InvalidSetting: it is taken, or the address is not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            problem = f"{host}:{port} cannot be had ({error.strerror})"
-            raise InvalidSetting("http_port", problem, "set another one with SLUICE_HTTP_PORT") from error
-
-
-def _sluice(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "cli", *arguments]
-
-
-def _read_table(path: Path) -> dict[str, int]:
-    try:
-        table = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return {str(name): int(process_id) for name, process_id in table.items()}

@@ -9,11 +9,11 @@ import hashlib
 import json
 import os
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import onnxruntime
 from filelock import FileLock
 from tokenizers import Tokenizer
 
@@ -103,7 +103,7 @@ def _build(folder: Path, precision: Precision) -> None:
         "graph_version": GRAPH_VERSION,
         "weights_sha256": WEIGHTS_SHA256,
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        "built_with": {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__, "numpy": np.__version__},
+        "built_with": {"onnx": onnx.__version__, "onnxruntime": version("onnxruntime"), "numpy": np.__version__},
     }
     _write_durably(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
 

@@ -21,9 +21,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from contracts.errors import InvalidSetting
@@ -42,6 +42,9 @@ from ingest.embed.minilm.files import (
 )
 from ingest.embed.port import Embedded, Vectors, require_fingerprint
 from ingest.embed.tokens import TokenizedText, tokenizer_sha256
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 __all__ = [
     "DIMENSION",
@@ -174,7 +177,9 @@ def require_exact_products(probe: Path) -> None:
         raise InvalidSetting("embed.precision", problem, "set it to fp32 here")
 
 
-def _open_session(model: Path, threads: int) -> onnxruntime.InferenceSession:
+def _open_session(model: Path, threads: int) -> InferenceSession:
+    import onnxruntime  # here: it starts a thread and opens a file when it is imported
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -50,8 +50,11 @@ def main() -> None:
     prepare_metrics(settings, of_instance=True)
     configure("sluice-up", settings.telemetry)
     supervisor.LONGEST_PAUSE_SECONDS = LONGEST_PAUSE_SECONDS
-    supervisor._sluice = lambda *arguments: [sys.executable, "-m", "tests.chaos.delivery.worker", *arguments]
-    ChaosSupervisor(settings, Path(sys.argv[1])).run()
+    ChaosSupervisor(settings, Path(sys.argv[1]), _program_of).run()
+
+
+def _program_of(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tests.chaos.delivery.worker", *arguments]
 
 
 def _heals() -> bool:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from cli.checks import checks_of
-from contracts.errors import InvalidSetting
+from contracts.errors import Conflict, InvalidSetting
 from contracts.event import QUEUES, Event
 from contracts.ids import new_run_id
 from contracts.outcome import Next
@@ -29,13 +29,17 @@ from tests.support.old_ledger import old_ledger_in
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
 from workers.broker.transport import Transport
-from workers.processes.process_group import child_name, worker_name
+from workers.processes.process_group import child_name, give_signs_of_life, worker_name
 from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
 from workers.settings import DeliverySettings, PoolSettings, Settings
 from workers.supervisor import orphans
 from workers.supervisor import supervisor as up
 from workers.supervisor.child import Child
-from workers.supervisor.supervisor import Supervisor, require_free_port
+from workers.supervisor.forking import fork
+from workers.supervisor.instance_lock import InstanceLock
+from workers.supervisor.port import require_free_port
+from workers.supervisor.process_table import ProcessTable
+from workers.supervisor.supervisor import Supervisor
 
 OBEDIENT = "import signal; signal.pause()"
 STUBBORN = (
@@ -57,17 +61,17 @@ QUICK = DeliverySettings(lease_seconds=0.2, deaf_after_seconds=5)
 
 @pytest.fixture
 def supervisor(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
-    monkeypatch.setattr(up.ending, "STOP_SECONDS", 0.2)
+    monkeypatch.setattr(up.shutdown, "STOP_SECONDS", 0.2)
     monkeypatch.setattr(up, "END_MARGIN_SECONDS", 0.2)
     monkeypatch.chdir(tmp_path)
     settings = valkey.settings.model_copy(update={"delivery": QUICK})
     supervisor = Supervisor(settings)
-    supervisor._strangers = frozenset(orphans.own_children())
+    supervisor._foreign = frozenset(orphans.own_children())
     yield supervisor
     for child in supervisor.children:
         child.kill()
         child.bury()
-    supervisor._task_queue.finish(10)
+    supervisor._task_queue.kill()
 
 
 @pytest.fixture
@@ -91,6 +95,11 @@ def holds_an_event(ledger: Ledger, worker: str) -> Event:
     assert isinstance(claim, Claim)
     assert claim.event.id == event.id
     return event
+
+
+def examines_the_reconciler(supervisor: Supervisor) -> None:
+    supervisor._examine_reconciler()
+    assert supervisor._task_queue.finish(30)
 
 
 def named(child: Child) -> str:
@@ -214,10 +223,10 @@ def test_a_reconciler_that_no_longer_ticks_is_killed(supervisor: Supervisor, led
     child = starts(supervisor, OBEDIENT)
     child.name = "reconciler"
     for _ in range(10):
-        supervisor._examine_reconciler()
+        examines_the_reconciler(supervisor)
     assert child.condemned is None, "it has never ticked: it may be starting"
     assert ledger.lease("reconciler", "somebody", 0.01)
-    until(lambda: (supervisor._examine_reconciler(), child.condemned is not None)[1])
+    until(lambda: (examines_the_reconciler(supervisor), child.condemned is not None)[1])
     pid = child.pid
     supervisor._look_after(child, 0.1)
     until(lambda: child.pid != pid)
@@ -231,7 +240,7 @@ def test_a_broker_that_does_not_answer_says_nothing_about_the_reconciler(
     assert ledger.lease("reconciler", "somebody", 0.01)
     valkey.kill()
     for _ in range(3):
-        supervisor._examine_reconciler()
+        examines_the_reconciler(supervisor)
     assert supervisor._late_seconds == 0
     assert child.condemned is None
 
@@ -245,7 +254,7 @@ def test_a_process_that_cannot_be_started_is_tried_again_and_the_others_are_look
     assert child.pid is None
     assert child.start_after > time.monotonic()
     assert len(os.listdir("/proc/self/fd")) == open_before
-    child.command, child.start_after = [sys.executable, "-c", OBEDIENT], 0.0
+    child.program, child.start_after = [sys.executable, "-c", OBEDIENT], 0.0
     supervisor._look_after(child, 0.1)
     assert child.pid is not None
 
@@ -259,7 +268,7 @@ def test_a_worker_that_was_asked_to_end_is_not_hurried_by_being_asked_again(
     child.ask_to_end(60)
     until((tmp_path / "asked").exists)
     child.ask_to_end(60)
-    supervisor._at_once.set()
+    supervisor._at_once = True
     supervisor._stop([child], 60)
     assert (tmp_path / "asked").read_text() == "x"
 
@@ -311,6 +320,7 @@ def test_what_a_killed_worker_has_started_is_ended_and_reaped_whatever_group_it_
         assert child.process is not None
         child.process.wait()
         supervisor._bury(child)
+        supervisor._task_queue.finish(10)
         orphans.end_all_orphans(supervisor._known)
         tell(told, json.dumps(sorted(orphans.own_children())))
         os._exit(0)
@@ -320,19 +330,109 @@ def test_what_a_killed_worker_has_started_is_ended_and_reaped_whatever_group_it_
     assert not Path(f"/proc/{detached.name.removeprefix('detached-')}").exists()
 
 
-def test_what_a_killed_supervisor_has_left_is_ended_by_the_next_and_strangers_are_not(
+def test_what_a_killed_supervisor_has_left_is_ended_by_the_next_and_nothing_else_is(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    left, stranger = starts(supervisor, STUBBORN), starts(supervisor, OBEDIENT)
+    left, foreign = starts(supervisor, STUBBORN), starts(supervisor, OBEDIENT)
     until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
-    pid = left.pid
-    assert pid is not None
-    table = {"crawl-1": pid, "crawl-2": os.getpid(), "gate-1": 2**22 - 1}
-    elsewhere = {"crawl-1": stranger.pid or 0}
-    assert orphans.end_left_behind(elsewhere, tmp_path / "elsewhere") == {}
-    assert orphans.end_left_behind(table, supervisor.settings.data_dir) == {"crawl-1": pid}
-    assert stranger.pid is not None
+    assert left.pid is not None
+    assert foreign.pid is not None
+    table = ProcessTable(tmp_path)
+    table.write({"crawl-1": left.pid, "gate-1": 2**22 - 1})
+    assert table.living() == {"crawl-1": left.pid}
+    orphans.end_left_behind(table.living())
+    assert table.living() == {}
+    assert foreign.pid is not None
     assert not [file for file in tmp_path.glob("deaf-*") if lives(int(file.name.removeprefix("deaf-")))]
+
+
+def test_a_process_that_has_the_id_of_one_in_the_table_is_not_taken_for_it(tmp_path: Path) -> None:
+    table = ProcessTable(tmp_path)
+    table.write({"crawl-1": os.getpid()})
+    assert table.living() == {"crawl-1": os.getpid()}
+    started = tmp_path / "processes.started.json"
+    of_this_boot = json.loads(started.read_text())
+    started.write_text(json.dumps({**of_this_boot, "started": {str(os.getpid()): 1}}))
+    assert table.living() == {}
+    started.write_text(json.dumps({**of_this_boot, "boot": "another"}))
+    assert table.living() == {}
+    started.unlink()
+    assert table.living() == {}
+
+
+def test_a_forked_child_is_started_watched_and_killed_like_any_other(supervisor: Supervisor, tmp_path: Path) -> None:
+    def speaks() -> None:
+        give_signs_of_life()
+        tell(tmp_path / "facts", json.dumps([os.getppid(), os.getpgrp(), open_files(os.listdir("/proc/self/fd"))]))
+        signal.pause()
+
+    supervisor._signals.open()
+    supervisor._lock.acquire()
+    try:
+        first = supervisor._add("gate-1", speaks, is_worker=True)
+        supervisor._start(first)
+        until((tmp_path / "facts").exists)
+        parent, group, opened = json.loads((tmp_path / "facts").read_text())
+        assert (parent, group) == (os.getpid(), first.pid)
+        inherited = (*supervisor._lock.descriptors, *supervisor._signals.descriptors)
+        assert not set(open_files(map(str, inherited))) & set(opened)
+        until(lambda: (first.listen(0.1), first._speaks)[1])
+        pid = first.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: (supervisor._look_after(first, 0.1), first.pid not in (None, pid))[1])
+    finally:
+        supervisor._lock.release()
+
+
+def test_how_a_forked_child_ended_is_told_as_of_any_other(capfd: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise InvalidSetting("pools", "no such thing")
+
+    assert fork(lambda: None, "ends").wait(10) == 0
+    assert fork(lambda: sys.exit(7), "exits").wait(10) == 7
+    assert fork(fails, "fails").wait(10) == 1
+    assert "pools" in capfd.readouterr().err
+    asleep = fork(signal.pause, "sleeps")
+    asleep.kill()
+    assert asleep.wait(10) == -signal.SIGKILL
+
+
+def test_a_data_directory_has_one_supervisor_and_a_fork_of_it_does_not_keep_the_lock(tmp_path: Path) -> None:
+    first, second = InstanceLock(tmp_path), InstanceLock(tmp_path)
+    first.acquire()
+    with pytest.raises(Conflict):
+        second.acquire()
+    child = fork(signal.pause, "sleeps", close=first.descriptors)
+    os.close(first.descriptors[0])  # as when the supervisor is killed
+    until(lambda: takes(second))
+    child.kill()
+    second.release()
+
+
+def test_what_is_imported_before_the_forks_starts_no_thread_and_opens_nothing() -> None:
+    program = (
+        "import os, threading; from workers.supervisor.preload import preload; before = set(os.listdir('/proc/self/fd'));"
+        "preload(); print(threading.active_count(), set(os.listdir('/proc/self/fd')) == before)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert told.stdout.split() == ["1", "True"]
+
+
+def open_files(descriptors: Iterable[str]) -> list[str]:
+    """What each descriptor of this process refers to, but for those that were closed meanwhile."""
+    links = (Path("/proc/self/fd", descriptor) for descriptor in descriptors)
+    return [os.readlink(link) for link in links if os.path.lexists(link)]
+
+
+def takes(lock: InstanceLock) -> bool:
+    try:
+        lock.acquire()
+    except Conflict:
+        return False
+    return True
 
 
 @pytest.mark.timeout(600)
