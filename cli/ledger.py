@@ -17,10 +17,10 @@ from cli.configured import configured
 from cli.output import AsJson, console, errors_told, print_json, print_table
 from contracts.errors import Conflict, InvalidInput
 from ledger.database import Database
+from ledger.install import install
 from ledger.migrate import Migration, look
 from ledger.migrate import migrate as carry_out
 from ledger.retention import Pruning
-from ledger.tables import install
 from workers.runtime.private_files import make_private
 from workers.settings import Settings
 

@@ -14,16 +14,16 @@ a row before it handles it, and one transaction both settles the row and records
 
     recorded: events that no queue consumes (streamed, never open)
 
-A message is a permit, "this stage has one more ready event", and nothing else: which event a worker gets is decided
-here, when it claims, by whose turn it is (`turns`). So a lost message costs time until the reconciler has counted,
+A message is a wake-up, "this stage has one more ready event", and nothing else: which event a worker gets is decided
+here, when it claims, by the fair queue (`fair_queue`). So a lost message costs time until the reconciler has counted,
 one too many costs a look, and neither can make an event be handled twice.
 
 A claim raises the row's epoch. Whatever is done under an older epoch, or after the claim was taken away, raises
 `Fenced` and changes nothing. Claiming and settling are one commit each, and no other is needed per event.
 
-`Ledger` opens the transactions; what happens in them stands in `runs`, `turns`, `claims`, `settling`, `closing` (how
-a run ends), `reservations` (what work may cost), `pauses`, `dead_letters`, `overdue` and `history`. Safe across
-threads and forks.
+`Ledger` opens the transactions that write, `LedgerReader` those that read; what happens in them stands in `runs`,
+`fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `pauses`,
+`dead_letters`, `backlog` and `queries`. Safe across threads and forks.
 """
 
 from __future__ import annotations
@@ -33,27 +33,23 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from contracts.api import RunStatus, RunView, StageView
-from contracts.budget import Ceilings
-from contracts.errors import MalformedEvent, NotFound
+from contracts.errors import MalformedEvent
 from contracts.event import Body, Event, Queue
 from contracts.outcome import Next, Outcome
-from ledger import backlog, claims, finish, pauses, queries, reservations, runs, settle
+from ledger import backlog, claims, finish, pauses, runs, settle
 from ledger.api_keys import KeysTable
-from ledger.backlog import Backlog
-from ledger.blob_references import Place, references
 from ledger.claims import Claim, NotClaimed
 from ledger.database import Database
 from ledger.dead_letters.bulk_replay import Replays
 from ledger.dead_letters.store import DeadLetters
 from ledger.finish import Maker
+from ledger.install import install
 from ledger.known_pages import LedgerPageMemory
 from ledger.outbox import Entry, WakeUp, permits_of, write
-from ledger.pauses import Pause
 from ledger.queries import QueueDepth, RunSummary
+from ledger.reader import LedgerReader
 from ledger.runs import CreatedRun, NewRun
 from ledger.settle import Settled
-from ledger.tables import install
 
 __all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "QueueDepth", "RunSummary", "Settled", "WakeUp"]
 
@@ -61,7 +57,7 @@ PROBE_SECONDS = 5.0
 """Between two probes of a paused stage."""
 
 
-class Ledger:
+class Ledger(LedgerReader):
     """The truth about runs and events. Every method is one transaction.
 
     Every method may raise `Unavailable` when the database does not answer; then nothing was written.
@@ -162,11 +158,6 @@ class Ledger:
             with self._database.writing() as connection:
                 return claims.park_malformed(connection, taken, error, self._clock())
 
-    def standing(self, event_id: str) -> str | None:
-        """The event's status, or None when there is no such event."""
-        with self._database.reading() as connection:
-            return claims.standing(connection, event_id)
-
     def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
         """Extend a claim's lease.
 
@@ -232,140 +223,7 @@ class Ledger:
         with self._database.writing() as connection:
             return pauses.resume(connection, stage, self._clock(), operator=operator)
 
-    def paused(self) -> list[Pause]:
-        """Every stage that rests, the longest first."""
-        with self._database.reading() as connection:
-            return pauses.all_paused(connection)
-
-    # -- reading
-
-    def run(self, run_id: str) -> RunView:
-        """Everything about a run.
-
-        Raises:
-            NotFound: there is no such run.
-        """
-        with self._database.reading() as connection:
-            return queries.view(connection, run_id)
-
-    def runs(
-        self,
-        limit: int = 50,
-        before: str | None = None,
-        corpus: str | None = None,
-        status: RunStatus | None = None,
-        owner: str | None = None,
-    ) -> list[RunSummary]:
-        """Runs that meet every filter given, the latest first; `before` is the last run id of the page before."""
-        filters = {"corpus": corpus, "status": status, "owner": owner}
-        with self._database.reading() as connection:
-            return queries.summaries(connection, limit, before, filters)
-
-    def owner_of(self, run_id: str) -> str:
-        """Who asked for the run.
-
-        Raises:
-            NotFound: there is no such run.
-        """
-        with self._database.reading() as connection:
-            return queries.owner_of(connection, run_id)
-
-    def status_of(self, run_id: str) -> RunStatus:
-        """How the run stands: the cheapest question about it.
-
-        Raises:
-            NotFound: there is no such run.
-        """
-        with self._database.reading() as connection:
-            return queries.status_of(connection, run_id)
-
-    def open_by_queue(self, run_id: str) -> dict[Queue, int]:
-        """How many events of the run are open, per queue: what an answer at the deadline does without."""
-        with self._database.reading() as connection:
-            return queries.open_by_queue(connection, run_id)
-
-    def budget_left(self, run_id: str) -> Ceilings:
-        """What the run and its day may still reserve; None where there is no ceiling.
-
-        Raises:
-            NotFound: there is no such run.
-        """
-        with self._database.reading() as connection:
-            left = reservations.left(connection, run_id, self._clock())
-        if left is None:
-            raise NotFound(f"no run {run_id}")
-        return left
-
-    def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
-        """The run's events behind position `seq`, in commit order, each with its position."""
-        with self._database.reading() as connection:
-            return queries.events_after(connection, run_id, seq, limit)
-
-    def events_of_kind(self, run_id: str, kind: str) -> list[Event]:
-        """The run's events of one kind, in commit order."""
-        with self._database.reading() as connection:
-            return queries.events_of_kind(connection, run_id, kind)
-
-    def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
-        """The event of the run that was added under that key.
-
-        Raises:
-            NotFound: there is none.
-        """
-        with self._database.reading() as connection:
-            return queries.keyed_event(connection, run_id, dedupe_key)
-
-    def unread_crawls(self, run_id: str) -> frozenset[str]:
-        """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read."""
-        with self._database.reading() as connection:
-            return queries.unread_crawls(connection, run_id)
-
-    def event(self, event_id: str) -> Event:
-        """One event.
-
-        Raises:
-            NotFound: there is no such event.
-        """
-        with self._database.reading() as connection:
-            return queries.one_event(connection, event_id)
-
-    def queue_stats(self) -> dict[Queue, QueueDepth]:
-        """What every queue has before it."""
-        with self._database.reading() as connection:
-            return queries.depths(connection, self._clock())
-
-    def stages(self) -> list[StageView]:
-        """Every stage: what it has before it, and whether it rests."""
-        with self._database.reading() as connection:
-            depths, resting = queries.depths(connection, self._clock()), pauses.all_paused(connection)
-        by_stage = {pause.stage: pause for pause in resting}
-        return [queries.stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
-
-    def open_count(self) -> int:
-        """How many events are open."""
-        return sum(depth.ready + depth.claimed + depth.waiting for depth in self.queue_stats().values())
-
-    def blob_references(self, place: Place, most: int) -> tuple[set[str], Place | None]:
-        """What the next `most` rows refer to, as SHA-256 in hexadecimal, and where to go on; None when all was read."""
-        with self._database.reading() as connection:
-            return references(connection, place, most)
-
-    # -- for the reconciler
-
-    def backlogs(self) -> dict[Queue, Backlog]:
-        """What every stage that has something ready has."""
-        with self._database.reading() as connection:
-            return backlog.backlogs(connection)
-
-    def lane_backlog(self, stage: Queue, priority: int, lane: str) -> int:
-        """How many events of the lane wait in the stage."""
-        with self._database.reading() as connection:
-            return backlog.lane_backlog(connection, stage, priority, lane)
-
-    def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
-        """Permits for the stage's next `most` ready events."""
-        with self._database.reading() as connection:
-            return backlog.next_ready(connection, stage, most)
+    # -- leases
 
     def lease(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a named lease; False while another holder has it."""

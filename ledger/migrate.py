@@ -24,8 +24,9 @@ from sqlalchemy import Connection, inspect, text, update
 
 from contracts.errors import Unavailable
 from ledger.database import Database
+from ledger.install import misfit, take_version
 from ledger.migrations import INITIAL_VERSION, STEPS, schema_version
-from ledger.tables import metadata, misfit, take_version, versions
+from ledger.tables import metadata, versions
 
 ROOM = 5
 """Times the ledger's own size that must be free beside it: the copy takes one, the tables that are written anew take

@@ -16,9 +16,10 @@ from sqlalchemy import bindparam, func, insert, select, update
 from contracts.budget import Spend
 from contracts.event import Body, Event, Queue, encode
 from contracts.index import DocumentIndexed, SnapshotPublished
+from ledger.columns import storable
 from ledger.fair_queue import lane_of, priority_of, take_turns
 from ledger.reservations import Balance, amounts_of, today
-from ledger.tables import AnyRow, events, runs, storable
+from ledger.tables import AnyRow, events, runs
 from ledger.transaction import Transaction
 from otel.context import RUN_TRACEPARENT
 

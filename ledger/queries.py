@@ -14,11 +14,12 @@ from contracts.event import QUEUES, Event, GapFound, Queue, decode
 from contracts.gate import GateDecided
 from contracts.index import AnswerReady
 from contracts.ingest import CrawlDirected, PageCrawled
+from ledger.columns import storable
 from ledger.finish import spend_of
 from ledger.pauses import Pause
 from ledger.reservations import usd
 from ledger.runs import RunKind
-from ledger.tables import IS_OPEN, AnyRow, dead_letters, events, runs, storable
+from ledger.tables import IS_OPEN, AnyRow, dead_letters, events, runs
 from ledger.transaction import Transaction
 
 

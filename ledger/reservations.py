@@ -20,7 +20,8 @@ from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, upd
 
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted
-from ledger.tables import UNITS, AnyRow, days, runs
+from ledger.columns import UNITS
+from ledger.tables import AnyRow, days, runs
 from ledger.transaction import Transaction
 from ledger.upsert import insert_once
 

@@ -23,11 +23,12 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_
 
 from contracts.api import ENDED
 from contracts.errors import NotFound
+from ledger.columns import UNITS
 from ledger.database import Database
 from ledger.dead_letters.audit import record
 from ledger.reservations import today
 from ledger.runs import take
-from ledger.tables import IS_OPEN, UNITS, dead_letter_payloads, dead_letters, events, pages, runs
+from ledger.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
 from ledger.tables import days as days_table
 from ledger.transaction import Transaction
 

@@ -17,10 +17,11 @@ from contracts.api import RunStatus
 from contracts.budget import Ceilings, Spend
 from contracts.errors import Conflict, NotFound
 from contracts.event import Event
+from ledger.columns import UNITS
 from ledger.fair_queue import BULK, NO_KEY, SMALL, priority_of
 from ledger.outbox import Entry, write
 from ledger.reservations import Balance, amounts_of, ceiling_columns
-from ledger.tables import UNITS, AnyRow, runs
+from ledger.tables import AnyRow, runs
 from ledger.transaction import Transaction
 from ledger.upsert import insert_once
 

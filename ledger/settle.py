@@ -16,12 +16,13 @@ from contracts.errors import Fenced
 from contracts.event import Event, GapFound
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
 from ledger.claims import MINE, Claim
+from ledger.columns import UNITS
 from ledger.finish import Maker, close_if_done
 from ledger.outbox import Entry, write
 from ledger.park import park
 from ledger.reservations import Balance
 from ledger.runs import take
-from ledger.tables import UNITS, AnyRow, events
+from ledger.tables import AnyRow, events
 from ledger.transaction import Transaction
 
 

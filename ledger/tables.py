@@ -1,14 +1,11 @@
-"""The ledger's tables, their indices, and the version that guards them.
-
-Promises: the tables are made once, however many processes start at once; a database written by a newer
-Sluice is refused before a row of it is touched.
+"""The ledger's tables and their indices.
 
 Two conventions keep every query of an event's life indexed and cheap:
 
 - A row of `events` is *open* (ready, claimed or waiting) exactly while `due_at` is set: when it became ready,
   when its lease runs out, or when its next attempt is due. The partial indices on open rows hold nothing else,
   so their cost follows the work in hand and not the history.
-- `seq` grows in commit order within a run, because whoever inserts an event holds the run's row first.
+- `seq` grows in commit order within a run, because whatever inserts an event holds the run's row first.
 
 Moments are seconds since the epoch (UTC). Money is whole nano-USD and time whole microseconds: sums of floats would
 drift across ceilings.
@@ -21,8 +18,6 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
-    Connection,
-    Dialect,
     Float,
     Index,
     Integer,
@@ -31,53 +26,14 @@ from sqlalchemy import (
     Table,
     Text,
     and_,
-    insert,
-    inspect,
     literal_column,
-    select,
-    text,
 )
-from sqlalchemy.types import TypeDecorator
 
-from contracts.errors import Conflict
-from ledger.migrations import INITIAL_VERSION, schema_version
+from ledger.columns import ROW_ID, FreeText, amounts, counter
 
 AnyRow = Any
 """A row whose columns are read by name."""
 
-UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
-"""What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
-_INSTALL_LOCK = 0x5_1D1CE
-"""Key of PostgreSQL's advisory lock around the making of the tables."""
-
-
-class FreeText(TypeDecorator[str]):
-    """Text from outside: PostgreSQL takes neither NUL nor half of a surrogate pair, so both are replaced."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text as every database accepts it."""
-        return None if value is None else storable(value)
-
-
-def storable(text: str) -> str:
-    """`text` as it is found again in a column of free text."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
-
-
-def _count(name: str) -> Column[Any]:
-    return Column(name, BigInteger, nullable=False, server_default="0")
-
-
-def _amounts(prefix: str, *, kept: bool = False) -> list[Column[Any]]:
-    """A column for each unit that work is measured in. `kept`: whoever inserts the row says how much."""
-    names = [f"{prefix}_{unit}" for unit in UNITS]
-    return [Column(name, BigInteger, nullable=False) if kept else _count(name) for name in names]
-
-
-_ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 metadata = MetaData()
 
 versions = Table("schema_version", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
@@ -98,12 +54,12 @@ runs = Table(
     Column("deadline_at", Float),
     Column("answer_due_at", Float),  # the deadline of a gate run, for as long as no answer is directed
     Column("finished_at", Float),
-    *_amounts("run", kept=True),  # the run's ceilings
-    *_amounts("day", kept=True),  # those of the day, as they were when the run began
-    *_amounts("reserved"),
-    *_amounts("spent"),
-    _count("settled_events"),
-    _count("dead_letters"),
+    *amounts("run", kept=True),  # the run's ceilings
+    *amounts("day", kept=True),  # those of the day, as they were when the run began
+    *amounts("reserved"),
+    *amounts("spent"),
+    counter("settled_events"),
+    counter("dead_letters"),
     Column("journal_offset", BigInteger),
     Column("generation", Text),
     Index("runs_idempotency", "owner", "idempotency_key", unique=True),
@@ -119,24 +75,24 @@ Index(
 events = Table(
     "events",
     metadata,
-    Column("seq", _ROW_ID, primary_key=True),
+    Column("seq", ROW_ID, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
     Column("run_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("queue", Text),
     Column("status", Text, nullable=False),
     Column("due_at", Float),
-    _count("epoch"),
-    _count("attempts"),
-    _count("deliveries"),
-    _count("deaths"),
+    counter("epoch"),
+    counter("attempts"),
+    counter("deliveries"),
+    counter("deaths"),
     Column("worker", Text),
     Column("dedupe_key", FreeText),
     Column("lane", Text, nullable=False, server_default=""),  # whose turn it takes: see `turns`
     Column("priority", Integer, nullable=False, server_default="0"),  # the lower goes first
-    _count("turn"),
+    counter("turn"),
     Column("replay_traceparent", Text),  # the span of the operator who replayed it
-    *_amounts("reserve"),
+    *amounts("reserve"),
     Column("reserved_on", Text),  # the UTC day that carries the reservation, held while the event is open
     Column("created_at", Float, nullable=False),
     Column("settled_at", Float),
@@ -198,7 +154,7 @@ pauses = Table(
     Column("until", Float),  # when a probe is let through; NULL: not before an operator says so
     Column("why", FreeText, nullable=False),
     Column("operator", FreeText),  # NULL: the circuit breaker
-    _count("probes"),
+    counter("probes"),
     implicit_returning=False,
 )
 
@@ -206,8 +162,8 @@ days = Table(
     "days",
     metadata,
     Column("day", Text, primary_key=True),
-    *_amounts("reserved"),
-    *_amounts("spent"),
+    *amounts("reserved"),
+    *amounts("spent"),
     implicit_returning=False,
 )
 
@@ -227,14 +183,14 @@ dead_letters = Table(
     Column("reason", FreeText, nullable=False),
     Column("exception_type", FreeText, nullable=False),
     Column("fingerprint", Text, nullable=False),
-    _count("attempts"),
-    _count("deliveries"),
+    counter("attempts"),
+    counter("deliveries"),
     Column("first_seen", Float, nullable=False),
     Column("last_seen", Float, nullable=False),
     Column("worker", Text),
     Column("traceparent", Text),
     Column("sha256", Text, nullable=False),
-    _count("replay_count"),
+    counter("replay_count"),
     Column("status", Text, nullable=False),
     Column("replayed_as", Text),  # the event that carries an edited payload
     Column("replay_id", Text),  # the bulk replay that took it last
@@ -255,7 +211,7 @@ dead_letters = Table(
 dead_letter_payloads = Table(
     "dead_letter_payloads",
     metadata,
-    Column("seq", _ROW_ID, primary_key=True),
+    Column("seq", ROW_ID, primary_key=True),
     Column("letter_id", Text, nullable=False, index=True),
     Column("at", Float, nullable=False),
     Column("operator", FreeText, nullable=False),
@@ -277,8 +233,8 @@ replays = Table(
     Column("note", FreeText, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
-    _count("total"),
-    _count("replayed"),
+    counter("total"),
+    counter("replayed"),
     Column("skips", Text, nullable=False, server_default="{}"),  # JSON: how many letters, by why they were left out
     Column("position", Text, nullable=False, server_default=""),  # the last letter that was looked at
     Index("replays_status", "status"),
@@ -288,7 +244,7 @@ replays = Table(
 operator_actions = Table(
     "operator_actions",
     metadata,
-    Column("seq", _ROW_ID, primary_key=True),
+    Column("seq", ROW_ID, primary_key=True),
     Column("at", Float, nullable=False),
     Column("operator", FreeText, nullable=False),
     Column("action", Text, nullable=False),
@@ -342,45 +298,3 @@ pages = Table(
     Index("pages_fetched", "fetched_at"),
     implicit_returning=False,
 )
-
-
-def install(connection: Connection) -> None:
-    """Make the tables of a new ledger, or see that they are those of this Sluice, in the caller's transaction.
-
-    Raises:
-        Conflict: the ledger was written by a newer Sluice, or by an older one and nobody has migrated it.
-    """
-    found = take_version(connection)
-    if found is None:
-        metadata.create_all(connection)
-        connection.execute(insert(versions).values(version=schema_version()))
-    elif found != schema_version():
-        raise misfit(found)
-
-
-def take_version(connection: Connection) -> int | None:
-    """The version that the ledger has, or None when it is new. Until the transaction ends nobody else can ask."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INSTALL_LOCK})
-    if not inspect(connection).has_table(versions.name):
-        return None
-    found: int | None = connection.execute(select(versions.c.version)).scalar()
-    return found
-
-
-def misfit(found: int) -> Conflict:
-    """What is wrong with a ledger whose schema is not this Sluice's, and what helps."""
-    if found < INITIAL_VERSION:
-        return Conflict(
-            f"the ledger has schema version {found}, of a Sluice that was never released: "
-            "begin a new one with another data directory or ledger_url"
-        )
-    if found < schema_version():
-        return Conflict(
-            f"the ledger has schema version {found} and this Sluice needs {schema_version()}: "
-            "run `sluice migrate`, which takes a copy first (`sluice up` does so by itself)"
-        )
-    return Conflict(
-        f"the ledger has schema version {found} and this Sluice knows up to {schema_version()}: "
-        "upgrade Sluice, or give it a ledger of its own"
-    )

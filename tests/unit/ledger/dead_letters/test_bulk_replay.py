@@ -19,7 +19,7 @@ from contracts.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayReque
 from contracts.errors import Conflict, InvalidInput, NotFound
 from contracts.event import Event
 from contracts.outcome import DeadLetter, Done, Next, Outcome
-from ledger.dead_letters import bulk_replay
+from ledger.dead_letters import replay_progress
 from ledger.ledger import Claim, Ledger
 from ledger.tables import dead_letters, runs
 from tests.support.ledger_story import Story, page
@@ -219,8 +219,8 @@ def test_an_edited_letter_that_fails_as_its_new_event_counts_as_failed(story: St
 
 
 def test_a_replay_waits_while_as_many_are_under_way_as_may_be(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_replay, "MOST_OPEN_UNJUDGED", 22)
-    monkeypatch.setattr(bulk_replay, "MOST_OPEN", 30)
+    monkeypatch.setattr(replay_progress, "MOST_OPEN_UNJUDGED", 22)
+    monkeypatch.setattr(replay_progress, "MOST_OPEN", 30)
     parked(story, 80)
     begins(story, 50.0)
     assert len(advances(story)) == 22

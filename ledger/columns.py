@@ -1,0 +1,40 @@
+"""Columns that many of the ledger's tables have: free text, counts, and amounts of what work is measured in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Dialect, Integer, Text
+from sqlalchemy.types import TypeDecorator
+
+UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
+"""What work is measured in: the last parts of the names of the columns that hold ceilings, reservations and spend."""
+ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+"""A number that the database gives each row."""
+
+
+class FreeText(TypeDecorator[str]):
+    """Text from outside: PostgreSQL takes neither NUL nor half of a surrogate pair, so both are replaced."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The text as every database accepts it."""
+        return None if value is None else storable(value)
+
+
+def storable(text: str) -> str:
+    """`text` as it is found again in a column of free text."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def counter(name: str) -> Column[Any]:
+    """A column of a count that begins at nought."""
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+def amounts(prefix: str, *, kept: bool = False) -> list[Column[Any]]:
+    """A column for each unit that work is measured in. `kept`: whoever inserts the row says how much."""
+    names = [f"{prefix}_{unit}" for unit in UNITS]
+    return [Column(name, BigInteger, nullable=False) if kept else counter(name) for name in names]
