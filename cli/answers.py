@@ -1,4 +1,4 @@
-"""How a run is shown: the decision and its reasons, the cited context, what is missing, what it cost."""
+"""How a run is shown: the cited context, what is missing, what it cost; and how the gate decided."""
 
 from __future__ import annotations
 
@@ -13,22 +13,32 @@ from contracts.gate import GateDecided
 from contracts.index import Answer
 
 
-def print_run(view: RunView, *, as_json: bool) -> None:
-    """Print a run."""
+def print_run(view: RunView, *, as_json: bool, why: bool = False) -> None:
+    """Print a run: its answer first; with `why`, how the gate decided, last."""
     if as_json:
         print_json(view)
         return
-    if view.decision:
-        print_decision(view.decision)
     if view.answer:
         print_answer(view.answer)
     print_gaps(view.missing)
+    if view.decision and not why and not (view.answer and view.answer.context):
+        print_vetoes(view.decision)
     console.print(
-        f"[bold]{view.run_id}[/] {view.status} · {view.spend.pages} pages · {view.spend.tokens} tokens · "
-        f"{view.spend.usd:.4f} USD · generation {view.generation or 'none'}",
+        f"[dim]{view.run_id} {view.status} · {_plan(view)}{view.spend.pages} pages · {view.spend.tokens} tokens · "
+        f"{view.spend.usd:.4f} USD · generation {_generation(view) or 'none'}[/]",
         highlight=False,
         soft_wrap=True,
     )
+    if why and view.decision:
+        print_decision(view.decision)
+
+
+def _generation(view: RunView) -> str | None:
+    return view.generation or (view.answer.generation if view.answer else None)
+
+
+def _plan(view: RunView) -> str:
+    return f"plan {view.decision.plan} · " if view.decision else ""
 
 
 def leave_unless_finished(view: RunView) -> None:
@@ -51,27 +61,27 @@ def print_decision(decision: GateDecided) -> None:
         for c in decision.contributions
     ]
     print_table("features", ("feature", "value", "weight", "contribution", "measured"), rows)
+    print_vetoes(decision)
+
+
+def print_vetoes(decision: GateDecided) -> None:
+    """Print what lowered the plan, and what would lift it."""
     for veto in decision.vetoes:
         console.print(
             f"[yellow]veto {marked(veto.name)}[/]: {veto.lowered_from} → {veto.lowered_to}: {marked(veto.why)} "
             f"(lifted by: {marked(veto.lifted_by)})",
             highlight=False,
+            soft_wrap=True,
         )
 
 
 def print_answer(answer: Answer) -> None:
-    """Print the cited context."""
+    """Print the cited context, which ends with its sources."""
     if answer.context:
         console.print(plain_text(answer.context), markup=False, highlight=False, soft_wrap=True)
+        console.print()
     else:
-        console.print("[dim](no context)[/]")
-    for citation in answer.citations:
-        told = f"[{citation.number}] {citation.source}"
-        console.print(f"[dim]{marked(told)}[/]", highlight=False, soft_wrap=True)
-    console.print(
-        f"[dim]generation {answer.generation or 'none'} · plan {answer.plan} · {len(answer.citations)} citations[/]",
-        highlight=False,
-    )
+        console.print(f"[dim]nothing in corpus {marked(answer.corpus)} answers this[/]", highlight=False)
 
 
 def print_gaps(gaps: Sequence[Gap]) -> None:

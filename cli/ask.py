@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from cli.answers import leave_unless_finished, print_run
 from cli.output import AsJson, Corpus, error_console, print_json, print_table
-from cli.session import follow, session
+from cli.session import follow, goes_on, session
 from contracts.api import GateRequest
 from contracts.errors import InvalidInput, first_problem
 from contracts.gate import Plan
@@ -32,6 +32,7 @@ def ask(
     plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
     seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
     deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
+    why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask the gate, and wait for the cited answer."""
@@ -49,7 +50,7 @@ def ask(
             accepted = Service(context).ask(request)
         _tell_events(context, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
         view = context.ledger.run(accepted.run_id)
-        print_run(view, as_json=as_json)
+        print_run(view, as_json=as_json, why=why)
         leave_unless_finished(view)
 
 
@@ -99,11 +100,10 @@ def query(
 
 
 def _tell_events(context: Context, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
-    with error_console.status(f"run {run_id}") as status:
+    with goes_on(run_id), error_console.status(f"run {run_id}") as status:
         for event in follow(context, run_id, timeout_seconds):
             if not quiet:
                 status.update(f"{event.kind} · run {run_id}")
-                error_console.print(f"[dim]{event.kind}[/]")
 
 
 def _print_chunks(found: Retrieval) -> None:

@@ -13,8 +13,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cli.answers import leave_unless_finished, print_run
-from cli.output import AsJson, Corpus, checked_corpus, error_console, marked
-from cli.session import follow, session
+from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked
+from cli.session import follow, goes_on, session
 from contracts.api import RunView
 from contracts.document import Document
 from contracts.errors import InvalidInput
@@ -49,12 +49,11 @@ def ingest(
 ) -> None:
     """Read files into the corpus, and wait until all of them can be found."""
     with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
-        skipped = _Skipped(progress, quiet=as_json)
+        skipped = Skipped(progress, quiet=as_json)
         documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped)
         with span("sluice ingest", kind="client"):
             accepted = Service(context).ingest(checked_corpus(corpus), _counted(documents, progress))
-        skipped.summarise()
-        _finish(context, accepted.run_id, timeout, progress, as_json=as_json)
+        _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
 
 
 def crawl(
@@ -91,7 +90,7 @@ def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot:
         explain(context, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
 
 
-class _Skipped:
+class Skipped:
     """Tells what was not read: the first few paths by name, then how many for which reason."""
 
     def __init__(self, progress: Progress, *, quiet: bool) -> None:
@@ -100,14 +99,17 @@ class _Skipped:
         self._reasons: Counter[str] = Counter()
 
     def __call__(self, path: Path, reason: str) -> None:
+        """One path that was left out, and why."""
         self._reasons[reason] += 1
         if not self._quiet and self._reasons.total() <= SKIPS_NAMED:
             self._progress.console.print(f"[dim]skipped {marked(path)}: {marked(reason)}[/]", highlight=False)
 
-    def summarise(self) -> None:
-        if not self._quiet and self._reasons.total() > SKIPS_NAMED:
-            told = ", ".join(f"{count} × {reason}" for reason, count in self._reasons.most_common())
-            self._progress.console.print(f"[dim]skipped in all: {marked(told)}[/]", highlight=False)
+    def summary(self) -> str:
+        """How many files were not read, by reason; nothing where all were."""
+        if not self._reasons:
+            return ""
+        told = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
+        return f"; {self._reasons.total()} files skipped ({told})"
 
 
 def _progress(*, quiet: bool) -> Progress:
@@ -129,15 +131,29 @@ def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Docu
     progress.update(task, total=progress.tasks[task].completed)
 
 
-def _finish(context: Context, run_id: str, timeout_seconds: float, progress: Progress, *, as_json: bool) -> None:
+def _finish(
+    context: Context,
+    run_id: str,
+    timeout_seconds: float,
+    progress: Progress,
+    skipped: Skipped | None = None,
+    *,
+    as_json: bool,
+) -> None:
     task = progress.add_task("indexing", total=None)
-    expected = 0
-    for event in follow(context, run_id, timeout_seconds):
-        expected += _expected(event)
-        progress.update(task, total=expected or None, advance=_indexed(event))
+    expected = documents = chunks = 0
+    with goes_on(run_id):
+        for event in follow(context, run_id, timeout_seconds):
+            expected += _expected(event)
+            documents += _indexed(event)
+            chunks += event.body.chunk_count if isinstance(event.body, DocumentIndexed) else 0
+            progress.update(task, total=expected or None, completed=documents)
     view: RunView = context.ledger.run(run_id)
     progress.update(task, completed=expected, total=expected)
     progress.stop()
+    if not as_json:
+        told = f"{documents} documents, {chunks} chunks in corpus {view.corpus}"
+        console.print(told + (skipped.summary() if skipped else ""), markup=False, highlight=False, soft_wrap=True)
     print_run(view, as_json=as_json)
     leave_unless_finished(view)
 

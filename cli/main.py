@@ -7,9 +7,12 @@ its metrics before anything that measures is imported.
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import platform
 import sys
-from typing import Any, NamedTuple
+from importlib.metadata import version as version_of
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -45,15 +48,15 @@ COMMANDS = {
     "query": Entry("ask:query", "Search the corpus as it is, without the gate.", _AGENT),
     "ingest": Entry("ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
     "crawl": Entry("ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
-    "runs": Entry("trace:runs", "Show one run, or list the latest.", _OPERATOR),
-    "cancel": Entry("cancelling:cancel", "Cancel a run: what is queued goes, what is under way stops.", _OPERATOR),
+    "runs": Entry("runs:runs", "Show one run, or list the latest.", _OPERATOR),
+    "cancel": Entry("runs:cancel", "Cancel a run: what is queued goes, what is under way stops.", _OPERATOR),
     "trace": Entry("trace:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
     "stages": Entry("stages:stages", "Stages: what waits in each, and which rest.", _OPERATOR),
     "hosts": Entry("hosts:hosts", "Hosts: whom the crawl visits, how often, and how that goes.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
     "rebuild": Entry(
-        "rebuilding:rebuild",
+        "snapshots:rebuild",
         "Make the index anew from the journal, and publish it; the old generation serves until then.",
         _OPERATOR,
     ),
@@ -77,11 +80,22 @@ COMMANDS = {
     "worker": Entry("processes:worker", "Run one worker of a stage.", _PROCESS),
     "reconcile": Entry("processes:reconcile", "Run the reconciler.", _PROCESS),
     "api": Entry("processes:api", "Run the HTTP interface.", _PROCESS),
-    "version": Entry("version:version", "Print the version.", _PROCESS),
+    "version": Entry("main:version", "Print the version.", _PROCESS),
 }
 
 
-class LazyGroup(TyperGroup):
+class Group(TyperGroup):
+    """A group of commands that shows its help, and ends well, when no command is given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As click's, but for no arguments at all."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+class LazyGroup(Group):
     """The commands of `COMMANDS`; listed from the table, loaded when called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -103,10 +117,30 @@ def load(name: str) -> Any:
     module, _, attribute = COMMANDS[name].target.partition(":")
     found = getattr(importlib.import_module(f"cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
+        found.info.cls = Group
+        found._add_completion = False
         return get_command(found)
     alone = typer.Typer(add_completion=False)
     alone.command(name)(found)
     return get_command(alone)
+
+
+def version(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")] = False,
+) -> None:
+    """Print the version."""
+    facts = {"sluice": version_of("sluice"), "python": platform.python_version()}
+    typer.echo(json.dumps(facts, indent=2) if as_json else _version_line())
+
+
+def _version_line() -> str:
+    return f"sluice {version_of('sluice')} (Python {platform.python_version()})"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(_version_line())
+        raise typer.Exit
 
 
 def _make_app() -> typer.Typer:
@@ -115,8 +149,6 @@ def _make_app() -> typer.Typer:
         cls=LazyGroup,
         help="Search-gated retrieval for AI agents.",
         epilog=EXIT_CODES,
-        no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
     )
@@ -124,8 +156,12 @@ def _make_app() -> typer.Typer:
         app.command(name, help=entry.summary, rich_help_panel=entry.panel)(_placeholder)
 
     @app.callback()
-    def _root() -> None:
-        """Takes no options of its own."""
+    def _root(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        ] = False,
+    ) -> None:
+        """The options of `sluice` itself."""
 
     return app
 

@@ -19,6 +19,7 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console, RenderableType
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -43,7 +44,10 @@ EXIT_CODES: dict[type[errors.SluiceError], int] = {
     errors.SluiceError: 1,
 }
 
-PIPED_COLUMNS = 240
+INTERRUPTED = 130
+_PIPED_COLUMNS = 240
+"""Of what has no width of its own, such as the bars of a waterfall."""
+_MOST_COLUMNS = 100_000
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -56,8 +60,8 @@ def print_json(value: Any) -> None:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table, or say that there is nothing."""
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for position, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=position == 0)  # the first names the row: it can be copied
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
     print_wide(table if table.row_count else f"{plain_text(title)}: none")
@@ -65,8 +69,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 def print_wide(drawing: RenderableType) -> None:
     """Print what has columns. Into a file or a pipe each row is one line, so that ids can be found and copied."""
-    target = console if console.is_terminal else Console(width=PIPED_COLUMNS)
+    target = console if console.is_terminal else Console(width=_whole_width(drawing))
     target.print(drawing, markup=False, highlight=False)
+
+
+def _whole_width(drawing: RenderableType) -> int:
+    """Columns that the drawing takes when nothing of it is folded."""
+    options = console.options.update(max_width=_MOST_COLUMNS)
+    return max(_PIPED_COLUMNS, Measurement.get(console, options, drawing).maximum)
 
 
 def plain_text(text: str) -> str:

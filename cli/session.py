@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import redis
+import typer
 from kombu.exceptions import OperationalError
 
 from cli.configured import configured
-from cli.output import errors_told
+from cli.output import INTERRUPTED, error_console, errors_told
 from contracts.api import ENDED, RunView
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
 from contracts.event import Event
@@ -45,6 +46,22 @@ def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[C
         finally:
             context.close()
             stop_telemetry()
+
+
+@contextmanager
+def goes_on(run_id: str) -> Iterator[None]:
+    """Where a run is waited for: an interruption says that it goes on, and how to look after it."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error_console.print(
+            f"interrupted; run {run_id} goes on. Look at it with `sluice runs {run_id}`, "
+            f"end it with `sluice cancel {run_id}`.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        raise typer.Exit(INTERRUPTED) from error
 
 
 def follow(context: Context, run_id: str, timeout_seconds: float) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""Following what happened: `runs` from the ledger, `trace` from the local span store."""
+"""`sluice trace`: the spans of a run, from the local span store."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.answers import print_run
-from cli.output import AsJson, print_json, print_table, print_wide
+from cli.output import AsJson, print_json, print_wide
 from cli.session import session
 from contracts.errors import Corrupted, NotFound
 from otel.spans import SpanStore, StoredSpan
@@ -17,27 +16,6 @@ from otel.waterfall import render_waterfall, waterfall_json
 from workers.context import Context
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
-
-
-def runs(
-    run_id: Annotated[str | None, typer.Argument(help="One run; without it, the latest.")] = None,
-    corpus: Annotated[str | None, typer.Option("--corpus", "-c", help="Only runs of this corpus.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many at most.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """Show one run, or list the latest."""
-    with session(as_json=as_json) as context:
-        if run_id:
-            print_run(context.ledger.run(run_id), as_json=as_json)
-            return
-        found = context.ledger.runs(limit=limit, corpus=corpus)
-        if as_json:
-            print_json(found)
-            return
-        rows = [
-            (r.run_id, r.kind, r.corpus, r.status, r.created_at, f"{r.usd:.4f}", (r.query or "")[:60]) for r in found
-        ]
-        print_table("runs", ("run", "kind", "corpus", "status", "created", "USD", "question"), rows)
 
 
 def trace(

@@ -1,0 +1,71 @@
+"""`sluice` itself: its help, its version, its completion, and what it says of a misspelt word."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+
+def sluice(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), prog_name="sluice")
+
+
+@pytest.mark.parametrize("arguments", [(), ("dead",), ("snapshot",)])
+def test_alone_it_shows_its_help_and_ends_well(arguments: tuple[str, ...]) -> None:
+    shown, asked = sluice(*arguments), sluice(*arguments, "--help")
+    assert shown.exit_code == 0
+    assert "Commands" in shown.output or "Operate" in shown.output
+    assert shown.output.split() == asked.output.split()
+
+
+def test_the_version_is_an_option_and_a_command() -> None:
+    assert sluice("--version").output == sluice("version").output
+    assert sluice("--version").output.startswith("sluice ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [(("qery", "x"), "'query'"), (("dead", "lst"), "'list'"), (("query", "x", "--topk", "3"), "--top-k")],
+)
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(arguments: tuple[str, ...], meant: str) -> None:
+    result = sluice(*arguments)
+    assert result.exit_code == 2
+    assert meant in result.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_completion_script_for_each_shell(shell: str) -> None:
+    told = completed(shell, "", action=f"source_{shell}")
+    assert "_SLUICE_COMPLETE" in told
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("typed", "completion"),
+    [("sluice snap", "snapshot"), ("sluice dead pur", "purge"), ("sluice query --max-p", "--max-per-domain")],
+)
+def test_commands_groups_and_options_are_completed(shell: str, typed: str, completion: str) -> None:
+    assert completion in completed(shell, typed)
+
+
+def completed(shell: str, typed: str, action: str = "") -> str:
+    """What the program tells the shell that asks for completions, as the shell's script asks."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")},
+        "_SLUICE_COMPLETE": action or f"complete_{shell}",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+        "_TYPER_COMPLETE_ARGS": typed,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_WORD_TO_COMPLETE": typed.split()[-1] if typed else "",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+    }
+    program = [sys.executable, "-m", "cli"]
+    return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
