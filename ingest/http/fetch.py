@@ -228,16 +228,18 @@ class Fetcher:
     def _ask(self, connection: Connection, request: Request, proxy: ProxyAddress) -> Response:
         if request.is_secure:
             self._enter_tunnel(connection, request, proxy)
+        message = request.message(self._user_agent, proxy)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an answer may come before all is sent
-            connection.send(request.message(self._user_agent, proxy))
-        response = Response(connection.receive, request.method)
+            connection.send(message.data)
+        response = Response(connection.receive, message.exchange)
         if not request.is_secure:  # what comes out of a tunnel the proxy has neither written nor seen
             _raise_proxy_answer(response, request.host)
         return response
 
     def _enter_tunnel(self, connection: Connection, request: Request, proxy: ProxyAddress) -> None:
-        connection.send(request.tunnel_message(proxy))
-        response = Response(connection.receive, "CONNECT")
+        message = request.tunnel_message(proxy)
+        connection.send(message.data)
+        response = Response(connection.receive, message.exchange)
         if response.status != 200:
             raise _proxy_answer(f"{response.status} {response.reason}", request.host)
         connection.secure(self._tls, request.host)

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 import ada_url
+import h11
 
 from contracts.errors import InvalidInput
 from ingest.http.decompress import OFFERED
+from ingest.http.response import MAX_FRAMING_BYTES
 
-_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_FIELD_VALUE = re.compile(r"(?:[\x21-\x7e\x80-\xff]+(?:[\t\x20]+[\x21-\x7e\x80-\xff]+)*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class ProxyAddress:
             return cls(host, port, {})
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         return cls(host, port, {"Proxy-Authorization": "Basic " + base64.b64encode(credentials).decode()})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request as it goes over the wire; `exchange` reads the response to it."""
+
+    data: bytes
+    exchange: h11.Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class Request:
             content=content,
         )
 
-    def message(self, user_agent: str, proxy: ProxyAddress) -> bytes:
+    def message(self, user_agent: str, proxy: ProxyAddress) -> Message:
         """The whole request: to the site where a tunnel leads there, or else to the proxy, which takes it there.
 
         Raises:
@@ -102,13 +112,13 @@ class Request:
         authorization = {} if self.is_secure else proxy.authorization
         length = {} if self.content is None else {"Content-Length": str(len(self.content))}
         fields = {**ours, **self.headers, **length, **authorization, "Connection": "close"}
-        return _head(f"{self.method} {target} HTTP/1.1", fields) + (self.content or b"")
+        return _message(self.method, target, fields, self.content)
 
-    def tunnel_message(self, proxy: ProxyAddress) -> bytes:
+    def tunnel_message(self, proxy: ProxyAddress) -> Message:
         """What asks the proxy for a tunnel to the site."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         target = f"{host}:{self.port}"
-        return _head(f"CONNECT {target} HTTP/1.1", {"Host": target, **proxy.authorization})
+        return _message("CONNECT", target, {"Host": target, **proxy.authorization})
 
 
 def is_field_value(text: str) -> bool:
@@ -116,9 +126,16 @@ def is_field_value(text: str) -> bool:
     return _FIELD_VALUE.fullmatch(text) is not None
 
 
-def _head(start_line: str, fields: Mapping[str, str]) -> bytes:
+def _message(method: str, target: str, fields: Mapping[str, str], content: bytes | None = None) -> Message:
     for name, value in fields.items():
         if not is_field_value(value):
             raise InvalidInput(name, "holds what no header can carry", "printable characters of Latin-1")
-    lines = [start_line, *(f"{name}: {value}" for name, value in fields.items() if value), "", ""]
-    return "\r\n".join(lines).encode("latin-1")
+    exchange = h11.Connection(h11.CLIENT, max_incomplete_event_size=2 * MAX_FRAMING_BYTES)
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.items() if value]
+    try:
+        head = exchange.send(h11.Request(method=method, target=target, headers=headers))
+        body = exchange.send(h11.Data(content)) if content else None
+        exchange.send(h11.EndOfMessage())
+    except h11.LocalProtocolError as error:
+        raise InvalidInput("request", f"cannot be sent: {error}") from error
+    return Message((head or b"") + (body or b""), exchange)

@@ -1,23 +1,29 @@
-"""One HTTP/1.1 response, read piece by piece (RFC 9112), by a parser in C.
+"""One HTTP/1.1 response, read piece by piece (RFC 9112) with h11.
 
-Promises: a head ends within 64 KiB, interim ones before it included; a response whose length could be read in two
-ways is `Malformed`; one that ends before its length says is a ConnectionError; what comes after its end is not looked
-at; what frames the body (chunk sizes, extensions, trailers) is bounded and never becomes a field.
+Promises: a head ends within 64 KiB, interim ones before it included; a response that is no HTTP, or whose length could
+be read in two ways, is `Malformed`; one that ends before its length says is a ConnectionError; what comes after its end
+is not looked at; what frames the body (chunk sizes, extensions, trailers) is bounded and never becomes a field.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
-import httptools
+import h11
 
 MAX_HEAD_BYTES = 65_536
 """Of a response head, together with the interim ones before it; servers stay under 16 KiB."""
 MAX_INTERIM_RESPONSES = 8
 """Responses of the 1xx kind before the real one; sites send one at most."""
-MAX_FRAMING_BYTES = 1_048_576
+MAX_FRAMING_BYTES = 524_288
 """Of all that comes with a body and is not content. Chunks of one byte have five of these for each; servers that mean
 it well send some thousand at a time."""
+_START = b"HTTP/"
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_LENIENT = re.compile(rb"\n[ \t]|(?<!\r)\n|\ncontent-length:[^\n]*,", re.IGNORECASE)
+"""What h11 puts up with in a head, and others may read in another way: folded lines, lines that end with a line feed
+alone, a list of lengths. The egress proxy refuses the same."""
 
 
 class Malformed(ValueError):
@@ -25,7 +31,7 @@ class Malformed(ValueError):
 
 
 class Response:
-    """The response to a request of `method`: its head at once, its body by `body`.
+    """The response to the request that `exchange` has sent: its head at once, its body by `body`.
 
     `receive` returns what arrived next, and nothing once the peer has ended. `fields` have lower-case names and
     stand in the order they were sent in.
@@ -34,25 +40,21 @@ class Response:
         Malformed: as above. ConnectionError: the peer ended before the head was whole.
     """
 
-    def __init__(self, receive: Callable[[], bytes], method: str) -> None:
+    def __init__(self, receive: Callable[[], bytes], exchange: h11.Connection) -> None:
         self._receive = receive
-        self._message = _Message()
-        head_bytes = 0
-        while not self._message.has_head:
-            if head_bytes > MAX_HEAD_BYTES:
-                raise Malformed(f"a head larger than {MAX_HEAD_BYTES} bytes")
-            received = receive()
-            if not received:
-                raise ConnectionError(
-                    "the connection ended inside a head" if head_bytes else "closed without a response"
-                )
-            head_bytes += len(received)
-            self._message.feed(received)
-        self.status = self._message.status
-        self.reason = self._message.reason.decode("latin-1").strip()
-        self.fields = tuple((_text(name).lower(), _text(value)) for name, value in self._message.fields)
-        self._is_bodiless = method == "HEAD" or self.status in {204, 304}
-        self._ends_with_connection = self._read_framing()
+        self._exchange = exchange
+        self._received_bytes = 0
+        self._content_bytes = 0
+        self._has_ended = False
+        self._ends_with_connection = False
+        self._head = bytearray()
+        head = self._read_head()
+        self.status = head.status_code
+        self.reason = head.reason.decode("latin-1").strip()
+        self.fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
+        if self.first("transfer-encoding") is not None and self.first("content-length") is not None:
+            raise Malformed("Transfer-Encoding beside Content-Length: the length of the body is ambiguous")
+        self._ends_with_connection = self.first("transfer-encoding") is None and self.length is None  # RFC 9112, 6.3
 
     def first(self, name: str) -> str | None:
         """The first value of a field, by its lower-case name."""
@@ -64,11 +66,9 @@ class Response:
 
     @property
     def length(self) -> int | None:
-        """How many bytes the body claims to have; None where only its end will tell."""
-        if self._is_bodiless:
-            return 0
+        """How many bytes the body claims to have; None where only its end will tell, or where it has none."""
         length = self.first("content-length")
-        return None if length is None else int(length)
+        return None if length is None or self.status in {204, 304} else int(length)
 
     def body(self) -> Iterator[bytes]:
         """The body as it was sent, in pieces, without what frames it. To be asked for once.
@@ -76,91 +76,65 @@ class Response:
         Raises:
             Malformed: it is not framed as it claims. ConnectionError: it breaks off.
         """
-        framing_bytes = 0
-        while not self._is_bodiless:
-            yield self._message.take()
-            if self._message.is_whole:
+        self._received_bytes = 0
+        while True:
+            pieces: list[bytes] = []
+            while isinstance(event := self._next_event(), h11.Data):
+                pieces.append(bytes(event.data))
+            content = b"".join(pieces)
+            self._content_bytes += len(content)
+            yield content
+            if event is not h11.NEED_DATA:
                 return
-            received = self._receive()
-            if not received:
-                if self._ends_with_connection:
-                    return
-                raise ConnectionError("the connection ended inside the body")
-            self._message.feed(received)
-            framing_bytes += len(received) - self._message.content_bytes
-            if framing_bytes > MAX_FRAMING_BYTES:
+            if self._received_bytes - self._content_bytes > MAX_FRAMING_BYTES:
                 raise Malformed(f"more than {MAX_FRAMING_BYTES} bytes of framing around the body")
+            self._take("the connection ended inside the body")
 
-    def _read_framing(self) -> bool:
-        """Whether the body ends with the connection; the parser has refused two lengths (RFC 9112, 6.3)."""
-        codings = [coding.lower() for coding in self.all("transfer-encoding")]
-        if codings and codings != ["chunked"]:
-            raise Malformed("a transfer coding that was never offered")
-        return not codings and self.length is None
+    def _read_head(self) -> h11.Response:
+        interim = 0
+        while not isinstance(event := self._next_event(), h11.Response):
+            if isinstance(event, h11.InformationalResponse):
+                interim += 1
+                if interim > MAX_INTERIM_RESPONSES:
+                    raise Malformed("interim responses without end")
+                continue
+            if self._received_bytes > MAX_HEAD_BYTES:
+                raise Malformed(f"a head larger than {MAX_HEAD_BYTES} bytes")
+            begun = self._received_bytes > 0
+            self._head += self._take("the connection ended inside a head" if begun else "closed without a response")
+            if self._head[: len(_START)] != _START[: len(self._head)]:
+                raise Malformed(f"not an HTTP response: it begins with {bytes(self._head[:20])!r}")
+        self._require_strict(heads=interim + 1)
+        return event
 
+    def _require_strict(self, heads: int) -> None:
+        """Raise Malformed where one of so many heads, the interim ones first, could be read in two ways."""
+        ends_at = 0
+        for _ in range(heads):
+            blank = _BLANK_LINE.search(self._head, ends_at)
+            ends_at = blank.end() if blank else len(self._head)
+        if _LENIENT.search(self._head, 0, ends_at):
+            raise Malformed("a header that is folded, ends without CR LF, or lists lengths")
+        self._head.clear()
 
-class _Message:
-    """What the parser found: of the first response that is not interim, and of nothing after it."""
+    def _take(self, ended: str) -> bytes:
+        """Take in what arrives next, and return it.
 
-    def __init__(self) -> None:
-        self.status = 0
-        self.reason = b""
-        self.fields: list[tuple[bytes, bytes]] = []
-        self.has_head = False
-        self.is_whole = False
-        self._content: list[bytes] = []
-        self._interim = 0
-        self._parser = httptools.HttpResponseParser(self)
+        Raises:
+            ConnectionError: nothing more can come, and the response is not whole; says `ended`.
+        """
+        if self._has_ended:
+            raise ConnectionError(ended)
+        received = self._receive()
+        self._has_ended = not received
+        self._received_bytes += len(received)
+        self._exchange.receive_data(received)
+        if self._has_ended and not self._ends_with_connection:
+            raise ConnectionError(ended)
+        return received
 
-    @property
-    def content_bytes(self) -> int:
-        """Of the content that was not taken yet."""
-        return sum(map(len, self._content))
-
-    def take(self) -> bytes:
-        """The content that came since the last time."""
-        taken, self._content = b"".join(self._content), []
-        return taken
-
-    def feed(self, data: bytes) -> None:
-        """Read on. Raises Malformed."""
+    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if not self.is_whole:
-                raise Malformed(f"not an HTTP response: {error or type(error).__name__}") from error
-        if self._interim > MAX_INTERIM_RESPONSES:
-            raise Malformed("interim responses without end")
-
-    def on_status(self, part: bytes) -> None:
-        """The parser's: a part of the reason phrase."""
-        if not self.has_head:
-            self.reason += part
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser's: a field of the head, or of the trailer."""
-        if not self.has_head:
-            self.fields.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        """The parser's: the end of a head."""
-        if self.has_head:
-            return
-        self.status = self._parser.get_status_code()
-        self.has_head = not 100 <= self.status < 200
-        if not self.has_head:
-            self._interim += 1
-            self.reason, self.fields = b"", []
-
-    def on_body(self, content: bytes) -> None:
-        """The parser's: content."""
-        if not self.is_whole:
-            self._content.append(content)
-
-    def on_message_complete(self) -> None:
-        """The parser's: the end of a message."""
-        self.is_whole = self.has_head
-
-
-def _text(field: bytes) -> str:
-    return field.decode("latin-1")
+            return self._exchange.next_event()
+        except h11.RemoteProtocolError as error:
+            raise Malformed(f"not an HTTP response: {error}") from error
