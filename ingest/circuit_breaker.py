@@ -1,4 +1,4 @@
-"""Leaving alone what keeps failing: a circuit breaker, for a search provider or for a host.
+"""A circuit breaker, for a search provider or for a host: what keeps failing is not asked for a while.
 
     closed ── more than half of the last outcomes failed ──> open: nobody asks
        ^                                                       │ the pause is over: one may ask, the next
@@ -59,6 +59,27 @@ def host_rule(pause_seconds: float) -> BreakerRule:
     return BreakerRule(window=20, least=10, pause_seconds=pause_seconds)
 
 
+class FailureWindow:
+    """The last outcomes of something, and whether more than half of them failed. Safe across threads."""
+
+    def __init__(self, window: int, least: int, of: str = "calls") -> None:
+        """`window` outcomes are looked back at; before there are `least`, nothing is concluded. `of` names them."""
+        self._of = of
+        self._least = least
+        self._failed: deque[bool] = deque(maxlen=window)
+        self._guard = threading.Lock()
+
+    def record(self, *, failed: bool) -> str | None:
+        """Note an outcome. Where more than half failed, how many did; the count then begins anew."""
+        with self._guard:
+            self._failed.append(failed)
+            failures, outcomes = sum(self._failed), len(self._failed)
+            if outcomes < self._least or 2 * failures <= outcomes:
+                return None
+            self._failed.clear()
+        return f"{failures} of the last {outcomes} {self._of} failed"
+
+
 class Breaker:
     """One circuit breaker. `clock` gives seconds that only grow. Safe across threads."""
 
@@ -69,7 +90,7 @@ class Breaker:
         self._rule = rule
         self._clock = clock
         self._on_open = on_open
-        self._failed: deque[bool] = deque(maxlen=rule.window)
+        self._outcomes = FailureWindow(rule.window, rule.least)
         self._open_until: float | None = None
         self._guard = threading.Lock()
 
@@ -100,11 +121,8 @@ class Breaker:
             if not failed:
                 self._open_until = None
             return False
-        self._failed.append(failed)
-        failures, outcomes = sum(self._failed), len(self._failed)
-        if outcomes < self._rule.least or 2 * failures <= outcomes:
+        if self._outcomes.record(failed=failed) is None:
             return False
-        self._failed.clear()
         self._open_until = self._clock() + self._rule.pause_seconds
         return True
 

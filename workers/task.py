@@ -42,6 +42,7 @@ from contracts.errors import (
 from contracts.event import Event, Gap, Queue
 from contracts.gate import GateDecided
 from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
+from ingest.circuit_breaker import FailureWindow
 from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
 from ledger.park import subject_of
 from otel import metrics
@@ -51,7 +52,7 @@ from workers.handlers import HANDLERS
 from workers.runtime.event_counters import count_events
 from workers.runtime.heartbeat import Heartbeat
 from workers.runtime.poison_isolation import Isolation
-from workers.runtime.stage_breaker import StageBreaker, speaks_against
+from workers.runtime.stage_breaker import counts_as_failure, stage_window
 from workers.settings import DeliverySettings
 
 log = structlog.get_logger(__name__)
@@ -75,7 +76,7 @@ class StageWorker:
     context: Context
     heartbeat: Heartbeat
     isolation: Isolation = field(default_factory=Isolation)
-    breaker: StageBreaker = field(default_factory=StageBreaker)
+    outcomes: FailureWindow = field(default_factory=stage_window)
 
     def claim(self, *, alone: bool) -> Claim | NotClaimed:
         """The stage's next event, if there is one."""
@@ -199,8 +200,8 @@ def _settle(claim: Claim, handled: Handled, worker: StageWorker, hop: Span) -> S
 def _judge_stage(claim: Claim, error: BaseException | None, worker: StageWorker) -> None:
     """Let the stage rest when most of its work fails, and go on when a probe went well."""
     stage, ledger = worker.stage, worker.context.ledger
-    failed = speaks_against(stage, error)
-    why = worker.breaker.record(failed=failed)
+    failed = counts_as_failure(stage, error)
+    why = worker.outcomes.record(failed=failed)
     try:
         if claim.is_probe and not failed:
             ledger.resume(stage)

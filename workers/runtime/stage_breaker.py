@@ -7,9 +7,6 @@ providers have breakers of their own, and a refusal is an answer.
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-
 from contracts.errors import (
     BudgetExhausted,
     Fenced,
@@ -21,17 +18,17 @@ from contracts.errors import (
     Unavailable,
 )
 from contracts.event import Queue
+from ingest.circuit_breaker import FailureWindow
 
 WINDOW = 100
 """Outcomes that are looked back at."""
-MOST_FAILING = 0.5
 LEAST_OUTCOMES = 20
 """Outcomes before which nothing is concluded."""
 OUTWARD: frozenset[Queue] = frozenset({"search", "crawl"})
 """Stages in which a part that does not answer is somebody else's."""
 
 
-def speaks_against(stage: Queue, error: BaseException | None) -> bool:
+def counts_as_failure(stage: Queue, error: BaseException | None) -> bool:
     """Whether what ended the handling of an event says that something is wrong with the stage."""
     match error:
         case None | PolicyRefused() | BudgetExhausted() | Overloaded() | Fenced() | InvalidInput() | NotFound():
@@ -43,19 +40,6 @@ def speaks_against(stage: Queue, error: BaseException | None) -> bool:
     return True
 
 
-class StageBreaker:
-    """The last outcomes of one process's stage. Safe across threads."""
-
-    def __init__(self) -> None:
-        self._failed: deque[bool] = deque(maxlen=WINDOW)
-        self._lock = threading.Lock()
-
-    def record(self, *, failed: bool) -> str | None:
-        """Note an outcome; why the stage should rest, when that is so. The count then begins anew."""
-        with self._lock:
-            self._failed.append(failed)
-            failures, outcomes = sum(self._failed), len(self._failed)
-            if outcomes < LEAST_OUTCOMES or failures <= MOST_FAILING * outcomes:
-                return None
-            self._failed.clear()
-        return f"{failures} of the last {outcomes} events failed"
+def stage_window() -> FailureWindow:
+    """The last outcomes of one process's stage; where most of them failed the ledger pauses the stage and probes it."""
+    return FailureWindow(WINDOW, LEAST_OUTCOMES, of="events")

@@ -24,7 +24,7 @@ from workers.context import Context
 from workers.handlers import HANDLERS
 from workers.processes.reconciler import Reconciler
 from workers.runtime.heartbeat import Heartbeat
-from workers.runtime.stage_breaker import LEAST_OUTCOMES, StageBreaker
+from workers.runtime.stage_breaker import LEAST_OUTCOMES, stage_window
 from workers.settings import DeliverySettings
 
 Behaviour = Callable[[Event, Context], Outcome]
@@ -43,7 +43,7 @@ class Worker:
     def __init__(self, context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
         self.context = context
         self.handled = 0
-        self._breaker = StageBreaker()
+        self._outcomes = stage_window()
         self._monkeypatch = monkeypatch
 
     def leases_last(self, seconds: float) -> None:
@@ -64,7 +64,7 @@ class Worker:
         self._monkeypatch.setitem(HANDLERS, "CrawlDirected", counted)
         beating = heartbeat or Heartbeat(self.context.ledger, self.context.settings.delivery.lease_seconds)
         try:
-            task.use_wake_up(event.id, task.StageWorker("crawl", "w1", self.context, beating, breaker=self._breaker))
+            task.use_wake_up(event.id, task.StageWorker("crawl", "w1", self.context, beating, outcomes=self._outcomes))
         finally:
             beating.close()
 
