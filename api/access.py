@@ -10,16 +10,15 @@ shares (stages, hosts, metrics) needs an operator of all corpora.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from contracts.errors import Forbidden
-from ledger.api_keys import KeyRecord
-from workers.service.api_keys import ApiKeys, is_loopback
-from workers.settings import Settings
+from workers.service.api_keys import KeyRecord, is_loopback
+from workers.service.caller import OWN_MACHINE, Caller
+from workers.service.instance import Instance
 
 _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice keys create`")
 
@@ -27,45 +26,10 @@ _bearer = HTTPBearer(auto_error=False, description="An API key made by `sluice k
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The sender of a request."""
-
-    owner: str
-    role: str
-    corpora: frozenset[str] | None
-    """The corpora that the key may touch; None for all."""
-
-    def may_touch(self, corpus: str) -> None:
-        """Refuse a corpus that is not this caller's.
-
-        Raises:
-            Forbidden: the key does not list it.
-        """
-        if self.corpora is not None and corpus not in self.corpora:
-            raise Forbidden(f"this key may not touch corpus {corpus!r}")
-
-    def may_operate(self) -> None:
-        """Refuse a caller that is no operator.
-
-        Raises:
-            Forbidden: the key's role is another.
-        """
-        if self.role != "operator":
-            raise Forbidden("this needs a key with the role operator")
-
-    def may_operate_instance(self) -> None:
-        """Refuse a caller that is no operator of the whole instance.
-
-        Raises:
-            Forbidden: the key's role is another, or the key is limited to some corpora.
-        """
-        self.may_operate()
-        if self.corpora is not None:
-            raise Forbidden("this concerns every corpus, and the key is limited to some: use an operator's key of all")
-
-
-OWN_MACHINE = Caller("local", "operator", None)
+def instance_of(request: Request) -> Instance:
+    """The instance that a request is for."""
+    instance: Instance = request.app.state.instance
+    return instance
 
 
 def caller_of(request: Request, credentials: Credentials = None) -> Caller:
@@ -75,8 +39,8 @@ def caller_of(request: Request, credentials: Credentials = None) -> Caller:
         HTTPException: 401 when a key is needed and none, or an unknown one, is given.
         Forbidden: the `Host` header names another machine.
     """
-    settings: Settings = request.app.state.settings
-    keys: ApiKeys = request.app.state.api_keys
+    instance = instance_of(request)
+    settings, keys = instance.settings, instance.keys
     if is_loopback(settings.http_host) and not is_loopback(_host_of(request)):
         raise Forbidden("the Host header does not name this machine")
     if credentials:

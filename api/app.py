@@ -13,21 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import api_docs, dead_letters, documents, hosts, operations, problems, retrieval, runs, stages
 from api.same_origin import SameOriginOnly
-from api.waiting import Announcements
-from ledger.ledger import Ledger
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.broker.direct_query import QueryPool
-from workers.context import Context
 from workers.processes.process_group import die_with_parent, give_signs_of_life
-from workers.service.api_keys import ApiKeys, check_exposure
-from workers.service.service import Service
+from workers.service.api_keys import require_key_beyond_loopback
+from workers.service.instance import Instance
 from workers.settings import Settings
 from workers.supervisor.port import require_free_port
 
-PUBLISH_PATIENCE_SECONDS = 2.0
-"""How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""
 DESCRIPTION = "Search-gated retrieval for AI agents: ask, and get cited context with the reason for every step."
 
 
@@ -37,23 +31,11 @@ def make_api(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         start_telemetry("sluice-api", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
-        context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
-        announcements = Announcements(settings)
-        app.state.settings = settings
-        app.state.context = context
-        app.state.ledger = context.ledger
-        app.state.transport = context.transport
-        app.state.service = Service(context)
-        app.state.api_keys = ApiKeys(context.ledger)
-        app.state.announcements = announcements
-        app.state.query_pool = QueryPool(settings)
+        instance = app.state.instance = Instance(settings)
         if settings.telemetry.metrics_port:
             metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
-        announcements.start()
         yield
-        await announcements.stop()
-        await app.state.query_pool.close()
-        context.close()
+        await instance.close()
         stop_telemetry()
 
     app = FastAPI(
@@ -84,8 +66,7 @@ def serve(settings: Settings) -> None:
     die_with_parent()
     give_signs_of_life()
     require_free_port(settings.http_host, settings.http_port)
-    with Ledger(settings.ledger_location) as ledger:
-        check_exposure(settings, ApiKeys(ledger))
+    require_key_beyond_loopback(settings)
     uvicorn.run(
         make_api(settings),
         host=settings.http_host,

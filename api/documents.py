@@ -6,13 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import AnyCaller
+from api.access import AnyCaller, instance_of
 from api.problems import problem_responses
 from api.runs import IdempotencyKey
 from api.tracing import request_span
 from contracts.api import DocumentsRequest, RunAccepted
 from contracts.base import CORPUS_NAME
-from workers.service.service import Service
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -28,7 +27,7 @@ def add(
 ) -> RunAccepted:
     """Content is chunked and indexed, a bare URL is crawled. The run is finished when all of it can be found."""
     caller.may_touch(body.corpus)
-    service: Service = request.app.state.service
+    service = instance_of(request).service
     with request_span(request, "POST /v1/documents"):
         return service.add_documents(body, owner=caller.owner, idempotency_key=idempotency_key)
 
@@ -47,6 +46,6 @@ def remove(
 ) -> RunAccepted:
     """The run is finished when no query finds the document any more."""
     caller.may_touch(corpus)
-    service: Service = request.app.state.service
+    service = instance_of(request).service
     with request_span(request, "DELETE /v1/documents"):
         return service.remove_document(corpus, document_id, owner=caller.owner)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import InstanceOperator
+from api.access import InstanceOperator, instance_of
 from api.problems import problem_responses
 from contracts.hosts import HostView
-from ingest.politeness.host_stats import MOST_DAYS
-from workers.context import Context
+from workers.service.instance import MOST_DAYS
 
 router = APIRouter(prefix="/v1/hosts", tags=["operations"])
 
@@ -24,6 +22,4 @@ def hosts(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[HostView]:
     """Requests, success, refusals, bytes and render share by host, the most asked first; UTC days, today included."""
-    context: Context = request.app.state.context
-    since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-    return list(context.host_figures.top(limit, since))
+    return instance_of(request).hosts(days, limit)

@@ -6,11 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import InstanceOperator, WholeCaller
+from api.access import InstanceOperator, WholeCaller, instance_of
 from api.problems import MEANINGS, problem_responses_of_stream
 from contracts.api import Health, Problem
 from otel.metrics import CONTENT_TYPE, render_metrics
-from workers.service.health import check_health
 
 router = APIRouter(tags=["operations"])
 
@@ -23,7 +22,7 @@ HEALTH_RESPONSES: dict[int | str, dict[str, Any]] = {
 @router.get("/healthz", responses=HEALTH_RESPONSES, summary="Is it well?")
 def healthz(request: Request, response: Response, caller: WholeCaller) -> Health:
     """Broker, ledger, workers, embedder and snapshots. Details only for a caller that may see every corpus."""
-    health = check_health(request.app.state.context)
+    health = instance_of(request).health()
     response.status_code = 200 if health.ok else 503
     return health if caller else health.without_facts()
 

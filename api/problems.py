@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from contracts import errors
 from contracts.api import Problem
-from workers.broker.transport import BROKER_ERRORS
+from workers.service.instance import BROKER_ERRORS
 
 log = structlog.get_logger(__name__)
 

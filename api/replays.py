@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from api.access import Caller, Operator
+from api.access import Operator, instance_of
 from api.problems import problem_responses
-from contracts.dead_letters import DeadLetterFilter, OperatorAction, ReplayPlan, ReplayRequest, ReplayView
-from contracts.errors import NotFound
-from ledger.dead_letters.bulk_replay import Replays
-from workers.context import Context
+from contracts.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 
 router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 
@@ -19,7 +16,6 @@ MOST = 100
 """Replays that one answer lists."""
 
 Note = Annotated[str, Query(max_length=1_000, description="Why, for whoever looks later")]
-Narrowable = TypeVar("Narrowable", bound=DeadLetterFilter)
 
 
 @router.post(
@@ -36,11 +32,11 @@ def begin(request: Request, response: Response, operator: Operator, body: Replay
 
     It aborts itself when more than a fifth of what came to an end is parked again.
     """
-    asked = body.model_copy(update={"filter": narrowed(body.filter, operator)})
+    replays = instance_of(request).replays
     if body.dry_run:
         response.status_code = 200
-        return _replays(request).plan(asked.filter, force=body.force)
-    return _replays(request).begin(asked, operator.owner)
+        return replays.plan(body, operator)
+    return replays.begin(body, operator)
 
 
 @router.get("", responses=problem_responses(503), summary="Bulk replays, the newest first")
@@ -51,26 +47,19 @@ def every(
     before: str | None = None,
 ) -> list[ReplayView]:
     """Each with how far it is; the next page is `before` the last id."""
-    shown: list[ReplayView] = []
-    while page := _replays(request).latest(MOST, before):
-        shown += [view for view in page if _may_see(operator, view)]
-        if len(shown) >= limit:
-            break
-        before = page[-1].id
-    return shown[:limit]
+    return instance_of(request).replays.latest(operator, limit, before)
 
 
 @router.get("/{replay_id}", responses=problem_responses(404, 503), summary="How far one is")
 def one(request: Request, replay_id: str, operator: Operator) -> ReplayView:
     """How many came back, were left out and why, are under way, succeeded, are parked again."""
-    return _visible(request, replay_id, operator)
+    return instance_of(request).replays.one(replay_id, operator)
 
 
 @router.get("/{replay_id}/actions", responses=problem_responses(404, 503), summary="What operators did with one")
 def actions(request: Request, replay_id: str, operator: Operator) -> list[OperatorAction]:
     """Who, when, what and why, in order."""
-    _visible(request, replay_id, operator)
-    return list(_replays(request).actions(replay_id))
+    return list(instance_of(request).replays.actions(replay_id, operator))
 
 
 @router.post(
@@ -78,15 +67,13 @@ def actions(request: Request, replay_id: str, operator: Operator) -> list[Operat
 )
 def pause(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on."""
-    _visible(request, replay_id, operator)
-    return _replays(request).pause(replay_id, operator.owner, note)
+    return instance_of(request).replays.pause(replay_id, operator, note)
 
 
 @router.post("/{replay_id}/resume", responses=problem_responses(404, 409, 503, 507), summary="Go on with a paused one")
 def resume(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """From where it was, at its rate."""
-    _visible(request, replay_id, operator)
-    return _replays(request).resume(replay_id, operator.owner, note)
+    return instance_of(request).replays.resume(replay_id, operator, note)
 
 
 @router.post(
@@ -94,33 +81,4 @@ def resume(request: Request, replay_id: str, operator: Operator, note: Note = ""
 )
 def abort(request: Request, replay_id: str, operator: Operator, note: Note = "") -> ReplayView:
     """What is under way goes on; the rest stays parked."""
-    _visible(request, replay_id, operator)
-    return _replays(request).abort(replay_id, operator.owner, note)
-
-
-def narrowed(wanted: Narrowable, operator: Caller) -> Narrowable:
-    """The filter, of the operator's corpora alone.
-
-    Raises:
-        Forbidden: it names another.
-    """
-    for corpus in wanted.corpora or ():
-        operator.may_touch(corpus)
-    return wanted.within(operator.corpora)
-
-
-def _visible(request: Request, replay_id: str, operator: Caller) -> ReplayView:
-    view = _replays(request).show(replay_id)
-    if not _may_see(operator, view):
-        raise NotFound(f"no replay {replay_id}")
-    return view
-
-
-def _may_see(operator: Caller, view: ReplayView) -> bool:
-    corpora = view.filter.corpora
-    return operator.corpora is None or (corpora is not None and operator.corpora.issuperset(corpora))
-
-
-def _replays(request: Request) -> Replays:
-    context: Context = request.app.state.context
-    return context.ledger.replays
+    return instance_of(request).replays.abort(replay_id, operator, note)

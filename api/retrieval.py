@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import AnyCaller
+from api.access import AnyCaller, instance_of
 from api.problems import problem_responses
 from api.tracing import request_span
 from contracts.retrieval import Query, Retrieval
 from otel.context import current_traceparent
-from workers.broker.direct_query import QueryPool
 
 router = APIRouter(prefix="/v1", tags=["retrieval"])
 
@@ -27,7 +26,6 @@ async def query(request: Request, body: Query, caller: AnyCaller) -> Response:
     journal does not have is refused at once (422).
     """
     caller.may_touch(body.corpus)
-    pool: QueryPool = request.app.state.query_pool
     with request_span(request, "POST /v1/query"):
-        raw = await pool.ask(body, current_traceparent())
+        raw = await instance_of(request).query_pool.ask(body, current_traceparent())
     return Response(raw, media_type="application/json")

@@ -12,14 +12,14 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.concurrency import run_in_threadpool
 
-from api.access import AnyCaller, Caller
+from api.access import AnyCaller, instance_of
 from api.problems import problem_responses, problem_responses_of_stream
 from api.tracing import request_span
-from api.waiting import Announcements, news_or_patience
-from contracts.api import ENDED, FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
-from contracts.errors import InvalidInput, NotFound
-from ledger.ledger import Ledger, RunSummary
-from workers.service.service import Service
+from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
+from contracts.errors import InvalidInput
+from workers.service.announcements import news_or_patience
+from workers.service.instance import Instance
+from workers.service.runs import RunSummary
 
 router = APIRouter(prefix="/v1", tags=["runs"])
 
@@ -59,11 +59,13 @@ async def ask(
 ) -> Response:
     """Record a gate request. 202 with the run's id, or with `wait` 200 with its answer once it is there."""
     caller.may_touch(body.corpus)
-    service: Service = request.app.state.service
+    instance = instance_of(request)
     with request_span(request, "POST /v1/gate"):
-        accepted = await run_in_threadpool(service.ask, body, owner=caller.owner, idempotency_key=idempotency_key)
+        accepted = await run_in_threadpool(
+            instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key
+        )
     if body.wait:
-        seconds = (body.deadline_seconds or request.app.state.settings.gate.deadline_seconds) + GRACE_SECONDS
+        seconds = (body.deadline_seconds or instance.settings.gate.deadline_seconds) + GRACE_SECONDS
         view = await _finished(request, accepted.run_id, seconds)
         if view is not None:
             return Response(view.model_dump_json(), media_type="application/json")
@@ -79,28 +81,22 @@ def recent(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> list[RunSummary]:
     """Runs of the corpora that the caller may touch, in short."""
-    ledger: Ledger = request.app.state.ledger
-    if corpus is not None:
-        caller.may_touch(corpus)
-    wanted = [corpus] if corpus is not None or caller.corpora is None else sorted(caller.corpora)
-    found = [run for one in wanted for run in ledger.runs(limit=limit, corpus=one, status=status)]
-    return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
+    return instance_of(request).runs.recent(caller, corpus, status, limit)
 
 
 @router.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")
 def one(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Status, decision, answer, what is missing and why, and what it cost."""
-    return _visible(request, run_id, caller)
+    return instance_of(request).runs.one(run_id, caller)
 
 
 @router.delete("/runs/{run_id}", status_code=202, responses=problem_responses(404, 503, 507), summary="Cancel a run")
 def cancel(request: Request, run_id: str, caller: AnyCaller) -> RunView:
     """Stop what is still open, also what a worker has in hand. What was indexed stays indexed."""
-    _visible(request, run_id, caller)
-    service: Service = request.app.state.service
-    service.cancel(run_id)
-    ledger: Ledger = request.app.state.ledger
-    return ledger.run(run_id)
+    instance = instance_of(request)
+    instance.runs.one(run_id, caller)
+    instance.service.cancel(run_id)
+    return instance.runs.one(run_id, caller)
 
 
 def position_behind(
@@ -115,7 +111,7 @@ def position_behind(
         NotFound: there is no such run, or it is not the caller's to see.
         InvalidInput: `Last-Event-ID` is no id that a stream has given.
     """
-    _visible(request, run_id, caller)
+    instance_of(request).runs.one(run_id, caller)
     return _sequence(last_event_id)
 
 
@@ -130,8 +126,7 @@ def position_behind(
 )
 async def events(request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)]) -> Response:
     """Server-sent events in order, from the beginning or from behind `Last-Event-ID`; ends with `RunFinished`."""
-    state = request.app.state
-    return EventStream(_told(state.ledger, state.announcements, run_id, seen), headers=UNBUFFERED)
+    return EventStream(_told(instance_of(request), run_id, seen), headers=UNBUFFERED)
 
 
 @router.post(
@@ -145,22 +140,22 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
 
     The same feedback again changes nothing, with any Idempotency-Key; other feedback on the same run is refused (409).
     """
-    _visible(request, body.run_id, caller)
-    service: Service = request.app.state.service
-    service.give_feedback(body, owner=caller.owner)
+    instance = instance_of(request)
+    instance.runs.one(body.run_id, caller)
+    instance.service.give_feedback(body, owner=caller.owner)
     return {"run_id": body.run_id, "status": "recorded"}
 
 
-async def _told(ledger: Ledger, announcements: Announcements, run_id: str, seen: int) -> AsyncIterator[bytes]:
+async def _told(instance: Instance, run_id: str, seen: int) -> AsyncIterator[bytes]:
     told_at = time.monotonic()
-    with announcements.of(run_id) as news:
+    with instance.announcements.of(run_id) as news:
         while True:
-            found = await run_in_threadpool(ledger.events_after, run_id, seen, EVENTS_AT_ONCE)
+            found = await run_in_threadpool(instance.runs.events_after, run_id, seen, EVENTS_AT_ONCE)
             for seen, event in found:
                 yield format_sse_event(data_str=event.model_dump_json(), event=event.kind, id=str(seen))
                 if event.kind == "RunFinished":
                     return
-            if not found and await run_in_threadpool(_ended, ledger, run_id):
+            if not found and await run_in_threadpool(instance.runs.has_ended, run_id):
                 return
             if found:
                 told_at = time.monotonic()
@@ -172,28 +167,16 @@ async def _told(ledger: Ledger, announcements: Announcements, run_id: str, seen:
 
 
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:
-    ledger: Ledger = request.app.state.ledger
-    announcements: Announcements = request.app.state.announcements
+    instance = instance_of(request)
     deadline = time.monotonic() + seconds
-    with announcements.of(run_id) as news:
+    with instance.announcements.of(run_id) as news:
         while time.monotonic() < deadline:
-            if await run_in_threadpool(_ended, ledger, run_id):
-                return await run_in_threadpool(ledger.run, run_id)
+            if ended := await run_in_threadpool(instance.runs.ended, run_id):
+                return ended
             if await request.is_disconnected():
                 return None
             await news_or_patience(news)
     return None
-
-
-def _ended(ledger: Ledger, run_id: str) -> bool:
-    return ledger.status_of(run_id) in ENDED
-
-
-def _visible(request: Request, run_id: str, caller: Caller) -> RunView:
-    run: RunView = request.app.state.ledger.run(run_id)
-    if caller.corpora is not None and run.corpus not in caller.corpora:
-        raise NotFound(f"no run {run_id}")
-    return run
 
 
 def _sequence(last_event_id: str | None) -> int:

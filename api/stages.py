@@ -6,11 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.access import InstanceOperator
+from api.access import InstanceOperator, instance_of
 from api.problems import problem_responses
 from contracts.api import StageView
 from contracts.event import Queue
-from ledger.ledger import Ledger
 
 router = APIRouter(prefix="/v1/stages", tags=["stages"])
 
@@ -18,7 +17,7 @@ router = APIRouter(prefix="/v1/stages", tags=["stages"])
 @router.get("", responses=problem_responses(503), summary="Every stage: what waits, and whether it is paused")
 def every(request: Request, _operator: InstanceOperator) -> list[StageView]:
     """In the order of the pipeline."""
-    return _ledger(request).stages()
+    return instance_of(request).stages()
 
 
 @router.post("/{stage}/pause", responses=problem_responses(503, 507), summary="Stop handing out work of a stage")
@@ -29,19 +28,10 @@ def pause(
     why: Annotated[str, Query(min_length=1, max_length=1_000)],
 ) -> list[StageView]:
     """Its events stay ready until it is resumed; what is being handled is finished. Recorded with who and when."""
-    ledger = _ledger(request)
-    ledger.pause(stage, why, operator=operator.owner)
-    return ledger.stages()
+    return instance_of(request).pause(stage, why, operator.owner)
 
 
 @router.post("/{stage}/resume", responses=problem_responses(503, 507), summary="Go on with a stage")
 def resume(request: Request, stage: Queue, operator: InstanceOperator) -> list[StageView]:
     """End a pause, the circuit breaker's too. Recorded with who and when."""
-    ledger = _ledger(request)
-    ledger.resume(stage, operator=operator.owner)
-    return ledger.stages()
-
-
-def _ledger(request: Request) -> Ledger:
-    ledger: Ledger = request.app.state.ledger
-    return ledger
+    return instance_of(request).resume(stage, operator.owner)

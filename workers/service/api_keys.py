@@ -19,6 +19,8 @@ from ledger.api_keys import KeyRecord
 from ledger.ledger import Ledger
 from workers.settings import Settings
 
+__all__ = ["ROLES", "ApiKeys", "KeyRecord", "Role", "check_exposure", "is_loopback"]
+
 Role = Literal["agent", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -114,6 +116,12 @@ def check_exposure(settings: Settings, keys: ApiKeys) -> None:
             f"{settings.http_host} can be reached from outside, and there is no API key",
             "run `sluice keys create`, or use 127.0.0.1",
         )
+
+
+def require_key_beyond_loopback(settings: Settings) -> None:
+    """As `check_exposure`, for a process that has not opened the ledger yet."""
+    with Ledger(settings.ledger_location) as ledger:
+        check_exposure(settings, ApiKeys(ledger))
 
 
 def _hash(key: str) -> str:

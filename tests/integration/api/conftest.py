@@ -47,5 +47,5 @@ def http(serve: Callable[..., TestClient]) -> TestClient:
 
 @pytest.fixture
 def ledger(http: TestClient) -> Ledger:
-    opened: Ledger = http.app.state.ledger  # type: ignore[attr-defined]
+    opened: Ledger = http.app.state.instance.context.ledger  # type: ignore[attr-defined]
     return opened

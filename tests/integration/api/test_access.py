@@ -23,9 +23,9 @@ OF_THE_INSTANCE = [
 
 def bearer(http: TestClient, role: str, *corpora: str) -> dict[str, str]:
     """The header of a new key, known to the interface at once."""
-    ledger: Ledger = http.app.state.ledger  # type: ignore[attr-defined]
+    ledger: Ledger = http.app.state.instance.context.ledger  # type: ignore[attr-defined]
     _, key = ApiKeys(ledger).create("of a test", role, corpora)  # type: ignore[arg-type]
-    http.app.state.api_keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets what it had read
+    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets what it had read
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -40,7 +40,7 @@ def test_what_every_corpus_shares_needs_an_operator_of_all(http: TestClient, met
 
 
 def test_health_and_errors_name_no_corpus_that_the_caller_may_not_see(http: TestClient) -> None:
-    context = http.app.state.context  # type: ignore[attr-defined]
+    context = http.app.state.instance.context  # type: ignore[attr-defined]
     for corpus in ("docs", "secret-plans"):
         CorpusLayout(context.settings.index_root, corpus).journal.mkdir(parents=True)
     some, whole = bearer(http, "operator", "docs", "empty"), bearer(http, "agent")
@@ -61,7 +61,7 @@ def test_revoking_the_last_key_does_not_open_the_interface(http: TestClient, led
     bearer(http, "agent")
     assert http.get("/v1/runs").status_code == 401
     ledger.keys.revoke(ledger.keys.list()[0].id)
-    http.app.state.api_keys = ApiKeys(ledger)  # type: ignore[attr-defined]
+    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined]
     assert http.get("/v1/runs").status_code == 401
 
 
@@ -70,7 +70,7 @@ def test_a_setting_opens_it_again_or_asks_for_a_key_from_the_beginning(serve: Ca
     optional = serve(require_api_key=False)
     bearer(optional, "agent")
     assert optional.get("/v1/runs").status_code == 401
-    with closing(optional.app.state.ledger) as ledger:  # type: ignore[attr-defined]
+    with closing(optional.app.state.instance.context.ledger) as ledger:  # type: ignore[attr-defined]
         ledger.keys.revoke(ledger.keys.list()[0].id)
-        optional.app.state.api_keys = ApiKeys(ledger)  # type: ignore[attr-defined]
+        optional.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined]
         assert optional.get("/v1/runs").status_code == 200

@@ -74,7 +74,7 @@ def test_a_letter_is_edited_replayed_and_purged(http: TestClient, ledger: Ledger
     replayed = ok(http.post(f"{LETTERS}/{letter_id}/replay"), 202)
     assert replayed["event_id"] != event.id
     assert ledger.standing(replayed["event_id"]) == "ready"
-    assert http.app.state.transport.queued("crawl") == 1  # type: ignore[attr-defined]
+    assert http.app.state.instance.context.transport.queued("crawl") == 1  # type: ignore[attr-defined]
     assert "not parked" in problem(http.post(f"{LETTERS}/{letter_id}/replay"), 409)
     assert ok(http.delete(f"{LETTERS}/{letter_id}", params={"note": "done"}))["purged"] == 1
     whole = ok(http.get(f"{LETTERS}/{letter_id}"))
@@ -123,7 +123,7 @@ def test_a_bulk_replay_is_tried_dry_begun_paused_resumed_and_aborted(http: TestC
 def test_a_key_of_one_corpus_sees_and_touches_only_its_letters(http: TestClient, ledger: Ledger) -> None:
     _, key = ApiKeys(ledger).create("mine", "operator", ["mine"])
     _, whole = ApiKeys(ledger).create("whole", "operator", [])
-    http.app.state.api_keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets that there was none
+    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets that there was none
     _, theirs = parked(ledger, "theirs")
     raw = ledger.dead_letters.park_raw(b"?", "crawl", "malformed")
     _, mine = parked(ledger, "mine")

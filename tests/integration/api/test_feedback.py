@@ -70,7 +70,7 @@ def test_other_feedback_on_the_same_run_is_refused(http: TestClient, ledger: Led
 
 def test_each_key_has_its_own_say(http: TestClient, ledger: Ledger, run_id: str) -> None:
     bearers = [{"Authorization": f"Bearer {ApiKeys(ledger).create('k', 'agent', [])[1]}"} for _ in range(2)]
-    http.app.state.api_keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets that there was none
+    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets that there was none
     for headers, outcome in zip(bearers, ("success", "failure"), strict=True):
         assert gives(http, run_id, headers, outcome=outcome).status_code == 202
     assert recorded(ledger, run_id) == 2

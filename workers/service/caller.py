@@ -1,0 +1,67 @@
+"""The sender of a request: what its key allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from contracts.dead_letters import DeadLetterFilter
+from contracts.errors import Forbidden
+
+Narrowable = TypeVar("Narrowable", bound=DeadLetterFilter)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request."""
+
+    owner: str
+    role: str
+    corpora: frozenset[str] | None
+    """The corpora that the key may touch; None for all."""
+
+    def may_touch(self, corpus: str) -> None:
+        """Refuse a corpus that is not this caller's.
+
+        Raises:
+            Forbidden: the key does not list it.
+        """
+        if not self.may_see(corpus):
+            raise Forbidden(f"this key may not touch corpus {corpus!r}")
+
+    def may_see(self, corpus: str | None) -> bool:
+        """Whether something of that corpus is this caller's to see. What is of no corpus is for those who see all."""
+        return self.corpora is None or corpus in self.corpora
+
+    def may_operate(self) -> None:
+        """Refuse a caller that is no operator.
+
+        Raises:
+            Forbidden: the key's role is another.
+        """
+        if self.role != "operator":
+            raise Forbidden("this needs a key with the role operator")
+
+    def may_operate_instance(self) -> None:
+        """Refuse a caller that is no operator of the whole instance.
+
+        Raises:
+            Forbidden: the key's role is another, or the key is limited to some corpora.
+        """
+        self.may_operate()
+        if self.corpora is not None:
+            raise Forbidden("this concerns every corpus, and the key is limited to some: use an operator's key of all")
+
+    def narrowed(self, wanted: Narrowable) -> Narrowable:
+        """The filter, of the caller's corpora alone.
+
+        Raises:
+            Forbidden: it names another.
+        """
+        for corpus in wanted.corpora or ():
+            self.may_touch(corpus)
+        return wanted.within(self.corpora)
+
+
+OWN_MACHINE = Caller("local", "operator", None)
+"""A request from this machine that needs no key."""

@@ -1,0 +1,78 @@
+"""One instance as the HTTP interface knows it: every service, built once, and closed together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from contracts.api import Health, StageView
+from contracts.event import Queue
+from contracts.hosts import HostView
+from ingest.politeness.host_stats import MOST_DAYS
+from workers.broker.direct_query import QueryPool
+from workers.broker.transport import BROKER_ERRORS
+from workers.context import Context
+from workers.service.announcements import Announcements
+from workers.service.api_keys import ApiKeys
+from workers.service.dead_letters import DeadLetterDesk
+from workers.service.health import check_health
+from workers.service.replays import ReplayDesk
+from workers.service.runs import Runs
+from workers.service.service import Service
+from workers.settings import Settings
+
+__all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]
+
+PUBLISH_PATIENCE_SECONDS = 2.0
+"""How long a caller waits for a broker that hangs. The run is recorded by then; the reconciler publishes it."""
+
+
+class Instance:
+    """The services of one process, for as long as it serves."""
+
+    def __init__(self, settings: Settings) -> None:
+        """To be made in the running event loop.
+
+        Raises:
+            InvalidSetting: no broker is known.
+            Conflict: the ledger is of another version.
+        """
+        self.settings = settings
+        self.context = Context(settings, publish_patience_seconds=PUBLISH_PATIENCE_SECONDS)
+        ledger = self.context.ledger
+        self.service = Service(self.context)
+        self.runs = Runs(ledger)
+        self.dead_letters = DeadLetterDesk(self.context)
+        self.replays = ReplayDesk(ledger)
+        self.keys = ApiKeys(ledger)
+        self.query_pool = QueryPool(settings)
+        self.announcements = Announcements(settings)
+        self.announcements.start()
+
+    def health(self) -> Health:
+        """How every part is."""
+        return check_health(self.context)
+
+    def stages(self) -> list[StageView]:
+        """Every stage: what waits in it, and whether it is paused."""
+        return self.context.ledger.stages()
+
+    def pause(self, stage: Queue, why: str, operator: str) -> list[StageView]:
+        """Stop handing out work of a stage until it is resumed."""
+        self.context.ledger.pause(stage, why, operator=operator)
+        return self.stages()
+
+    def resume(self, stage: Queue, operator: str) -> list[StageView]:
+        """End a pause, that of the circuit breaker too."""
+        self.context.ledger.resume(stage, operator=operator)
+        return self.stages()
+
+    def hosts(self, days: int, limit: int) -> list[HostView]:
+        """What the crawl did to each host in the last days, UTC, today included; the most asked first."""
+        since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
+        return list(self.context.host_figures.top(limit, since))
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        await self.announcements.stop()
+        await self.query_pool.close()
+        self.context.close()
