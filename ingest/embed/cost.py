@@ -23,8 +23,8 @@ class Portion(NamedTuple):
     tokens: int
 
 
-LOCAL_PORTION = Portion(texts=256, tokens=6_000)
-"""What the local model embeds in about a second: in fp32 some 6,000 tokens on one core, of short texts fewer."""
+LOCAL_PORTION = Portion(texts=256, tokens=4_000)
+"""What the local model embeds in about a second: in fp32 some 4,000 tokens on one core, of short texts fewer."""
 
 
 def portion_of_a_second(settings: EmbedSettings) -> Portion:
