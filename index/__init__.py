@@ -2,11 +2,11 @@
 
 Write through `index.local.writer.IndexWriter`, search through `index.local.reader.IndexReader`, cite through
 `index.search.compose_answer.compose_answer`; operate with `index.generations.publish` (`verify`, `list_generations`,
-`rollback`) and `index.disk.layout.corpora`. What is kept where is drawn in `index.disk.layout`.
+`rollback`) and `index.disk.layout.corpora`. `index.disk.layout` has the files.
 
-    append   records -> journal (fsync) -> working view
-    publish  working view -> segments + terms -> generation -> CURRENT
-    search   CURRENT -> generation -> arms -> fuse -> select -> Retrieval -> answer
+    append   records -> journal (fsync) -> working set
+    publish  working set -> segments + terms -> generation -> CURRENT
+    search   CURRENT -> generation -> retrievers -> fusion -> selection -> Retrieval -> answer
 
-The journal is the truth; a generation is an immutable, hashed view of it that can be made again.
+The journal is the truth; a generation is an immutable, hashed view of it that can be rebuilt.
 """

@@ -41,7 +41,7 @@ REMOVED = frozenset(
         "embed.cache_entries",
         "index.merge_factor",
         "index.max_segments",
-        "index.aside_merge_chunks",
+        "index.background_merge_chunks",
         "index.verify_on_open",
         "index.journal_segment_bytes",
         "index.flush_chunks",

@@ -82,7 +82,7 @@ def measure_size(chunks: int, folder: Path) -> Figures:
             **_openings(folder),
             **_searches(folder, corpus),
         }
-        settled_seconds, settled_bytes = _written_by(writer.settle, folder)
+        settled_seconds, settled_bytes = _written_by(writer.finish_merges, folder)
         changed = max(CHUNKS_PER_DOCUMENT, round(chunks * CHANGED_SHARE))
         changed_appended = _append(writer, corpus.batches(changed, version=1))
         changed_seconds, changed_bytes = _written_by(writer.publish, folder)

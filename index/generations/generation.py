@@ -19,8 +19,8 @@ from index.terms.tantivy_index import TermIndex
 class OpenGeneration(View):
     """A generation as a view of the corpus.
 
-    While it lives its folder is pinned against collection. `known` are segments that are open already. Raises
-    `Corrupted` when it does not open, and `Unavailable` where the machine is short of what that takes.
+    Until it is closed, its folder is pinned against collection. `known` are segments that are open already. Raises
+    `Corrupted` when it does not open, and `Unavailable` where the machine lacks memory, file handles or disk for it.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, known: dict[str, StoredSegment] | None = None) -> None:
@@ -49,12 +49,12 @@ class OpenGeneration(View):
         return {part.segment.name: part.segment for part in self.parts if isinstance(part.segment, StoredSegment)}
 
     def close(self) -> None:
-        """Let the collector have it. Only for whom nobody else can be searching."""
+        """Unpin the folder, so that it can be collected. No search may be using the generation."""
         self._pin.release()
 
 
 def read_dead(folder: Path, entry: SegmentEntry) -> frozenset[int]:
-    """The dead documents of a segment."""
+    """Read which documents of a segment are dead, by their position."""
     if entry.dead_file is None:
         return frozenset()
     return frozenset(np.load(folder / "segments" / entry.dead_file, allow_pickle=False).tolist())

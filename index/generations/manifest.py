@@ -1,7 +1,7 @@
 """The manifest of a generation: what belongs to it, and the hash of every byte.
 
 The folder's name ends with the hash of the manifest, and the manifest holds the hash of every file, so
-the name that `CURRENT` points to vouches for everything below it.
+the name that `CURRENT` points to authenticates everything below it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FileEntry(Value):
 
 
 class SegmentEntry(Value):
-    """A vector segment: its name, how many documents and chunks are in it, and where its dead are listed."""
+    """A vector segment: its name, its numbers of documents and chunks, and the file that lists its dead documents."""
 
     name: str
     document_count: int
@@ -42,7 +42,7 @@ class SegmentEntry(Value):
 
 
 class Manifest(Value):
-    """Everything a generation consists of. Counts are of what is alive."""
+    """Everything a generation consists of. Counts are of live documents and chunks."""
 
     format: int = FORMAT
     number: int
@@ -78,8 +78,8 @@ def parse_generation_number(name: str) -> int:
 def load_manifest(folder: Path) -> Manifest:
     """The manifest of a generation, checked against the folder's name.
 
-    Raises `NotFound` when there is none, `Corrupted` when it is not the one the name vouches for, and `Unavailable`
-    when the machine is short of what reading takes.
+    Raises `NotFound` when there is none, `Corrupted` when its hash is not the one in the name, and `Unavailable`
+    when the machine lacks memory, file handles or disk for reading it.
     """
     try:
         content = (folder / MANIFEST).read_bytes()
@@ -97,27 +97,27 @@ def load_manifest(folder: Path) -> Manifest:
     except ValidationError as error:
         raise Corrupted(f"the manifest of {folder.name} cannot be read: {error}") from error
     if manifest.format != FORMAT:
-        raise Corrupted(f"{folder.name} has format {manifest.format}, not {FORMAT}: the writer makes it anew")
+        raise Corrupted(f"{folder.name} has format {manifest.format}, not {FORMAT}: the writer rebuilds it")
     return manifest
 
 
 class IdSet:
-    """A hash of a set of (document, chunk) ids that is kept as they come and go.
+    """A hash of a set of (document, chunk) ids that can be updated as they are added and removed.
 
-    Each element adds its SHA-256 modulo 2^256 (Clarke et al., 2003, MSet-Add-Hash), so the hash does
-    not depend on the order and costs what changes, not what there is.
+    It is the sum of the elements' SHA-256 modulo 2^256 (Clarke et al., 2003, MSet-Add-Hash), so it does not depend on
+    the order, and an update costs what changes.
     """
 
     def __init__(self, hexadecimal: str = "0" * 64) -> None:
         self._sum = int(hexadecimal, 16)
 
     def add(self, document_key: int, chunk_ids: Iterable[str]) -> None:
-        """Put a document's chunks in."""
-        self._sum = (self._sum + _mass(document_key, chunk_ids)) % _MODULUS
+        """Add a document and its chunks."""
+        self._sum = (self._sum + _sum_hashes(document_key, chunk_ids)) % _MODULUS
 
     def remove(self, document_key: int, chunk_ids: Iterable[str]) -> None:
-        """Take a document's chunks out."""
-        self._sum = (self._sum - _mass(document_key, chunk_ids)) % _MODULUS
+        """Remove a document and its chunks."""
+        self._sum = (self._sum - _sum_hashes(document_key, chunk_ids)) % _MODULUS
 
     @property
     def hexadecimal(self) -> str:
@@ -131,8 +131,8 @@ def library_versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in ("faiss-cpu", "tantivy", "numpy")}
 
 
-def _mass(document_key: int, chunk_ids: Iterable[str]) -> int:
-    """The document itself counts too: one without chunks is still in the set."""
+def _sum_hashes(document_key: int, chunk_ids: Iterable[str]) -> int:
+    """The sum over the chunks and the document itself, so that a document without chunks is in the set."""
     key, sha256 = document_key.to_bytes(16, "big"), hashlib.sha256
     elements = [key, *[key + chunk_id.encode() for chunk_id in chunk_ids]]
     return sum([int.from_bytes(sha256(element).digest(), "big") for element in elements])

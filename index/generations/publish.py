@@ -1,4 +1,4 @@
-"""Generations on disk: published whole, verified, listed, rolled back, collected.
+"""Generations on disk: publishing, verifying, listing, rolling back, collecting.
 
 Publishing goes temporary folder → files → fsync → manifest → fsync → self-test → rename → fsync of the
 parent → swap of `CURRENT` → fsync. Killed at any point, it leaves the old generation or the new one
@@ -53,7 +53,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """A generation made from the journal alone, and the id-set hash before and after."""
+    """A generation rebuilt from the journal alone, and the id-set hash before and after."""
 
     generation: Generation
     hash_before: str
@@ -80,13 +80,13 @@ class GenerationInfo:
 
 
 class VerifiedFiles:
-    """Files whose hash was checked: the same inode, size and time need not be read again."""
+    """Files whose hash was checked; one with the same inode, size and time is not read again."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int, int], str] = {}
 
     def check(self, path: Path, entry: FileEntry) -> None:
-        """Raise `Corrupted` unless the file has the recorded size and hash, `Unavailable` where that cannot be told."""
+        """Raise `Corrupted` unless the file has the recorded size and hash, `Unavailable` if it cannot be read."""
         try:
             status = path.stat()
             mark = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -105,18 +105,18 @@ class VerifiedFiles:
         return len(self._seen)
 
     def keep_latest(self, count: int) -> None:
-        """Forget all but the `count` files that were checked last: those of older generations do not come back."""
+        """Forget all but the `count` files that were checked last: older generations are not opened again."""
         for mark in list(self._seen)[: max(0, len(self._seen) - count)]:
             del self._seen[mark]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a generation is made of: for each path below its folder, the file to link it from."""
+    """The files of a new generation: for each path below its folder, the file to link to it."""
 
     links: Mapping[str, Path]
     contents: Mapping[str, bytes]
-    """Small files that are written new for each generation."""
+    """By path, the content of small files that are written for each generation."""
 
 
 def publish(
@@ -129,7 +129,8 @@ def publish(
 ) -> tuple[str, Manifest]:
     """Put a generation on disk and make it current; returns its name and manifest.
 
-    `carried` are entries of files that are on the disk already: an earlier generation's, and what was merged aside.
+    `carried` are the entries of files that are hashed and flushed already: those of an earlier generation, and segments
+    merged in the background.
     `describe` makes the manifest of the files' entries, `self_test` raises when the opened generation is wrong,
     `before_swap` raises when this writer was fenced. Nothing is left behind when one of them raises.
     """
@@ -156,12 +157,12 @@ def publish(
 
 
 def read_current_name(layout: CorpusLayout) -> str | None:
-    """The name that `CURRENT` points to; None before the first generation, and where the pointer is lost or damaged."""
+    """Read the name that `CURRENT` points to; None before the first generation, or for a lost or damaged pointer."""
     return read_pointer(os.fspath(layout.current))
 
 
 def read_pointer(pointer: str) -> str | None:
-    """The name of the generation that the link at the path `pointer` names, as `read_current_name`. One system call."""
+    """Read the generation that the link at the path `pointer` names, as `read_current_name`. One system call."""
     try:
         name = os.readlink(pointer).rpartition("/")[2]
     except OSError:  # there is none, or it is no link
@@ -170,7 +171,7 @@ def read_pointer(pointer: str) -> str | None:
 
 
 def read_rollback_offset(layout: CorpusLayout) -> int | None:
-    """The journal offset up to which the current generation was rolled back on purpose; None where it was not."""
+    """Read the offset up to which a rollback leaves records out of the current generation; None without a rollback."""
     try:
         name, offset = layout.held.read_text().split()
         return int(offset) if name == read_current_name(layout) else None
@@ -210,7 +211,7 @@ def list_generations(root: Path, corpus: str) -> tuple[GenerationInfo, ...]:
 
 
 def rollback(root: Path, corpus: str, name: str) -> Generation:
-    """Make an earlier generation current, after verifying it. It holds until there are new records to publish."""
+    """Verify an earlier generation and make it current. It stays current until there are new records to publish."""
     layout = CorpusLayout(root, corpus)
     pin = Pin(_folder(layout, name) / MANIFEST)
     try:
@@ -228,7 +229,7 @@ def rollback(root: Path, corpus: str, name: str) -> Generation:
 
 def collect(layout: CorpusLayout, keep: int) -> list[str]:
     """Remove all but the newest `keep` generations, the current one, and those that readers have pinned."""
-    # One look at the folder: what is published from here on is in no list of what may go.
+    # The folder is listed once: what is published from here on cannot be removed.
     return [name for name in list_generation_names(layout)[keep:] if _remove(layout, name)]
 
 
@@ -257,7 +258,7 @@ def _fill(folder: Path, sources: Sources, carried: Mapping[str, FileEntry]) -> d
 
 
 def make_file_entry(path: Path) -> FileEntry:
-    """What a manifest says of the file: its hash and its size."""
+    """Hash and measure a file."""
     return FileEntry(sha256=sha256_file(path), size_bytes=path.stat().st_size)
 
 
@@ -284,10 +285,10 @@ def _info(folder: Path, is_current: bool) -> GenerationInfo:
 
 
 def _remove(layout: CorpusLayout, name: str) -> bool:
-    """Remove a generation unless it is current or pinned. The rename makes it vanish at once, even if killed here."""
+    """Remove a generation unless it is current or pinned; returns whether it was removed. The rename is atomic."""
     folder = layout.generations / name
     pin = Pin.exclusive(folder / MANIFEST)
-    if read_current_name(layout) == name:  # asked under the lock that a rollback to it would need
+    if read_current_name(layout) == name:  # checked under the lock that a rollback to it would need
         if pin is not None:
             pin.release()
         return False

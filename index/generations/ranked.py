@@ -1,4 +1,4 @@
-"""What one retriever found in a generation: chunk numbers and their scores."""
+"""The result of one retriever: chunk numbers and their scores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Numbers = list[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """What one arm found: chunk numbers and their scores, best first."""
+    """The result of one retriever, best first: `numbers` of chunks and their `scores`, of equal length."""
 
     numbers: Numbers
     scores: Floats
 
     @classmethod
     def of(cls, hits: Sequence[tuple[int, float]]) -> Ranked:
-        """Of pairs of a number and a score."""
+        """Make a result of pairs of a number and a score."""
         return cls([number for number, _ in hits], [score for _, score in hits])
 
 

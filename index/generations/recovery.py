@@ -1,4 +1,4 @@
-"""Which generation to start from when opening, and whether a new one may be trusted."""
+"""Which generation to start from when a corpus is opened, and whether a new one works."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from index.terms.analysis import analyse
 from index.terms.bm25 import Boosts
 
 _PLAIN = Boosts(title=0.0, headings=0.0, code=0.0, max_terms=1_000)
-"""All terms of a text: in a corpus of many languages those of its own need not be the rarest."""
+"""All terms of a text are searched: in a corpus of many languages its own need not be the rarest."""
 _TESTED_WORDS = 12
-"""So many words of a chunk are looked for, where there is a term in them."""
+"""Words of a chunk that are searched, if they have a term."""
 
 
 def list_candidates(layout: CorpusLayout) -> list[str]:
-    """The generations in the order in which to try them: the current one, be it there or not, and those before it.
+    """List the generations in the order in which to try them: the current one, missing or not, and older ones.
 
-    Never a later one: it may have been rolled back. All of them, the newest first, where the pointer is lost.
+    Newer ones are left out, as they may have been rolled back. Without a pointer, all of them, the newest first.
     """
     current, names = read_current_name(layout), list_generation_names(layout)
     if current is None:
@@ -38,10 +38,10 @@ def list_candidates(layout: CorpusLayout) -> list[str]:
 def find_base(
     layout: CorpusLayout, journal_offset: int, on_fallback: Callable[[str], None]
 ) -> tuple[Path, Manifest] | None:
-    """The newest candidate that is whole, or None: then everything comes from the journal.
+    """Find the newest candidate that is intact; None where there is none, and the journal must be read from its start.
 
-    `on_fallback` is told of each damaged one. Raises `Corrupted` when the journal, which ends at
-    `journal_offset`, lacks what a generation has: then the journal was damaged, and is not the truth.
+    `on_fallback` is called with the problem of each damaged one. Raises `Corrupted` when the journal, which ends at
+    `journal_offset`, lacks records that a generation has.
     """
     for name in list_candidates(layout):
         folder = layout.generations / name
@@ -61,13 +61,13 @@ def find_base(
 
 
 def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegment]) -> None:
-    """Open a new generation as a reader would; find its newest chunk by its vector and by its text.
+    """Open a new generation as a reader would, and find its newest chunk by its vector and by its text.
 
     Raises `Corrupted` when counts disagree or the chunk is not found.
     """
     generation = OpenGeneration(folder, manifest, unchanged)
     try:
-        counts = (_living_rows(generation), generation.terms.chunk_count, manifest.chunk_count)
+        counts = (_count_live_rows(generation), generation.terms.chunk_count, manifest.chunk_count)
         if len(set(counts)) != 1:
             raise Corrupted("vectors {}, texts {} and chunks {} of the new generation differ".format(*counts))
         if manifest.chunk_count:
@@ -76,17 +76,17 @@ def self_test(folder: Path, manifest: Manifest, unchanged: dict[str, StoredSegme
         generation.close()
 
 
-def _living_rows(generation: View) -> int:
-    return sum(len(part.living_rows) for part in generation.parts)
+def _count_live_rows(generation: View) -> int:
+    return sum(len(part.live_rows) for part in generation.parts)
 
 
 def _find_newest(generation: View) -> None:
-    part = next(part for part in reversed(generation.parts) if len(part.living_rows))
-    row = int(part.living_rows[-1])
+    part = next(part for part in reversed(generation.parts) if len(part.live_rows))
+    row = int(part.live_rows[-1])
     number, vector = int(part.segment.numbers[row]), part.segment.vectors_of(np.array([row]))[0]
     _, chunk = generation.read(number)
     own_score = float(vector @ vector)
-    nearest = generation.nearest(vector, 1, generation.alive()).scores
+    nearest = generation.nearest(vector, 1, generation.live_masks()).scores
     if not len(nearest) or nearest[0] < own_score - 1e-4:
         raise Corrupted(f"chunk {chunk.chunk_id} of the new generation is not found by its own vector")
     beginning = " ".join(chunk.text.split()[:_TESTED_WORDS])

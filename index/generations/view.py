@@ -1,4 +1,4 @@
-"""The corpus as a search sees it: segments with their dead masked, and the terms, as of one journal offset."""
+"""A view of a corpus as of one journal offset: segments with their dead documents masked, and terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from index.segments.segment import Mask, Rows, Segment
 from index.terms.bm25 import Terms
 
 Masks = list[Mask | None]
-"""For each segment the rows that may be found; None means all of them."""
+"""For each segment the mask of rows that may be found, bool (rows,); None: all of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,14 +31,14 @@ class Part:
     alive: Mask | None
 
     @property
-    def living_rows(self) -> Rows:
-        """The rows that are not dead."""
+    def live_rows(self) -> Rows:
+        """The live rows, ascending: int64."""
         return np.arange(len(self.segment.numbers)) if self.alive is None else np.nonzero(self.alive)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a view covers: counts are of what is alive. `generation` names the snapshot that it rests on."""
+    """What a view covers. Counts are of live documents and chunks; `generation` is the one that it is based on."""
 
     corpus: str
     generation: str
@@ -60,7 +60,7 @@ class View:
 
     @property
     def name(self) -> str:
-        """The name of the generation that it rests on."""
+        """The name of the generation that it is based on."""
         return self.coverage.generation
 
     @property
@@ -70,7 +70,7 @@ class View:
 
     @property
     def chunk_count(self) -> int:
-        """Chunks alive."""
+        """Number of live chunks."""
         return self.coverage.chunk_count
 
     @property
@@ -78,8 +78,8 @@ class View:
         """Dimensions of the corpus's vectors; 0 while it has none."""
         return self.coverage.dimension or 0
 
-    def alive(self) -> Masks:
-        """The rows that are not dead."""
+    def live_masks(self) -> Masks:
+        """The mask of live rows of each segment."""
         return [part.alive for part in self.parts]
 
     def nearest(self, vector: Vectors, limit: int, masks: Masks) -> Ranked:
@@ -145,16 +145,16 @@ class View:
         return None
 
     def document_ids(self) -> Iterator[str]:
-        """The id of every document alive."""
+        """The id of every live document."""
         for part in self.parts:
             for document in range(part.segment.document_count):
                 if document not in part.dead_documents:
                     yield part.segment.facts(document).document_id
 
     def chunk_ids(self) -> Iterator[str]:
-        """The id of every chunk alive."""
+        """The id of every live chunk."""
         for part in self.parts:
-            yield from (part.segment.chunk_id(row) for row in part.living_rows.tolist())
+            yield from (part.segment.chunk_id(row) for row in part.live_rows.tolist())
 
     @cached_property
     def _with_rows(self) -> list[Part]:

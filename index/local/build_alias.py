@@ -1,14 +1,14 @@
-"""The shadow of a corpus: the folder beside it in which it is built anew, to take its place.
+"""The build alias of a corpus: the folder beside it in which it is rebuilt before it is swapped in.
 
     .reindex-<corpus>/lock              one builder at a time
-    .reindex-<corpus>/<corpus>/         the shadow; after the exchange, the corpus as it was
-    .reindex-<corpus>/keep              what was exchanged is to be kept
-    .kept-<corpus>-<generation>/        what was kept
+    .reindex-<corpus>/<corpus>/         the build alias; after the swap, the old corpus
+    .reindex-<corpus>/keep              marks that the old corpus is to be kept
+    .kept-<corpus>-<generation>/        an old corpus that was kept
 
-Neither offsets, epochs nor numbers of generations go back when the shadow takes the corpus's place: a question waits
-for an offset, and a reader knows opened segments by names that have the epoch in them. So the shadow's journal begins
-far behind the corpus's, as one whose records up to there were all compacted away; its first writer has a far later
-epoch, and its first generation a far higher number. By its offsets a shadow is told from a corpus that was exchanged
+Offsets, epochs and generation numbers must not decrease when the build alias replaces the corpus: queries wait for an
+offset, and readers know open segments by names that contain the epoch. So the journal of the build alias begins at a
+much higher offset, as if all records before it had been compacted away; its first writer has a much higher epoch, and
+its first generation a much higher number. The offsets also tell a build alias from an old corpus that was swapped out
 and is still to be removed.
 """
 
@@ -35,7 +35,7 @@ from index.journal.records import Kind, encode_end, encode_pin
 from index.journal.tail import JournalTail
 
 OFFSETS_AHEAD = 1 << 32
-"""More records than a corpus gets while it is built anew."""
+"""More records than a corpus gets while it is rebuilt."""
 EPOCHS_AHEAD = 1_000_000
 """More writers than open a corpus meanwhile: one a second for eleven days."""
 GENERATIONS_AHEAD = 10_000
@@ -43,8 +43,8 @@ GENERATIONS_AHEAD = 10_000
 _NOTHING = 16 * "0"
 _LOCK = "lock"
 _PIN_GRACE_SECONDS = 2.0
-"""How long readers may take to leave the old generations; their searches last milliseconds, and what they have
-mapped stays readable when the files are gone."""
+"""How long readers get to release the old generations. Their searches take milliseconds, and files that they have
+mapped stay readable when they are removed."""
 _LOOK_SECONDS = 0.02
 
 
@@ -57,8 +57,8 @@ class BuildAlias:
         self._keep = corpus.beside / "keep"
 
     def prepare(self, model: tuple[str, int]) -> None:
-        """See to it that there is a shadow bound to the model: go on with the one that is there, or begin one."""
-        if self._goes_on(model):
+        """Continue with the build alias if it is bound to the model (fingerprint, dimension); else begin a new one."""
+        if self._can_continue(model):
             return
         self.clear()
         journal, last = self.layout.journal, read_last_offset(self._corpus) + OFFSETS_AHEAD
@@ -66,60 +66,60 @@ class BuildAlias:
         replace_file(self.layout.epoch, f"{_epoch(self._corpus) + EPOCHS_AHEAD}\n".encode())
         head = encode_frame(0, Kind.PIN, encode_pin(*model)) + encode_frame(last, Kind.END, encode_end(0))
         replace_file(journal / f"{1:020d}-{last:020d}.kept", head)
-        # A removal of nothing, so that even a corpus without documents covers an offset beyond the old ones.
+        # A removal of no document, so that even a corpus without documents covers an offset beyond the old ones.
         replace_file(journal / f"{last + 1:020d}.log", encode_frame(last + 1, Kind.REMOVAL, b""))
-        self._number_before().mkdir(parents=True)
+        self._reserve_number().mkdir(parents=True)
         fsync_path(self.layout.folder)
         fsync_path(self._corpus.beside)
 
-    def complete(self, *, is_old_kept: bool) -> None:
-        """Make a shadow that has its generation ready for the exchange, and note what is to become of the old corpus.
+    def complete(self, *, keeps_old: bool) -> None:
+        """Prepare the build alias for the swap, and mark whether the old corpus is to be kept.
 
-        Its writer is closed.
+        Its generation was published, and its writer is closed.
         """
         for name in list_generation_names(self.layout):
             if name.endswith(_NOTHING):
                 (self.layout.generations / name).rmdir()
-        if is_old_kept:
+        if keeps_old:
             replace_file(self._keep, b"")
         else:
             self._keep.unlink(missing_ok=True)
 
     def clear(self) -> Path | None:
-        """Remove what is in the shadow's place, or move it to where it is kept and return that."""
+        """Remove the build alias; an old corpus that is to be kept is moved, and its new folder returned."""
         kept = None
-        if self._was_exchanged():
+        if self._was_swapped():
             if self._keep.exists():
-                kept = self._place_to_keep()
+                kept = self._choose_kept_folder()
                 self.layout.folder.rename(kept)
                 fsync_path(self._corpus.root)
             else:
                 self._await_readers()
         shutil.rmtree(self.layout.folder, ignore_errors=True)
-        for path in _leftovers(self._corpus):  # the mark of what is kept goes after that
+        for path in _leftovers(self._corpus):  # the mark `keep` is removed only after the move
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return kept
 
-    def _goes_on(self, model: tuple[str, int]) -> bool:
+    def _can_continue(self, model: tuple[str, int]) -> bool:
         is_whole = _has_segments(self.layout) and _epoch(self.layout) > _epoch(self._corpus)
-        return is_whole and not self._was_exchanged() and read_pinned_model(self.layout.journal) == model
+        return is_whole and not self._was_swapped() and read_pinned_model(self.layout.journal) == model
 
-    def _was_exchanged(self) -> bool:
-        """Whether it is the corpus as it was: then its offsets are behind the corpus's."""
+    def _was_swapped(self) -> bool:
+        """Whether the folder holds the old corpus: its offsets are lower than the corpus's."""
         return self.layout.folder.is_dir() and read_last_offset(self.layout) < read_last_offset(self._corpus)
 
-    def _number_before(self) -> Path:
-        """An empty folder named as a generation, so that the shadow's are numbered from there on."""
+    def _reserve_number(self) -> Path:
+        """An empty folder named as a generation, so that those of the build alias are numbered from there on."""
         newest = max(map(parse_generation_number, list_generation_names(self._corpus)), default=0)
         return self.layout.generations / f"g{newest + GENERATIONS_AHEAD:08d}-{_NOTHING}"
 
-    def _place_to_keep(self) -> Path:
+    def _choose_kept_folder(self) -> Path:
         name = f".kept-{self._corpus.corpus}-{read_current_name(self.layout) or 'empty'}"
         places = (self._corpus.root / (f"{name}.{number}" if number else name) for number in count())
         return next(place for place in places if not place.exists())
 
     def _await_readers(self) -> None:
-        """Let searches end that began before the exchange."""
+        """Wait for searches that began before the swap."""
         deadline = time.monotonic() + _PIN_GRACE_SECONDS
         for name in list_generation_names(self.layout):
             manifest = self.layout.generations / name / MANIFEST
@@ -133,13 +133,13 @@ class BuildAlias:
 
 @contextmanager
 def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
-    """The corpus's shadow, nobody else's meanwhile. Raises `Conflict` while another process builds it."""
+    """Lock and give the corpus's build alias. Raises `Conflict` while another process has it."""
     corpus.beside.mkdir(exist_ok=True)
     lock = FileLock(corpus.beside / _LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
     except Timeout as error:
-        raise Conflict(f"corpus {corpus.corpus} is being built anew by another process: wait for it") from error
+        raise Conflict(f"corpus {corpus.corpus} is being rebuilt by another process: wait for it") from error
     try:
         yield BuildAlias(corpus)
     finally:
@@ -149,7 +149,7 @@ def open_build_alias(corpus: CorpusLayout) -> Iterator[BuildAlias]:
 
 
 def read_last_offset(corpus: CorpusLayout) -> int:
-    """The last offset of the journal as far as it is known without reading it: durable, or in an ended segment."""
+    """The last offset of the journal as far as it is known without reading it: flushed, or in a completed segment."""
     if not _has_segments(corpus):
         return 0
     tail = JournalTail(corpus.journal, 0)
@@ -161,12 +161,12 @@ def read_last_offset(corpus: CorpusLayout) -> int:
 
 
 def _leftovers(corpus: CorpusLayout) -> list[Path]:
-    """All that is beside the corpus but the lock."""
+    """All files in the folder but the lock."""
     return [path for path in corpus.beside.iterdir() if path.name != _LOCK]
 
 
 def _has_segments(corpus: CorpusLayout) -> bool:
-    """Whether there is a journal; one whose maker was killed at once has no segment yet."""
+    """Whether there is a journal with a segment; one whose writer was killed at once has none yet."""
     return any(corpus.journal.glob("*.log"))
 
 

@@ -1,10 +1,10 @@
-"""Following a corpus: which view of it queries see, always whole and without a failed query.
+"""Follows a corpus: decides which view of it queries see. Views are complete, and changing them fails no query.
 
-The pointer and the journal's mark on disk are the truth and are looked at for each query (two system
-calls). A new generation is verified and opened beside the old one, then swapped; what the journal has
-beyond it is laid over it (`index.local.memory_segment`). Queries in flight end on the view they began with. A
-generation that does not verify is not served: the one in use stays, or at the start the newest older one that is
-whole; then, as after a rollback, it is served as it was published, without later records.
+The pointer and the journal's mark on disk are read for each query (two system calls). A new generation is verified and
+opened beside the old one, then swapped in; what the journal has beyond it is added as a memory segment
+(`index.local.memory_segment`). Queries end on the view that they began with. A generation that does not verify is not
+served: the one in use stays, or at the start the newest older one that is intact. Then, as after a rollback, it is
+served as it was published, without later records.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _FIRST_LOOK_SECONDS = 0.002
 _LONGEST_LOOK_SECONDS = 0.05
 _LOST_POINTER = "CURRENT"
 _FEW_RECORDS = 1_000
-"""Records that are read on to where the next overlay begins."""
+"""Records that are read to move an open journal on to where the next overlay begins."""
 
 
 class Follower:
     """The view of one corpus that is served now. Safe for threads.
 
-    `on_fallback` is told, once for each, of generations that were refused and of a damaged journal.
-    `fallback_reason` keeps the latest such reason while something else than the newest is served. Of what is
-    beyond the generation at most `max_recent_chunks` are held; what is more waits for the next generation.
+    `on_fallback` is called once for each generation that is refused, and for a damaged journal, with the reason.
+    `fallback_reason` has the latest reason while something else than the newest generation is served. Of the records
+    beyond the generation at most `max_recent_chunks` are held in memory; the others wait for the next generation.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Follower:
         self._refused: dict[str, str] = {}
         self._generation: OpenGeneration | None = None
         self._served: View | None = None
-        self._stands_in = False
+        self._is_substitute = False
         self._overlay: _Overlay | None = None
         self._mark = JournalTail(layout.journal, 0)
         self._swapping = threading.Lock()
@@ -71,8 +71,8 @@ class Follower:
     def latest(self) -> View | None:
         """The view to search now; None while there is no generation at all.
 
-        Raises `Corrupted` when there are generations and none of them is whole, and `Unavailable` when the machine is
-        short of what opening the first one takes.
+        Raises `Corrupted` when there are generations and none of them is intact, and `Unavailable` when the machine
+        lacks memory, file handles or disk to open the first one.
         """
         served = self._served
         name = read_pointer(self._pointer)
@@ -81,7 +81,7 @@ class Follower:
         is_newest = served is not None and (served.name == name or (name or _LOST_POINTER) in self._refused)
         if is_newest and not self._is_behind() and not self._is_held() and not self._is_named_now(name):
             return served
-        # While one thread swaps, others go on with what is served; only the first generation is waited for.
+        # While one thread swaps, others use the served view; they wait only where there is none yet.
         if not self._swapping.acquire(blocking=served is None):
             return served
         try:
@@ -93,7 +93,7 @@ class Follower:
         return self._served
 
     def reload(self) -> View | None:
-        """Look at the pointer now, giving generations that were refused another chance."""
+        """Read the pointer now, and try generations that were refused again."""
         with self._swapping:
             self._refused.clear()
             self._swap()
@@ -119,7 +119,7 @@ class Follower:
             look_seconds = min(2 * look_seconds, _LONGEST_LOOK_SECONDS)
 
     def close(self) -> None:
-        """Unpin what is served. Queries in flight must have ended."""
+        """Unpin the served generation. Queries must have ended."""
         self._mark.close()
         self._drop_overlay()
         if self._generation is not None:
@@ -127,21 +127,21 @@ class Follower:
         self._generation = self._served = None
 
     def _is_behind(self) -> bool:
-        """Whether the journal has records that are to be laid over the generation."""
+        """Whether the journal has records to add to the overlay."""
         overlay = self._overlay
         return overlay is not None and overlay.wants_more and self._mark.durable_offset() > overlay.offset
 
     def _is_held(self) -> bool:
-        """Whether what is laid over the generation was meanwhile left out by a rollback to it. One system call."""
+        """Whether the generation was rolled back to, so that it is served without an overlay. One system call."""
         is_there = self._overlay is not None and os.access(self._hold, os.F_OK)
         return is_there and read_rollback_offset(self._layout) is not None
 
     def _is_named_now(self, name: str | None) -> bool:
-        """Whether the pointer `name`s the generation that was taken while it did not."""
-        return self._stands_in and self._generation is not None and self._generation.name == name
+        """Whether the pointer now names the generation that is served in place of another."""
+        return self._is_substitute and self._generation is not None and self._generation.name == name
 
     def _catch_up(self) -> None:
-        """Lay what the journal has by now over the generation."""
+        """Add the journal's new records to the overlay."""
         if self._generation is not None and (self._is_held() or self._is_named_now(read_pointer(self._pointer))):
             self._take(self._generation)
         overlay = self._overlay
@@ -156,7 +156,7 @@ class Follower:
             self.fallback_reason = f"the journal of corpus {self._layout.corpus} is not followed: {error}"
             self._on_fallback(self.fallback_reason)
             return
-        self._serve(overlay.recent.view())
+        self._serve(overlay.segments.view())
 
     def _serve(self, view: View) -> None:
         self._served = view
@@ -164,13 +164,13 @@ class Follower:
             self._swapped.notify_all()
 
     def _take(self, generation: OpenGeneration) -> None:
-        """Serve a generation; lay later records over it unless it stands in for another, or was rolled back to."""
-        lengths = self._overlay.recent.known_lengths if self._overlay else None
+        """Serve a generation; with an overlay, unless it replaces another one or was rolled back to."""
+        lengths = self._overlay.segments.known_lengths if self._overlay else None
         overlay, self._overlay = self._overlay, None
         tail = overlay.hand_on(generation.journal_offset) if overlay else None
-        self._mark.close()  # the corpus may be another one by now, with a journal of its own
-        self._stands_in = generation.name != read_current_name(self._layout)
-        if not self._stands_in and read_rollback_offset(self._layout) is None:
+        self._mark.close()  # after a swap the corpus has another journal
+        self._is_substitute = generation.name != read_current_name(self._layout)
+        if not self._is_substitute and read_rollback_offset(self._layout) is None:
             tail = tail or JournalTail(self._layout.journal, generation.journal_offset)
             self._overlay = _Overlay(tail, generation, self._max_recent_chunks, lengths)
         elif tail is not None:
@@ -184,7 +184,7 @@ class Follower:
             overlay.close()
 
     def _swap(self) -> None:
-        """Serve the newest, or what is served already where the machine is short of something: the next query tries."""
+        """Serve the newest generation; on a shortage keep the served one, and let the next query try again."""
         try:
             self._serve_newest()
         except (Unavailable, OSError) as error:
@@ -195,22 +195,24 @@ class Follower:
             self.fallback_reason = str(error)
 
     def _serve_newest(self) -> None:
-        """Serve the current generation, or keep what is served, or take the newest older one that is whole."""
+        """Serve the current generation, keep the served one, or serve the newest older one that is intact."""
         names = list_candidates(self._layout)
         is_lost = read_current_name(self._layout) is None and [parse_generation_number(name) for name in names] not in (
             [],
             [1],
         )
-        if is_lost and _LOST_POINTER not in self._refused:  # the first alone: its writer died before it made a pointer
+        if (
+            is_lost and _LOST_POINTER not in self._refused
+        ):  # only the first: its writer was killed before it made a pointer
             self._refused[_LOST_POINTER] = f"the pointer {self._layout.current} is lost; the newest generation serves"
             self._on_fallback(self._refused[_LOST_POINTER])
-        while names and not self._serve_first_whole(names):
+        while names and not self._serve_first_intact(names):
             tried, names = names, list_candidates(self._layout)
             if names == tried:
-                raise Corrupted(f"corpus {self._layout.corpus} has no generation that is whole: {self.fallback_reason}")
+                raise Corrupted(f"corpus {self._layout.corpus} has no intact generation: {self.fallback_reason}")
 
-    def _serve_first_whole(self, names: list[str]) -> bool:
-        """Whether something is served now, be it what was served before."""
+    def _serve_first_intact(self, names: list[str]) -> bool:
+        """Serve the first of the generations that is intact; returns whether any view is served now."""
         for name in names:
             if self._served is not None and self._served.name == name:
                 return True
@@ -240,7 +242,7 @@ class Follower:
 
 
 class FixedView:
-    """Follows nothing: serves one view for ever. Its owner is whoever made the view."""
+    """In place of a `Follower`: always serves one view. The owner of the view closes it."""
 
     fallback_reason: str | None = None
 
@@ -259,15 +261,15 @@ class FixedView:
         """The one view. Raises `Unavailable` when it does not cover the offset."""
         covered = self._view.journal_offset if self._view else 0
         if covered < journal_offset:
-            raise Unavailable(f"what is held covers journal offset {covered}, not {journal_offset}")
+            raise Unavailable(f"the pinned view covers journal offset {covered}, not {journal_offset}")
         return self._view
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: the view is not its own."""
 
 
 class _Overlay:
-    """What the journal has beyond one generation."""
+    """The records of the journal beyond one generation, as memory segments."""
 
     def __init__(
         self, tail: JournalTail, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
@@ -275,7 +277,7 @@ class _Overlay:
         """`tail` is the journal, read up to what the generation covers."""
         self._tail = tail
         self._max_chunks = max_chunks
-        self.recent = MemorySegments(generation, generation.manifest.next_chunk_number, lengths)
+        self.segments = MemorySegments(generation, generation.manifest.next_chunk_number, lengths)
 
     @property
     def offset(self) -> int:
@@ -285,19 +287,19 @@ class _Overlay:
     @property
     def wants_more(self) -> bool:
         """Whether there is room for further records."""
-        return self.recent.chunk_count < self._max_chunks
+        return self.segments.chunk_count < self._max_chunks
 
     def read(self, until_offset: int) -> None:
-        """Take in the records up to an offset, or as many as there is room for."""
+        """Add the records up to an offset, or as many as there is room for."""
         for frame in self._tail.read(until_offset):
-            self.recent.apply(frame.offset, decode_record(frame.kind, frame.payload))
+            self.segments.apply(frame.offset, decode_record(frame.kind, frame.payload))
             if not self.wants_more:
                 return
 
     def hand_on(self, offset: int) -> JournalTail | None:
-        """The journal, read on to `offset`, for whoever comes next: to find the place anew takes milliseconds.
+        """Give the open journal, read on to `offset`, to the next overlay: finding the place again takes milliseconds.
 
-        None, and the journal closed, where that is behind or far ahead, or the journal is another one by now.
+        Returns None and closes the journal where `offset` is behind or far ahead, or the journal was replaced.
         """
         if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
             with suppress(Corrupted, OSError):

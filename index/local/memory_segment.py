@@ -1,13 +1,12 @@
-"""What the journal has beyond a generation, held in memory and searched exactly.
+"""The memory segment: what the journal has beyond a generation, held in memory and searched exactly.
 
-A generation is published now and then; what was appended meanwhile is searchable at once, because a
-reader follows the journal and lays the recent documents over the generation:
+Generations are published now and then. Documents that were appended since are searchable at once, because a reader
+follows the journal and adds a memory segment to the generation:
 
-    Recent.apply(offset, record)   one journal record
-    Recent.view()                  the generation and all records so far, as one immutable view
+    MemorySegments.apply(offset, record)   add one journal record
+    MemorySegments.view()                  the generation and all records so far, as one immutable view
 
-Everything here only grows. A view knows how many rows and documents it has, so it stays what it was
-while later records come in.
+All structures only grow. A view knows how many rows and documents it has, so later records do not change it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class FieldLengths:
     averages: Mapping[str, float]
 
     def still_holds(self, chunk_count: int) -> bool:
-        """Whether the index has not outgrown the estimate."""
+        """Whether the estimate is still good: the index has at most doubled."""
         return 0 < self.chunk_count <= chunk_count <= 2 * self.chunk_count
 
 
@@ -60,11 +59,11 @@ class MemorySegments:
 
     @property
     def chunk_count(self) -> int:
-        """Rows held, dead ones too."""
+        """Number of rows, dead ones included."""
         return len(self._rows.numbers)
 
     def apply(self, offset: int, record: Record) -> None:
-        """Take in the next journal record."""
+        """Apply the next journal record."""
         match record:
             case Removal(document_id):
                 self._forget(document_key(document_id))
@@ -72,19 +71,19 @@ class MemorySegments:
                 self._forget(document_key(document.document_id))
                 if len(vectors) and self._coverage.dimension is None:
                     self._coverage = replace(self._coverage, model_fingerprint=fingerprint, dimension=vectors.shape[1])
-                self._take_in(offset, record)
+                self._add_version(offset, record)
         self._coverage = replace(self._coverage, journal_offset=offset)
 
     @property
     def known_lengths(self) -> FieldLengths | None:
-        """The estimate as far as one was needed: it is not made for the sake of the next generation."""
+        """The estimate, if one was needed so far; it may serve the next generation."""
         return self._lengths
 
     @property
     def lengths(self) -> FieldLengths:
-        """How long fields are on average: by a sample of the generation, or of what is recent where that is empty."""
+        """The average lengths of fields: by a sample of the generation, or of the memory segment if that is empty."""
         if self._lengths is None or not self._lengths.still_holds(self._base.chunk_count):
-            averages = _sampled_lengths(self._base, _LENGTH_SAMPLE) or self._postings.average_lengths()
+            averages = _sample_lengths(self._base, _LENGTH_SAMPLE) or self._postings.average_lengths()
             self._lengths = FieldLengths(self._base.chunk_count, averages)
         return self._lengths
 
@@ -94,18 +93,18 @@ class MemorySegments:
         dead = frozenset(self._dead)
         alive = segment.alive(sorted(dead))
         parts = [self._base_part(position) for position in range(len(self._base.parts))]
-        living = np.ones(len(segment.numbers), dtype=np.bool_) if alive is None else alive
+        live = np.ones(len(segment.numbers), dtype=np.bool_) if alive is None else alive
         terms = JoinedTerms(
             self._base.terms,
             frozenset(self._replaced),
             self._postings,
             self._rows.first_number,
-            living,
+            live,
             self.lengths.averages,
         )
         return View(self._coverage, [*parts, Part(segment, dead, alive)], terms)
 
-    def _take_in(self, offset: int, version: Upsert) -> None:
+    def _add_version(self, offset: int, version: Upsert) -> None:
         entry, terms = prepare_document(offset, version, self._rows.first_number + len(self._rows.numbers))
         self._postings.add(terms)
         self._newest[entry.key] = self._rows.add(
@@ -119,10 +118,10 @@ class MemorySegments:
         self._count(1, len(entry.numbers))
 
     def _forget(self, key: int) -> None:
-        recent = self._newest.pop(key, None)
-        if recent is not None:
-            self._dead.add(recent)
-            self._count(-1, -len(self._rows.rows_of(recent)))
+        own = self._newest.pop(key, None)
+        if own is not None:
+            self._dead.add(own)
+            self._count(-1, -len(self._rows.rows_of(own)))
             return
         for position, part in enumerate(self._base.parts):
             for document in part.segment.find_document(key):
@@ -148,7 +147,7 @@ class MemorySegments:
 
 
 class MemorySegment(Segment):
-    """The first rows of what is held in memory, as a segment."""
+    """The rows that were in memory when it was made, as a segment."""
 
     def __init__(self, rows: _GrowingRows, name: str) -> None:
         self.name = name
@@ -229,9 +228,9 @@ class _GrowingRows:
         languages: Iterable[str],
         vectors: Vectors,
     ) -> int:
-        """Take in a document with the vectors (n, d) of its n chunks; returns its position."""
+        """Add a document with the vectors (n, d) of its n chunks; returns its position."""
         document = len(self.facts)
-        self._hold(vectors)
+        self._append_vectors(vectors)
         self.owners += [document] * len(vectors)
         self.languages += languages
         self.chunk_ids += chunk_ids
@@ -246,8 +245,8 @@ class _GrowingRows:
         """The rows of a document."""
         return range(self.first_rows[document], self.first_rows[document + 1])
 
-    def _hold(self, vectors: Vectors) -> None:
-        """A buffer that doubles: older views keep the one they have, whose rows never change."""
+    def _append_vectors(self, vectors: Vectors) -> None:
+        """Append the vectors to a buffer that doubles; older views keep their buffer, whose rows never change."""
         start, stop = len(self.owners), len(self.owners) + len(vectors)
         if len(vectors) and stop > len(self.vectors):
             larger = np.empty((max(64, 2 * stop), vectors.shape[1]), dtype=np.float32)
@@ -257,15 +256,17 @@ class _GrowingRows:
             self.vectors[start:stop] = vectors
 
 
-def _sampled_lengths(view: View, count: int) -> dict[str, float]:
-    """By chunks evenly spread over the view; empty where it has none."""
+def _sample_lengths(view: View, count: int) -> dict[str, float]:
+    """The average lengths over `count` chunks spread evenly over the view; empty where it has none."""
     step = max(1, sum(len(part.segment.numbers) for part in view.parts) // count)
     sampled = [
-        _terms_of_row(part.segment, row) for part in view.parts for row in range(0, len(part.segment.numbers), step)
+        _extract_row_terms(part.segment, row)
+        for part in view.parts
+        for row in range(0, len(part.segment.numbers), step)
     ]
     return {field: sum(len(terms[field].split()) for terms in sampled) / len(sampled) for field in FIELDS if sampled}
 
 
-def _terms_of_row(segment: Segment, row: int) -> ChunkTerms:
+def _extract_row_terms(segment: Segment, row: int) -> ChunkTerms:
     facts, chunk = segment.facts(int(segment.owners[row])), segment.chunk(row)
     return extract_chunk_terms(facts.title, chunk.language or facts.language, chunk)

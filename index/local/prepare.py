@@ -1,4 +1,4 @@
-"""What a document version becomes: an entry for a vector segment, and the terms of its chunks for the term index."""
+"""Prepares a document version for the index: its entry in a vector segment, and the terms of its chunks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from index.terms.chunk_terms import ChunkTerms, extract_chunk_terms
 def prepare_document(
     journal_offset: int, version: Upsert, first_number: int
 ) -> tuple[SegmentDocument, list[ChunkTerms]]:
-    """The document's entry, its chunks numbered from `first_number`, and the terms of each of them.
+    """Make the document's entry, with chunks numbered from `first_number`, and the terms of each chunk.
 
-    A passage that stands twice in a document under one id is kept once.
+    A chunk id that occurs twice in a document is kept once.
     """
     document, records, vectors = version.document, version.records, version.vectors
     first_rows: dict[str, int] = {}

@@ -1,9 +1,9 @@
-"""The reader of a corpus: searches over the generation that is current, reloaded without a failed query.
+"""The reader of a corpus: searches the current generation, and reloads without a failed query.
 
     reader = IndexReader(root, "default", QuerySettings())
     retrieval = reader.search(Query(query="how are leases renewed"), vector)
 
-Safe for threads. Every result names the generation that it came from, and comes from that one alone.
+Safe for threads. Every result names the one generation that it comes from.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def _utc_now() -> datetime:
 
 
 class IndexReader:
-    """Searches one corpus. Opens nothing until it is first asked.
+    """Searches one corpus. Opens nothing before its first use.
 
-    `on_fallback` is told when a generation is damaged and another is served in its place.
+    `on_fallback` is called with the reason when another generation is served because the current one is damaged.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class IndexReader:
 
     @property
     def fallback_reason(self) -> str | None:
-        """Why another generation than the current one is served; None while all is well."""
+        """Why another generation than the current one is served; None while the current one is."""
         return self._follower.fallback_reason
 
     def search(self, query: Query, query_vector: Vectors | None = None) -> Retrieval:
@@ -124,22 +124,22 @@ class IndexReader:
             metadata=self._metadata(query, started, candidate_count, selection),
         )
 
-    def held(self, minimum_journal_offset: int = 0) -> IndexReader:
-        """This reader over the view that is served now: what is published later changes nothing for it.
+    def pin(self, minimum_journal_offset: int = 0) -> IndexReader:
+        """This reader over the view that is served now, whatever is published later.
 
         Raises `Unavailable` when no generation covers the offset in time.
         """
-        held = copy.copy(self)
-        held._follower = FixedView(self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds))
-        return held
+        pinned = copy.copy(self)
+        pinned._follower = FixedView(self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds))
+        return pinned
 
     def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
-        """The raw hits of both arms on a question, and how frequent each of `terms` is, from one generation."""
+        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation."""
         generation = self._follower.latest()
         if generation is None:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
-        search = Search(query_text, query_vector, strategy, generation.alive(), is_filtered=False)
+        search = Search(query_text, query_vector, strategy, generation.live_masks(), is_filtered=False)
         ranked = retrieve_candidates(generation, search, max(top_k, CANDIDATES), self._settings)
         return Probe(
             generation.name,
@@ -150,7 +150,7 @@ class IndexReader:
         )
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
-        """In how many chunks of the served generation each term stands, analysed as text is."""
+        """For each term the number of chunks of the served generation that have it; terms are analysed as text is."""
         generation = self._follower.latest()
         return _frequencies(generation, terms) if generation else dict.fromkeys(terms, 0)
 
@@ -169,12 +169,12 @@ class IndexReader:
         return self.document(document_id) is not None
 
     def reload(self) -> str | None:
-        """Look at the pointer now and serve what it names; returns the name of what is served."""
+        """Read the pointer now and serve what it names; returns the name of the generation served."""
         served = self._follower.reload()
         return served.name if served else None
 
     def close(self) -> None:
-        """Let the collector have what was served. Searches must have ended."""
+        """Unpin the served generation. Searches must have ended."""
         self._follower.close()
 
     def _search(self, generation: View, query: Query, vector: Vectors | None) -> Search:
@@ -182,7 +182,7 @@ class IndexReader:
         return Search(query.query, vector, query.strategy, masks, has_conditions(query.filters))
 
     def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
-        """Look deeper while what is dropped, not want of candidates, leaves the list short."""
+        """Search deeper while dropped candidates, and not a lack of them, leave the list short."""
         depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         source, now = SegmentChunkSource(generation), self._clock()
         while True:

@@ -1,16 +1,15 @@
-"""A corpus gets the vectors of another model: built anew beside itself while it serves, then exchanged.
+"""Reindexing: a corpus gets the vectors of another model. It is rebuilt beside itself while it serves, then swapped.
 
-1. *Build.* The living documents are read from the journal, embedded anew and appended to the shadow
-(`index.local.build_alias`).
-   What the corpus records meanwhile follows in further rounds, each shorter than the one before.
-2. *Take over.* Once little is left, the corpus's writer is asked to let go (`index.disk.handover`). The rest is
-   appended, and the shadow publishes a generation that covers everything.
-3. *Exchange.* The two folders trade places in one step (`index.disk.swap`): readers follow the pointer into the new
-   one, writers open the new one, and what was is removed or kept.
+1. *Build.* The live documents are read from the journal, embedded again and appended to the build alias
+   (`index.local.build_alias`). What the corpus records meanwhile follows in further rounds, each shorter than the last.
+2. *Take over.* Once little is left, the corpus's writer is asked to close (`index.disk.handover`). The rest is
+   appended, and the build alias publishes a generation that covers everything.
+3. *Swap.* The two folders swap names in one step (`index.disk.swap`): readers follow the pointer into the new one,
+   writers open the new one, and the old one is removed or kept.
 
-Killed at any moment, the corpus that serves is the old one or the new one, whole. The next call goes on with the
-shadow: documents that it holds already are not embedded again. Documents are taken as they are: their ids, texts
-and facts stay what they were. What a rollback hides is in the journal, and so in the new corpus.
+Killed at any moment, the old corpus serves or the new one, each complete. The next call continues with the build alias:
+documents that it holds are not embedded again. The ids, texts and facts of documents do not change. Records that a
+rollback leaves out are in the journal, and so in the new corpus.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ Embed = Callable[[Sequence[str]], Vectors]
 """Texts to float32 (texts, dimension), each row of length 1."""
 
 _BATCH_CHUNKS = 128
-"""Chunks embedded at a time: enough to sort them by length, some seconds of work to be lost at most."""
+"""Chunks embedded at a time: enough to sort them by length; a kill loses some seconds of work at most."""
 _PUBLISH_CHUNKS = 20_000
-"""Chunks between two generations of the shadow, so that going on does not begin with reading it all again."""
+"""Chunks between two generations of the build alias: continuing after a kill reads only the rest again."""
 _FEW_CHUNKS = 64
-"""A rest that may be embedded while writers wait: about two seconds on one core."""
+"""Chunks that may be embedded while writers wait: about two seconds on one core."""
 _MOST_ROUNDS = 50
-"""Where documents come in faster than they can be embedded, the rest does not shrink."""
+"""A bound on the rounds: documents may arrive faster than they can be embedded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What became of a corpus. `embedded` chunks were embedded in this call; `kept` is the old corpus's folder."""
+    """The result. This call embedded `embedded` chunks; `kept` is the folder of the old corpus, if it was kept."""
 
     model_before: str | None
     model: str
@@ -75,60 +74,60 @@ class Reindexed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to do it. `on_progress` is told chunks done and chunks there are, `wanted` raises what ends the work."""
+    """How to reindex. `on_progress` gets chunks done and chunks in all; `check_cancelled` raises to end the work."""
 
     policy: WritePolicy
     patience_seconds: float = 60.0
-    """How long the corpus's writer may take to let go."""
-    is_old_kept: bool = False
+    """How long the corpus's writer may take to close."""
+    keeps_old: bool = False
     on_progress: Callable[[int, int], None] = lambda done, total: None
-    wanted: Callable[[], None] = lambda: None
+    check_cancelled: Callable[[], None] = lambda: None
 
 
 def reindex(root: Path, corpus: str, model: tuple[str, int], embed: Embed, plan: Plan) -> Reindexed:
     """Give every chunk of the corpus a vector of `model` (fingerprint, dimension), which `embed` makes.
 
     Raises `NotFound` for a corpus that never was, `Conflict` while another process does the same, `InvalidInput`
-    where the file system cannot exchange folders, `TimedOut` when the corpus's writer does not let go, `Corrupted`
-    for a damaged journal, and what `embed` raises. Whatever it raises, the old corpus serves, and a later call goes on.
+    where the file system cannot swap folders, `TimedOut` when the corpus's writer does not close, `Corrupted` for a
+    damaged journal, and what `embed` raises. After any error the old corpus serves, and a later call continues.
     """
     layout = CorpusLayout(root, corpus)
     if not layout.journal.is_dir():
         raise NotFound(f"no corpus {corpus!r}")
-    with open_build_alias(layout) as shadow:
+    with open_build_alias(layout) as alias:
         before = read_pinned_model(layout.journal)
         if before == model:
-            return Reindexed(before[0], model[0], None, 0, shadow.clear())
+            return Reindexed(before[0], model[0], None, 0, alias.clear())
         require_swap(layout.beside)
         _mark_durable(layout, plan.policy)
         with ExitStack() as closing:
-            writer = closing.enter_context(_opened(shadow, model, plan.policy))
-            building = _Building(layout, shadow.layout, writer, model, embed, plan)
+            writer = closing.enter_context(_open_writer(alias, model, plan.policy))
+            building = _Building(layout, alias.layout, writer, model, embed, plan)
             building.follow()
             with take_over(layout, plan.patience_seconds):
                 building.catch_up(OPEN_END)
                 generation = writer.publish()
-                closing.close()  # nothing of the writer may look for its files once they are elsewhere
-                shadow.complete(is_old_kept=plan.is_old_kept)
-                swap(layout.folder, shadow.layout.folder)
-                kept = shadow.clear()
+                closing.close()  # the writer must not look for its files after the swap
+                alias.complete(keeps_old=plan.keeps_old)
+                swap(layout.folder, alias.layout.folder)
+                kept = alias.clear()
     return Reindexed(before[0] if before else None, model[0], generation, building.embedded, kept)
 
 
 class _Building:
-    """The shadow on its way to be the corpus."""
+    """Builds the build alias from the corpus's journal."""
 
     def __init__(
         self,
         corpus: CorpusLayout,
-        shadow: CorpusLayout,
+        alias: CorpusLayout,
         writer: IndexWriter,
         model: tuple[str, int],
         embed: Embed,
         plan: Plan,
     ) -> None:
         self._corpus = corpus
-        self._source, self._target = corpus.journal, shadow.journal
+        self._source, self._target = corpus.journal, alias.journal
         self._writer = writer
         self._model = model
         self._embed = embed
@@ -139,16 +138,16 @@ class _Building:
         self.embedded = 0
 
     def follow(self) -> None:
-        """Catch up with the journal, which may grow meanwhile, until little is left, and merge what is to be merged."""
+        """Catch up with the journal, which may grow meanwhile, until little is left; finish all merges."""
         taken = self.catch_up(read_last_offset(self._corpus))
-        self._writer.settle()
+        self._writer.finish_merges()
         for _ in range(_MOST_ROUNDS):
             before, taken = taken, self.catch_up(read_last_offset(self._corpus))
             if taken <= _FEW_CHUNKS or taken >= before:
                 return
 
     def catch_up(self, until: int) -> int:
-        """Take over what the journal has up to an offset. Returns how many chunks changed."""
+        """Apply the journal's records up to an offset. Returns how many chunks changed."""
         after = self._covered
         if after is None or is_compacted_beyond(self._source, after):
             live, changed = self._compared(until)
@@ -159,15 +158,15 @@ class _Building:
         if changed.removed:
             self._writer.remove(sorted(changed.removed))
         for documents in self._batches(changed, after or 0):
-            self._plan.wanted()
+            self._plan.check_cancelled()
             self._append(documents)
         self._covered = max(live.until, after or 0)
         return changed.chunk_count + len(changed.removed)
 
     def _compared(self, until: int) -> tuple[LiveRecords, LiveRecords]:
-        """All that lives in the corpus, and the part of it that the shadow lacks.
+        """The live records of the corpus, and the part of them that the build alias lacks.
 
-        A compaction drops removals with what they removed: then only comparing shows what is gone.
+        A compaction drops removals, so only this comparison shows which documents were removed.
         """
         everything = read_live_records(self._source, 0, until)
         held = {name: _digest(document) for name, document in read_live_documents(self._target)}
@@ -179,7 +178,7 @@ class _Building:
         return everything, changed
 
     def _batches(self, live: LiveRecords, after: int) -> Iterator[list[ChunkedDocument]]:
-        """The living documents, some chunks' worth at a time, in the order in which they were recorded."""
+        """The live documents in the order of their records, in batches of about `_BATCH_CHUNKS` chunks."""
         batch: list[ChunkedDocument] = []
         for _, document in read_documents(self._source, live, after):
             batch.append(document)
@@ -192,7 +191,7 @@ class _Building:
     def _append(self, documents: Sequence[ChunkedDocument]) -> None:
         texts = [text for document in documents for text in document.embedding_texts()]
         vectors = self._vectors(texts)
-        # A version that was removed and recorded again may be older than the one before: it must come in all the same.
+        # A version that was removed and recorded again may be older than the one before, and must still be recorded.
         self._writer.remove([document.document_id for document in documents])
         self._writer.append(ChunkBatch(documents=tuple(documents)), vectors, self._model[0])
         self.embedded += len(texts)
@@ -212,19 +211,19 @@ class _Building:
         return vectors
 
 
-def _opened(shadow: BuildAlias, model: tuple[str, int], policy: WritePolicy) -> IndexWriter:
-    """The shadow's writer. A shadow that is damaged is no loss but of work: it is begun anew."""
-    shadow.prepare(model)
+def _open_writer(alias: BuildAlias, model: tuple[str, int], policy: WritePolicy) -> IndexWriter:
+    """Open the writer of the build alias; a damaged build alias is begun again."""
+    alias.prepare(model)
     try:
-        return IndexWriter(shadow.layout.root, shadow.layout.corpus, policy)
+        return IndexWriter(alias.layout.root, alias.layout.corpus, policy)
     except Corrupted:
-        shadow.clear()
-        shadow.prepare(model)
-        return IndexWriter(shadow.layout.root, shadow.layout.corpus, policy)
+        alias.clear()
+        alias.prepare(model)
+        return IndexWriter(alias.layout.root, alias.layout.corpus, policy)
 
 
 def _mark_durable(layout: CorpusLayout, policy: WritePolicy) -> None:
-    """Where nobody writes, let the journal say how far it goes: a writer that was killed may have left it unsaid."""
+    """Open and close the journal if no writer has it: a killed writer may not have stored the last flushed offset."""
     try:
         lock = WriterLock(layout)
     except Unavailable:

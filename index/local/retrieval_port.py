@@ -17,7 +17,7 @@ from index.local.reader import IndexReader
 
 
 class LocalRetrieval:
-    """A reader as a RetrievalPort. The reader stays its owner's to close."""
+    """A reader as a RetrievalPort. The reader's owner closes it."""
 
     version: Literal[1] = 1
 
@@ -36,20 +36,20 @@ class LocalRetrieval:
         for query, vector in pairs:
             check_corpus(query, self._corpus)
             check_vector(query, vector)
-        held = self._reader.held(max((query.minimum_journal_offset for query in queries), default=0))
-        return tuple(held.search(query, vector) for query, vector in pairs)
+        pinned = self._reader.pin(max((query.minimum_journal_offset for query in queries), default=0))
+        return tuple(pinned.search(query, vector) for query, vector in pairs)
 
     def stats(self) -> RetrievalStats:
-        """What is served now, all of one generation."""
-        held = self._reader.held()
+        """The figures of the generation that is served now."""
+        pinned = self._reader.pin()
         return RetrievalStats(
             engine="local",
             corpus=self._corpus,
-            generation=held.generation,
-            journal_offset=held.journal_offset,
-            document_count=held.document_count,
-            chunk_count=held.chunk_count,
-            model_fingerprint=held.model_fingerprint,
+            generation=pinned.generation,
+            journal_offset=pinned.journal_offset,
+            document_count=pinned.document_count,
+            chunk_count=pinned.chunk_count,
+            model_fingerprint=pinned.model_fingerprint,
         )
 
 

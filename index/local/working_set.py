@@ -1,10 +1,10 @@
-"""The writer's own view of a corpus: the segments of the last generation, and what came since.
+"""The writer's working set of a corpus: the segments of the last generation, and the records since.
 
-It is disposable: made of hard links to a generation's files, brought up to date from the journal, and
-thrown away when anything goes wrong. `seal` turns it into the files of the next generation.
+It is disposable: made of hard links to a generation's files, brought up to date from the journal, and discarded after
+any error. `seal` turns it into the files of the next generation.
 
-Small segments are merged while sealing, large ones by a thread of their own, which also flushes what it wrote and
-hashes it: that replaces its sources at a later seal, with the documents that died meanwhile marked as dead.
+Small segments are merged while sealing, large ones by a background thread, which also flushes and hashes the new file.
+The merged segment replaces its sources at a later seal; documents that were removed meanwhile are marked as dead in it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from index.terms.tantivy_index import TermWriter, list_committed_files, write_me
 
 @dataclass(slots=True, eq=False)
 class WorkingSetSegment:
-    """A segment, the documents in it that are dead by now, and the file that lists them."""
+    """A segment, its dead documents, and the file that lists them (None: not written yet)."""
 
     segment: StoredSegment
     dead: set[int] = field(default_factory=set)
@@ -50,20 +50,20 @@ class WorkingSetSegment:
 
     @property
     def live_documents(self) -> int:
-        """How many documents of the segment are alive."""
+        """Number of live documents."""
         return self.segment.document_count - len(self.dead)
 
     @property
     def live_chunks(self) -> int:
-        """How many chunks of the segment are alive."""
+        """Number of live chunks."""
         return len(self.segment.numbers) - sum(len(self.segment.rows_of(document)) for document in self.dead)
 
 
 class WorkingSet:
-    """The corpus as of `offset`. Not safe for threads: the writer that owns it locks.
+    """The corpus as of the journal offset `offset`. Not safe for threads: the writer that owns it locks.
 
     `base` is the generation to start from (its folder and manifest), None to start from nothing.
-    `names` gives new segments names that no other segment of the corpus ever had.
+    `names` yields names for new segments, which no other segment of the corpus ever had.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class WorkingSet:
         self.model: tuple[str, int] | None = None
         self._ids = IdSet()
         self.carried: dict[str, FileEntry] = {}
-        self._merged_aside: dict[str, FileEntry] = {}
+        self._merged_in_background: dict[str, FileEntry] = {}
         if base is not None:
             self._start_from(*base)
         self._terms = TermWriter(layout.working / "terms")
@@ -101,7 +101,7 @@ class WorkingSet:
         return self._ids.hexadecimal
 
     def newest(self, document_id: str) -> tuple[int, DocumentFacts] | None:
-        """The journal offset and the facts of the version held now, or None when there is none."""
+        """The journal offset and the facts of the document's live version; None where there is none."""
         key = document_key(document_id)
         if key in self._pending:
             pending = self._pending[key]
@@ -113,7 +113,7 @@ class WorkingSet:
         return None
 
     def apply(self, offset: int, record: Record) -> None:
-        """Take in one journal record: a version replaces all that its document had before."""
+        """Apply one journal record: a version replaces the document's version before it."""
         match record:
             case Removal(document_id):
                 self._forget(document_key(document_id))
@@ -121,11 +121,11 @@ class WorkingSet:
                 self._forget(document_key(document.document_id))
                 if len(vectors):
                     self.model = self.model or (fingerprint, vectors.shape[1])
-                self._take_in(offset, record)
+                self._add_version(offset, record)
         self.offset = offset
 
     def seal(self, generation_number: int) -> None:
-        """Make all of it findable in files: flush, drop or merge segments, list the dead, commit the terms."""
+        """Write everything to files: flush, drop or merge segments, list dead documents, commit the terms."""
         self._flush()
         self._merge_segments()
         for owner in self._segments:
@@ -158,11 +158,11 @@ class WorkingSet:
 
     @property
     def durable_files(self) -> dict[str, FileEntry]:
-        """The files that are on the disk and hashed already: of earlier generations, and what was merged aside."""
-        return {**self.carried, **self._merged_aside}
+        """The files that are flushed and hashed: an earlier generation's, and segments merged in the background."""
+        return {**self.carried, **self._merged_in_background}
 
-    def living_offsets(self) -> NDArray[np.uint64]:
-        """The journal offsets of the versions that are alive and flushed, in no order."""
+    def live_offsets(self) -> NDArray[np.uint64]:
+        """The journal offsets of the live versions in segments, in no order: uint64."""
         offsets = []
         for owner in self._segments:
             alive = np.ones(owner.segment.document_count, dtype=np.bool_)
@@ -176,19 +176,19 @@ class WorkingSet:
         return {owner.segment.name: owner.segment for owner in self._segments if owner.segment.name in carried}
 
     def remember(self, manifest: Manifest) -> None:
-        """The files of `manifest` are durable and hashed: the next generation carries them over."""
-        self.carried = _carryable(manifest)
-        self._merged_aside = {}
+        """Note that the files of `manifest` are flushed and hashed: the next generation links them."""
+        self.carried = _select_immutable(manifest)
+        self._merged_in_background = {}
 
-    def settle(self) -> bool:
-        """Wait for the merge that is under way; whether there was one. What it made is taken up by the next `seal`."""
+    def wait_for_merge(self) -> bool:
+        """Wait for the background merge; returns whether there was one. The next `seal` uses its result."""
         if self._merge is None:
             return False
         self._merge.wait()
         return True
 
     def close(self) -> None:
-        """Let background merges end."""
+        """Wait for background merges, and close the term index."""
         if self._merge is not None:
             self._merge.wait()
         self._terms.close()
@@ -213,7 +213,7 @@ class WorkingSet:
         self._ids = IdSet(manifest.id_set_hash)
         self.remember(manifest)
 
-    def _take_in(self, offset: int, version: Upsert) -> None:
+    def _add_version(self, offset: int, version: Upsert) -> None:
         entry, terms = prepare_document(offset, version, self.next_number)
         self._pending[entry.key] = entry
         self._terms.add(entry.key, entry.numbers, terms)
@@ -243,7 +243,7 @@ class WorkingSet:
         self.chunk_count -= len(chunk_ids)
 
     def _place(self, key: int) -> tuple[WorkingSetSegment, int] | None:
-        """Where the living version under `key` is, among what is flushed."""
+        """The segment and position of the live version under `key`; None where no segment has one."""
         for owner in reversed(self._segments):
             for document in owner.segment.find_document(key):
                 if document not in owner.dead:
@@ -251,7 +251,7 @@ class WorkingSet:
         return None
 
     def _flush(self) -> None:
-        """Turn what is pending into a segment."""
+        """Write the pending documents to a segment."""
         if not self._pending:
             return
         name = next(self._names)
@@ -261,33 +261,33 @@ class WorkingSet:
         self._pending, self._pending_chunks = {}, 0
 
     def _merge_segments(self) -> None:
-        """Take up what was merged meanwhile, then merge what is due: small segments here, large ones aside."""
+        """Use a finished background merge, then start those that are due; small ones are finished here."""
         if self._merge is not None and self._merge.is_done:
             merge, self._merge = self._merge, None
             self._replace(merge)
         while self._merge is None:
             self._segments = [owner for owner in self._segments if owner.live_documents]
-            due = self._due()
+            due = self._select_merge()
             if due is None:
                 return
             merge = _Merge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
-            if merge.chunk_count > self._policy.aside_merge_chunks:
+            if merge.chunk_count > self._policy.background_merge_chunks:
                 self._merge = merge
                 merge.start()
             else:
                 merge.run()
                 self._replace(merge)
 
-    def _due(self) -> range | None:
-        living = [owner.live_chunks for owner in self._segments]
+    def _select_merge(self) -> range | None:
+        live = [owner.live_chunks for owner in self._segments]
         dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
-        return select_merge(living, dead, self._policy.merge_factor, self._policy.max_segments)
+        return select_merge(live, dead, self._policy.merge_factor, self._policy.max_segments)
 
     def _replace(self, merge: _Merge) -> None:
-        """Put the merged segment in the place of its sources. Raises what kept it from being written."""
+        """Put the merged segment in the place of its sources. Raises the error that kept it from being written."""
         merged = WorkingSetSegment(merge.result(self._segments_folder))
         if merge.entry is not None:
-            self._merged_aside[f"segments/{merged.segment.name}.{SUFFIX}"] = merge.entry
+            self._merged_in_background[f"segments/{merged.segment.name}.{SUFFIX}"] = merge.entry
         for source, dead_before in zip(merge.sources, merge.dead_before, strict=True):
             for document in source.dead - dead_before:
                 merged.dead.update(merged.segment.find_document(source.segment.key_of(document)))
@@ -301,7 +301,7 @@ class WorkingSet:
                 np.save(file, np.array(sorted(owner.dead), dtype=np.uint32), allow_pickle=False)
 
     def _stage_terms(self) -> tuple[bytes, list[str]]:
-        """Hold on to the committed term files by links of our own, as a background merge may remove them."""
+        """Link the committed term files to a folder of our own, as a background merge may remove them."""
         staged = self._folder / "staged"
         staged.mkdir(exist_ok=True)
         while True:
@@ -318,14 +318,14 @@ class WorkingSet:
 
 
 class _Merge:
-    """Several neighbouring segments on their way to be one, without what was dead when it began."""
+    """A merge of neighbouring segments into one, without the documents that were dead when it began."""
 
     def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSetSegment]) -> None:
         self.sources = list(sources)
         self.dead_before = [frozenset(owner.dead) for owner in sources]
         self.chunk_count = sum(owner.live_chunks for owner in sources)
         self.entry: FileEntry | None = None
-        """Of the file, once it is on the disk and hashed; None where whoever publishes it does that."""
+        """The new file's, once it is flushed and hashed in the background; None where publishing does that."""
         self._folder = folder
         self._name = name
         self._thread: threading.Thread | None = None
@@ -333,16 +333,16 @@ class _Merge:
 
     @property
     def is_done(self) -> bool:
-        """Whether a started merge has ended, well or not."""
+        """Whether a background merge has ended, successfully or not."""
         return self._thread is not None and not self._thread.is_alive()
 
     def start(self) -> None:
-        """Merge in a thread of its own."""
-        self._thread = threading.Thread(target=self._run_aside, name="merge-segments", daemon=True)
+        """Merge in a background thread."""
+        self._thread = threading.Thread(target=self._run_in_background, name="merge-segments", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
-        """Until a started merge has ended."""
+        """Wait for a background merge to end."""
         if self._thread is not None:
             self._thread.join()
 
@@ -353,12 +353,12 @@ class _Merge:
         write_segment(self._folder, self._name, content)
 
     def result(self, folder: Path) -> StoredSegment:
-        """The merged segment. Raises what kept it from being written."""
+        """Open the merged segment. Raises the error that kept it from being written."""
         if self._failure is not None:
             raise self._failure
         return StoredSegment(folder, self._name)
 
-    def _run_aside(self) -> None:
+    def _run_in_background(self) -> None:
         try:
             self.run()
             path = self._folder / f"{self._name}.{SUFFIX}"
@@ -368,6 +368,6 @@ class _Merge:
             self._failure = failure
 
 
-def _carryable(manifest: Manifest) -> dict[str, FileEntry]:
-    """Every file whose name stands for its content for ever; Tantivy's meta file is rewritten."""
+def _select_immutable(manifest: Manifest) -> dict[str, FileEntry]:
+    """The entries of files that never change; Tantivy's meta file is rewritten."""
     return {name: entry for name, entry in manifest.files.items() if name != "terms/meta.json"}

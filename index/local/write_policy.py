@@ -1,4 +1,4 @@
-"""When a writer makes segments of what came, and when it merges them. Constants; only tests choose others."""
+"""When a writer writes segments, and when it merges them. Constants of the product; tests choose others."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class WritePolicy:
     this number, some seven times until there are a million, and each segment costs a query about 20 µs."""
     max_segments: int = 24
     """Segments above which neighbours are merged whatever their size."""
-    aside_merge_chunks: int = 5_000
-    """Merges of more chunks than this are made by a thread of their own, and publishing does not wait for them:
-    five thousand take about 50 ms."""
+    background_merge_chunks: int = 5_000
+    """Merges of more chunks than this run in a background thread, and publishing does not wait for them: five thousand
+    take about 50 ms."""
     flush_chunks: int = 50_000
     """Chunks held in memory before they become a segment; at 384 dimensions 77 MB of vectors, and the texts."""
     journal_segment_bytes: int = SEGMENT_BYTES

@@ -1,12 +1,11 @@
-"""The one writer of a corpus: journal first, then the view that becomes the next generation.
+"""The one writer of a corpus: it writes the journal first, then the working set that becomes the next generation.
 
     writer = IndexWriter(root, "default")
     offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
     generation = writer.publish()                         # searchable when it returns
 
-Opening brings the view up to date from the journal, so what was appended and never published is not
-lost. Whatever fails half-way, the view is thrown away and made again from the last generation and the
-journal; the generation that is current keeps serving.
+Opening brings the working set up to date from the journal, so nothing that was appended is lost. After any error the
+working set is discarded and made again from the last generation and the journal; the current generation keeps serving.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def _utc_now() -> datetime:
 class IndexWriter:
     """Appends to a corpus and publishes its generations. Safe for threads; one per corpus and machine.
 
-    `on_fallback` is told when a generation was found damaged and another was used in its place.
+    `on_fallback` is called with the problem when a generation is damaged and another one is used in its place.
     Raises `Unavailable` when another writer holds the corpus and `Corrupted` when the journal is damaged.
     """
 
@@ -119,12 +118,12 @@ class IndexWriter:
             self._lock.check()
             check_vectors(batch, vectors)
             check_model(self._layout.corpus, self._view().model, fingerprint, vectors)
-            own = vectors.copy()  # held until they are published, while the caller may use its array again
+            own = vectors.copy()  # kept until they are published, while the caller may reuse its array
             covered, records = self._unrecorded(batch, own, fingerprint)
             return self._record(records) if records else covered
 
     def remove(self, document_ids: Sequence[str]) -> int:
-        """Record that the documents are gone; unknown ones are gone already. Returns the covering offset."""
+        """Record the removal of the documents; unknown ones are ignored. Returns the covering journal offset."""
         with self._mutex:
             self._lock.check()
             known = [name for name in dict.fromkeys(document_ids) if self._view().newest(name)]
@@ -142,7 +141,7 @@ class IndexWriter:
             return current if current is not None and self._is_up_to_date(current) else self._publish()
 
     def _is_up_to_date(self, current: Generation) -> bool:
-        """Whether there is nothing to publish: all is in an intact generation, or was left out on purpose."""
+        """Whether there is nothing to publish: an intact generation has all records, or a rollback leaves them out."""
         offset, held = self._view().offset, read_rollback_offset(self._layout)
         if self._base is None or parse_generation_number(self._base[0].name) < parse_generation_number(current.name):
             return False  # the current one was found damaged
@@ -151,18 +150,18 @@ class IndexWriter:
         return self._base[0].name == current.name and offset == current.journal_offset
 
     def heal(self) -> Generation:
-        """Look at the files of the current generation again, and publish anew what is damaged."""
+        """Verify the files of the current generation, and publish a new one where they are damaged."""
         with self._mutex:
             self._lock.check()
             self._close_view()
             self._base = self._find_base()
             return self.publish()
 
-    def settle(self) -> Generation:
-        """Publish until no merge is left to be made: then a search is as fast as it gets."""
+    def finish_merges(self) -> Generation:
+        """Publish until no merge is due, so that searches are as fast as possible."""
         with self._mutex:
             generation = self.publish()
-            while self._view().settle():
+            while self._view().wait_for_merge():
                 generation = self._publish()
             return generation
 
@@ -194,7 +193,7 @@ class IndexWriter:
             return self._view().newest(document_id) is not None
 
     def close(self) -> None:
-        """Let another writer in. What was appended is in the journal; it need not be published."""
+        """Release the corpus for another writer. Appended records are in the journal; they need not be published."""
         if self._collector is not None:
             self._collector.join()
         with self._mutex:
@@ -211,7 +210,7 @@ class IndexWriter:
         self.close()
 
     def _unrecorded(self, batch: ChunkBatch, vectors: Vectors, fingerprint: str) -> tuple[int, list[Record]]:
-        """The versions to record, and the offset that covers the rest of the batch."""
+        """The versions to record, and the journal offset that covers the rest of the batch."""
         records: list[Record] = []
         covered, row = 0, 0
         taken: set[str] = set()
@@ -226,8 +225,8 @@ class IndexWriter:
         return covered, records
 
     def _record(self, records: Sequence[Record]) -> int:
-        """Journal first, then the view. Returns the last offset."""
-        with self._view_or_nothing() as view:
+        """Append to the journal, then to the working set. Returns the last offset."""
+        with self._view_to_change() as view:
             first = self._journal.last_offset + 1
             last = self._journal.append([encode_record(record) for record in records])
             for offset, record in enumerate(records, start=first):
@@ -235,7 +234,7 @@ class IndexWriter:
         return last
 
     def _publish(self) -> Generation:
-        with self._view_or_nothing() as view:
+        with self._view_to_change() as view:
             number = max((parse_generation_number(name) for name in list_generation_names(self._layout)), default=0) + 1
             view.seal(number)
             name, manifest = publish(
@@ -249,26 +248,26 @@ class IndexWriter:
             self._layout.held.unlink(missing_ok=True)
             view.remember(manifest)
             self._base = (self._layout.generations / name, manifest)
-            self._collect_aside(view)
+            self._collect_in_background(view)
         return describe_generation(name, manifest)
 
-    def _collect_aside(self, view: WorkingSet) -> None:
-        """Remove old generations and compact the journal in a thread: neither is to be waited for."""
+    def _collect_in_background(self, view: WorkingSet) -> None:
+        """Remove old generations and compact the journal in a background thread."""
         if self._collector is None or not self._collector.is_alive():
-            arguments = (view.offset, view.living_offsets(), view.model)
+            arguments = (view.offset, view.live_offsets(), view.model)
             self._collector = threading.Thread(target=self._collect, args=arguments, name="collect", daemon=True)
             self._collector.start()
 
-    def _collect(self, offset: int, living_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
-        """`offset` is the one at which `living_offsets` are those of what is alive. A full disk: later, then."""
+    def _collect(self, offset: int, live_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
+        """`live_offsets` are those of the live versions at `offset`. On a full disk the next publish tries again."""
         layout = self._layout
         with contextlib.suppress(OSError):
             collect(layout, self._policy.keep_generations)
             covered = [generation.journal_offset for generation in list_generations(layout.root, layout.corpus)]
             horizon = min([offset, *covered])
             try:
-                compact(layout.journal, horizon, living_offsets, model, lambda: self._mutex)
-            except Corrupted as error:  # the generations serve on; who rebuilds is told again
+                compact(layout.journal, horizon, live_offsets, model, lambda: self._mutex)
+            except Corrupted as error:  # the generations are intact; a rebuild would report it again
                 self._on_fallback(f"the journal of corpus {layout.corpus} is not compacted: {error}")
 
     def _describe(self, view: WorkingSet, number: int, entries: dict[str, FileEntry]) -> Manifest:
@@ -302,8 +301,8 @@ class IndexWriter:
             return None
 
     @contextlib.contextmanager
-    def _view_or_nothing(self) -> Iterator[WorkingSet]:
-        """The view to change. When the change fails, the view is dropped and made again at next use."""
+    def _view_to_change(self) -> Iterator[WorkingSet]:
+        """The working set, to be changed. When the block fails, it is discarded and made again at its next use."""
         view = self._view()
         try:
             yield view
@@ -322,7 +321,7 @@ class IndexWriter:
         return self._open_view
 
     def _make_view(self) -> WorkingSet:
-        """The base generation, and all that the journal has after it."""
+        """The base generation, and all records of the journal after it."""
         view = WorkingSet(self._layout, self._policy, self._segment_names, self._base)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
@@ -330,11 +329,11 @@ class IndexWriter:
         return view
 
     def _find_base(self) -> tuple[Path, Manifest] | None:
-        """The newest whole generation to start from."""
+        """The newest intact generation to start from."""
         return find_base(self._layout, self._journal.last_offset, self._on_fallback)
 
     def _point_to_base(self) -> None:
-        """Make the pointer that is not there: whoever wrote the base died before it did, or somebody removed it."""
+        """Restore a missing pointer: the writer of the base was killed before it made one, or it was removed."""
         if self._base is not None and not os.path.lexists(self._layout.current):
             replace_pointer(self._layout.current, f"generations/{self._base[0].name}")
 
@@ -344,7 +343,7 @@ class IndexWriter:
             view.close()
 
     def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
-        """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
+        """Whether the version is recorded, or a later fetch is: a late delivery must not bring an old version back."""
         if document.provenance.fetched_at < recorded.provenance.fetched_at:
             return True
         return is_same_version(recorded, make_facts(document))

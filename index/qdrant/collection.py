@@ -86,16 +86,16 @@ class SearchRequest:
 class Collection(Protocol):
     """The collection of one corpus. Safe for threads.
 
-    Every method raises `Unavailable` when the engine fails or does not answer in time. What a writing method has
-    stored is found by whatever is asked after it has returned.
+    Every method raises `Unavailable` when the engine fails or does not answer in time. What a writing method has stored
+    is found by every call after it has returned.
     """
 
     def exists(self) -> bool:
-        """Whether it was created and not dropped."""
+        """Whether the collection exists."""
         ...
 
     def create(self, dimension: int) -> None:
-        """Make it anew, for dense vectors of `dimension`; one that exists is dropped with all that is in it."""
+        """Create the collection for dense vectors of `dimension`; an existing one is dropped with all of its points."""
         ...
 
     def upsert(self, points: Sequence[Point]) -> None:
@@ -131,5 +131,5 @@ class Collection(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connections."""
         ...

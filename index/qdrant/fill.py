@@ -1,4 +1,4 @@
-"""Filling a collection from journal records: what one publish stores, and what it marks as replaced."""
+"""Updates a collection from journal records: stores new versions, and marks replaced ones as dead."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ BATCH_DOCUMENTS = 64
 
 
 class CollectionUpdate:
-    """One generation in the making: `base` and every record after it. Seen by nobody before the state is written.
+    """One generation being written: `base` and every record after it. Searches see it once its state is stored.
 
-    What is replaced is marked as dead from this generation on and stays for searches in earlier ones.
+    Replaced points are marked as dead from this generation on, and stay for searches in earlier ones.
     """
 
     def __init__(self, collection: Collection, number: int, base: CollectionState | None, batch_documents: int) -> None:
@@ -48,21 +48,21 @@ class CollectionUpdate:
         return self._ids.hexadecimal
 
     def replace_all(self) -> None:
-        """Begin from nothing: all that is alive is dead from this generation on."""
+        """Mark all live points as dead from this generation on."""
         for kind in ("chunk", "document"):
             self._collection.mark(where_live(self._number - 1, kind), {"until": self._number})
 
-    def take_in(self, records: Iterable[tuple[int, Record]]) -> None:
+    def apply(self, records: Iterable[tuple[int, Record]]) -> None:
         """Apply the records in their order."""
         following = iter(records)
         while batch := list(islice(following, self._batch_documents)):
-            # Nobody sees a version that another one of the same batch replaces.
+            # A version that another one of the same batch replaces is never seen, so it is not stored.
             self._apply({_document_id(record): (offset, record) for offset, record in batch})
 
     def _apply(self, newest: dict[str, tuple[int, Record]]) -> None:
         self._replace(list(newest))
         arrived = [(offset, record) for offset, record in newest.values() if isinstance(record, Upsert)]
-        for points in _in_requests(self._points(arrived)):
+        for points in _split_into_requests(self._points(arrived)):
             self._collection.upsert(points)
         for _, record in arrived:
             chunk_ids = list(find_first_rows(record.document.chunks))
@@ -89,24 +89,24 @@ class CollectionUpdate:
 
 
 def read_live_documents(collection: Collection, number: int, document_ids: Sequence[str]) -> dict[str, StoredDocument]:
-    """Those of the documents that are alive in a generation, by id."""
+    """Read those of the documents that are live in the generation `number`, by id."""
     found = collection.points(where_live(number, "document") & where_document_is(document_ids), DOCUMENT_FIELDS)
     documents = (read_document(hit.payload) for hit in found)
     return {document.facts.document_id: document for document in documents}
 
 
 def undo_failed_publish(collection: Collection, number: int) -> None:
-    """Undo what a publish that failed has left behind the generation `number`."""
+    """Remove and unmark what a failed publish has stored after the generation `number`."""
     collection.delete(Condition(above=(("since", number),)))
     collection.unmark(Condition(above=(("until", number),)), "until")
 
 
 def delete_dead(collection: Collection, number: int) -> None:
-    """Remove what is dead in the generation `number` already."""
+    """Delete the points that are dead in the generation `number`."""
     collection.delete(Condition(above=(("until", 0),), at_most=(("until", number),)))
 
 
-def _in_requests(points: Iterator[Point]) -> Iterator[list[Point]]:
+def _split_into_requests(points: Iterator[Point]) -> Iterator[list[Point]]:
     while request := list(islice(points, _POINTS_AT_ONCE)):
         yield request
 

@@ -1,7 +1,7 @@
 """Documents and chunks as points, filters as conditions, and the one point that says what the collection covers.
 
-Every point but that one lives from the generation `since` to the one before `until`, which a living one lacks. A search
-names its generation, so it sees the corpus as that generation had it, whatever is being written meanwhile.
+Every other point is live from the generation `since` up to, not including, `until`, which live points lack. A search
+names its generation, so it sees the corpus as of that generation, whatever is written meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from index.search.domains import parse_host
 from index.terms.analysis import ENGLISH, analysis_language
 
 _NAMESPACE = uuid.UUID("0b2ad9f1-3b0c-5c1e-9d53-5d1f0f6a7c11")
-"""Under which the ids of points are made: any fixed value does, as long as it never changes."""
+"""The namespace of point ids: any fixed value, which must never change."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STATE_ID = str(uuid.uuid5(_NAMESPACE, "state"))
 CHUNK_FIELDS = ("facts", "chunk", "chunk_id")
@@ -32,7 +32,7 @@ DOCUMENT_FIELDS = ("document", "facts", "offset", "chunk_ids")
 
 
 class CollectionState(Value):
-    """What the collection holds, and up to where in the journal. Written last of a publish."""
+    """What the collection holds, and which journal offset it covers. A publish stores it last."""
 
     format: int = 1
     corpus: str
@@ -45,20 +45,20 @@ class CollectionState(Value):
     dimension: int | None
     published_at: Moment
     languages: tuple[str, ...] = (ENGLISH,)
-    """What chunks were analysed as."""
+    """The languages of the chunks' analyses."""
 
     @property
     def name(self) -> str:
-        """The generation's name: like a local one's, with the first of the hash of what it holds."""
+        """The generation's name: like a local one's, with the first digits of its id-set hash."""
         return f"q{self.number:08d}-{self.id_set_hash[:16]}"
 
     def point(self) -> Point:
-        """As it is stored."""
+        """The point in which it is stored."""
         return Point(STATE_ID, {"kind": "state", "state": self.model_dump_json()})
 
 
 class StoredDocument(Value):
-    """A document as the collection has it: its facts, the offset that recorded it, the ids of its chunks."""
+    """A document in the collection: its facts, the journal offset of its record, the ids of its chunks."""
 
     facts: DocumentFacts
     journal_offset: int
@@ -66,7 +66,7 @@ class StoredDocument(Value):
 
 
 def parse_state(payload: Payload | None, corpus: str) -> CollectionState | None:
-    """The state in its point's payload. Raises `Corrupted` when it is not one of this corpus."""
+    """Parse the state in its point's payload. Raises `Corrupted` when it is not one of this corpus."""
     if payload is None:
         return None
     try:
@@ -79,7 +79,7 @@ def parse_state(payload: Payload | None, corpus: str) -> CollectionState | None:
 
 
 def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]:
-    """A document version as points: one for the document, one for each distinct chunk."""
+    """Make the points of a document version: one for the document, one for each distinct chunk."""
     document = record.document
     facts, key = make_facts(document), make_key(document.document_id)
     life = {"document": key, "since": generation}
@@ -101,7 +101,7 @@ def make_points(generation: int, offset: int, record: Upsert) -> Iterator[Point]
 
 
 def find_first_rows(chunks: Sequence[Chunk]) -> dict[str, int]:
-    """The row of each distinct chunk id, in order: a passage that stands twice in a document is kept once."""
+    """Find the first row of each distinct chunk id, in order."""
     rows: dict[str, int] = {}
     for row, chunk in enumerate(chunks):
         rows.setdefault(chunk.chunk_id, row)
@@ -127,19 +127,19 @@ def read_document(payload: Payload) -> StoredDocument:
 
 
 def where_live(generation: int, kind: str) -> Condition:
-    """The chunks, or the documents, that are alive in a generation."""
+    """The condition of the chunks, or the documents, that are live in a generation."""
     return Condition(
         one_of=(("kind", (kind,)),), at_most=(("since", generation),), absent_or_above=(("until", generation),)
     )
 
 
 def where_document_is(document_ids: Sequence[str]) -> Condition:
-    """Points of these documents."""
+    """The condition of points of these documents."""
     return Condition(one_of=(("document", tuple(make_key(name) for name in document_ids)),))
 
 
 def where_matches(filters: Filters) -> Condition:
-    """Chunks that meet every condition."""
+    """The condition of chunks that match the filters."""
     one_of: list[tuple[str, tuple[str, ...]]] = []
     if filters.document_ids:
         one_of += where_document_is(filters.document_ids).one_of
@@ -150,7 +150,7 @@ def where_matches(filters: Filters) -> Condition:
     if filters.sources:
         one_of.append(("source", filters.sources))
     one_of += [("metadata", (_token(name, value),)) for name, value in filters.metadata.items()]
-    # An empty prefix is met by what has neither URL nor path, too.
+    # An empty prefix also matches documents without URL or path.
     prefixes = [("url", filters.url_prefix), ("path", filters.path_prefix)]
     after = filters.fetched_after
     return Condition(
@@ -161,7 +161,7 @@ def where_matches(filters: Filters) -> Condition:
 
 
 def make_key(document_id: str) -> str:
-    """What a document is found by: of fixed width, whatever its id is made of."""
+    """Make the key of a document: 32 hexadecimal digits, whatever characters its id has."""
     return f"{document_key(document_id):032x}"
 
 
@@ -180,7 +180,7 @@ def _filterable(facts: DocumentFacts) -> dict[str, object]:
 
 
 def _token(name: str, value: Scalar) -> str:
-    """A name and its value as one word. Equal in value and in kind: `True` is not `1`, but `1.0` is."""
+    """A name and its value as one word, equal for equal values of one kind: `True` is not `1`, but `1.0` is."""
     match value:
         case bool():
             told = f"b:{value}"
@@ -192,10 +192,10 @@ def _token(name: str, value: Scalar) -> str:
 
 
 def _microseconds(moment: datetime) -> int:
-    """Since 1970, exactly: below 2^53 and so the same as a double."""
+    """Microseconds since 1970: below 2^53, so that a double holds them exactly."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _point_id(key: str, chunk_id: str, generation: int) -> str:
-    """The same for the same version in the same generation: what is stored twice is there once."""
+    """The id of a point: the same for the same chunk and generation, so that storing it twice changes nothing."""
     return str(uuid.uuid5(_NAMESPACE, f"{key}/{chunk_id}/{generation}"))

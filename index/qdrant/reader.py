@@ -1,9 +1,9 @@
-"""The reader of a corpus whose engine is a Qdrant: RetrievalPort version 1, and what the gate's probe asks.
+"""The reader of a corpus in Qdrant: RetrievalPort version 1, and the coverage probe of the gate.
 
     reader = QdrantReader(collection, "default", QuerySettings())
     retrieval = reader.retrieve(Query(query="how are leases renewed"), vector)
 
-The engine finds; fusion, trust, reranking and selection are the same code as for a local corpus.
+Qdrant retrieves candidates; fusion, trust, reranking and selection are the same code as for a local corpus.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def _utc_now() -> datetime:
 
 
 class QdrantReader:
-    """Searches one corpus. Asks nothing of the engine before its first use. Safe for threads."""
+    """Searches one corpus. Sends nothing to the engine before its first use. Safe for threads."""
 
     version: Literal[1] = 1
     fallback_reason: str | None = None
-    """There is nothing to fall back to: an engine that fails makes a search fail."""
+    """Always None: there is no other generation to fall back to, and a search fails when the engine does."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class QdrantReader:
         )
 
     def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
-        """The raw hits of both arms on a question, and how frequent each of `terms` is, from one generation."""
+        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation."""
         view = self._view()
         if view is None:
             return EMPTY_PROBE
@@ -144,13 +144,13 @@ class QdrantReader:
                 _raw_hit(source, candidate.number, candidate.similarity, candidate.lexical_score)
                 for candidate in ranked[:top_k]
             ),
-            view.frequencies(terms),
+            view.count_chunks_with(terms),
         )
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
-        """In how many chunks of the served generation each term stands, analysed as text is."""
+        """For each term the number of chunks of the served generation that have it; terms are analysed as text is."""
         view = self._view()
-        return view.frequencies(terms) if view else dict.fromkeys(terms, 0)
+        return view.count_chunks_with(terms) if view else dict.fromkeys(terms, 0)
 
     def document(self, document_id: str) -> DocumentFacts | None:
         """The document's facts, or None when it is not in the served generation."""
@@ -166,11 +166,11 @@ class QdrantReader:
         return self.document(document_id) is not None
 
     def reload(self) -> str | None:
-        """The name of what is served: the engine is asked for it at every search."""
+        """The name of the generation that is served; every search reads it again."""
         return self.generation
 
     def close(self) -> None:
-        """Nothing to let go of: the collection belongs to whoever made the reader."""
+        """Does nothing: the owner of the collection closes it."""
 
     def _answer(self, view: QdrantView | None, query: Query, vector: Vectors | None, started: float) -> Retrieval:
         if view is None:
@@ -184,7 +184,7 @@ class QdrantReader:
         )
 
     def _select(self, view: QdrantView, query: Query, vector: Vectors | None) -> tuple[Selection, int]:
-        """Look deeper while what is dropped, not want of candidates, leaves the list short."""
+        """Search deeper while dropped candidates, and not a lack of them, leave the list short."""
         depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         now = self._clock()
         while True:
@@ -195,7 +195,7 @@ class QdrantReader:
             depth *= DEEPER
 
     def _covering(self, journal_offset: int) -> QdrantView | None:
-        """What is served, once it covers the offset. Raises `Unavailable` when that takes too long."""
+        """The served generation, once it covers the offset. Raises `Unavailable` when that takes too long."""
         deadline = time.monotonic() + self._reload_timeout_seconds
         look_seconds = _FIRST_LOOK_SECONDS
         while True:

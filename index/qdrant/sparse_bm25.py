@@ -1,7 +1,7 @@
-"""BM25 as sparse vectors: what a chunk weighs for each term, and what a question asks for.
+"""BM25 as sparse vectors: the weights of a chunk's terms, and those of a question's terms.
 
-A dimension is a term in a field: the first 32 bits of a hash of both, the same everywhere and for ever. Two terms that
-meet in one dimension are taken for one; of a million terms one in 4,000 shares its dimension.
+A dimension is a term in a field: the first 32 bits of a hash of both, the same on every machine. Two terms
+with the same dimension are not told apart; of a million terms one in 4,000 shares its dimension.
 
 The document side holds the part of BM25 that needs no other document,
 
@@ -37,7 +37,7 @@ Weights = dict[int, float]
 def weigh_chunk(
     title: str | None, chunk: Chunk, average_terms: float = AVERAGE_TEXT_TERMS, language: str = ENGLISH
 ) -> Weights:
-    """The document side of BM25 for every term of the chunk, analysed as `language`; empty where it has none."""
+    """Weigh the terms of a chunk analysed as `language`, by the document side of BM25; empty where it has none."""
     terms = extract_chunk_terms(title, language, chunk)
     weights: Weights = {}
     for field, average in {"text": average_terms, **_AVERAGE_TERMS}.items():
@@ -48,10 +48,10 @@ def weigh_chunk(
 
 
 def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), boosts: Boosts = USUAL_BOOSTS) -> Weights:
-    """The weights of a question's terms, analysed as each of `languages`, by field; empty where it has no term at all.
+    """Weigh the terms of a question, analysed as each of `languages`, by field; empty where it has no terms.
 
-    The first words count. Where the question's function words tell its language, that one alone is asked for: how rare
-    a term is in all languages together is not to be had before the search.
+    Only the first words count. Where the question's function words show its language, only that language is searched,
+    since the frequency of a term in all languages together is not known before the search.
     """
     language = detect_language(text, languages)
     words = extract_content_words(text, (language,) if language else tuple(languages))
@@ -71,9 +71,9 @@ def saturate(terms: Sequence[str], average_terms: float) -> Mapping[str, float]:
 
 
 def solve_frequency(score: float, weight: float, population: int) -> int:
-    """In how many of `population` chunks a term stands, from what one of them scores for that term alone.
+    """Compute how many of `population` chunks have a term, from the score of one of them for that term alone.
 
-    The score is its `weight` times the inverse document frequency, which is solved for the frequency.
+    The score is the chunk's `weight` times the inverse document frequency, which is solved for the frequency.
     """
     if weight <= 0:
         return 0
@@ -82,11 +82,11 @@ def solve_frequency(score: float, weight: float, population: int) -> int:
 
 
 def list_dimensions(term: str, language: str = ENGLISH) -> list[list[int]]:
-    """For each part of a term analysed as `language`, its dimensions in text, title and headings."""
+    """List, for each part of a term analysed as `language`, its dimensions in text, title and headings."""
     return [[hash_dimension(field, part) for field in PROSE_FIELDS] for part in analyse(term, language)]
 
 
 def hash_dimension(field: str, term: str) -> int:
-    """The dimension of a term in a field: an unsigned number of 32 bits."""
+    """Hash a term in a field to its dimension: an unsigned number of 32 bits."""
     name = f"{field}\0{term}".encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(name, digest_size=4).digest(), "big")

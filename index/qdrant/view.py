@@ -1,6 +1,6 @@
-"""A corpus in a Qdrant as one generation has it: what a search finds there, and the shelf to select from.
+"""One generation of a corpus in Qdrant: its searches, and the chunks that they find.
 
-Whatever is written meanwhile, a view stays as it is: every condition it asks with names its generation.
+A view does not change while the collection is written: every condition that it sends names its generation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from index.search.fusion import RankedCandidates, break_ties, combine_results, f
 from index.settings import QuerySettings
 
 _MOST_HITS = 10_000
-"""How many hits of one score are looked through for those with the first chunk ids."""
+"""Hits of one score that are read at most to find those with the first chunk ids."""
 
 
 class QdrantView:
@@ -40,7 +40,7 @@ class QdrantView:
     def find(
         self, text: str, vector: Vectors | None, strategy: Strategy, filters: Filters, depth: int
     ) -> tuple[RankedCandidates, QdrantChunkSource]:
-        """The candidates of both arms, `depth` from each, fused and in order; and where to read them.
+        """Retrieve `depth` candidates by each retriever; returns them fused, best first, and where to read them.
 
         Raises `Conflict` when the vector's dimension is not the corpus's.
         """
@@ -61,10 +61,10 @@ class QdrantView:
         pool = combine_results(break_ties(dense, source.chunk_id), break_ties(lexical, source.chunk_id), similarity_of)
         return RankedCandidates(pool, fuse_scores(pool, strategy, self._settings), source.chunk_id), source
 
-    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
-        """In how many chunks each term stands, by its rarest part: asked of the engine's own term statistics.
+    def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
+        """Count the chunks that have each term, by its rarest part, from the engine's term statistics.
 
-        Chunks that were replaced count until the engine has removed them.
+        Replaced chunks count until they are deleted.
         """
         analysed = {term: [list_dimensions(term, language) for language in self.state.languages] for term in terms}
         places = [place for those in analysed.values() for parts in those for fields in parts for place in fields]
@@ -82,14 +82,14 @@ class QdrantView:
         return {term: min(sum(those), self.state.chunk_count) for term, those in rarest.items()}
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
-        """The facts of those documents that are there."""
+        """The facts of those documents that the generation holds."""
         found = read_live_documents(self._collection, self.state.number, document_ids) if document_ids else {}
         return {document_id: document.facts for document_id, document in found.items()}
 
     def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
-        """The first `limit` hits of each, equal scores in the order of their chunk ids.
+        """The first `limit` hits of each search, equal scores in the order of their chunk ids.
 
-        An engine cuts a run of equal scores where it likes, so more are asked for until the run has ended.
+        Qdrant cuts off a run of equal scores at any point, so more hits are requested until the run has ended.
         """
         found = self._collection.ranked([_deeper(ask, ask.limit + 1) for ask in asks])
         return [self._cut(ask, hits) for ask, hits in zip(asks, found, strict=True)]
@@ -102,7 +102,7 @@ class QdrantView:
         return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
 
     def _similarities(self, vector: Vectors, source: QdrantChunkSource, numbers: Numbers) -> Floats:
-        """The cosines of chunks that only their words have found."""
+        """The cosines of chunks that only BM25 has found."""
         ids = source.ids(numbers)
         near = SearchRequest(len(ids), Condition(ids=ids), dense=vector.tolist())
         found = {hit.id: hit.score for hit in self._collection.ranked([near])[0]}
@@ -118,7 +118,7 @@ class QdrantView:
 
 
 class QdrantChunkSource:
-    """The chunks that one search has found, by number: their place in the order of their coming."""
+    """The chunks that one search has found, numbered in the order of their arrival."""
 
     def __init__(self, collection: Collection, generation: int) -> None:
         self._collection = collection
@@ -128,7 +128,7 @@ class QdrantChunkSource:
         self._read: dict[int, tuple[DocumentFacts, Chunk]] = {}
 
     def put(self, hits: Sequence[Hit]) -> Ranked:
-        """Give each hit its number, the same for the same chunk; returns them with their scores."""
+        """Number the hits, with the same number for the same chunk; returns the numbers with the scores."""
         for hit in hits:
             if hit.id not in self._numbers:
                 self._numbers[hit.id] = len(self._hits)
@@ -144,13 +144,13 @@ class QdrantChunkSource:
         return str(self._hits[number].payload["chunk_id"])
 
     def read(self, number: int) -> tuple[DocumentFacts, Chunk]:
-        """As `Shelf.read`."""
+        """As `ChunkSource.read`."""
         if number not in self._read:
             self._read[number] = read_chunk(self._hits[number].payload)
         return self._read[number]
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
-        """As `Shelf.vectors`: one request for all."""
+        """As `ChunkSource.vectors`, in one request."""
         ids = self.ids(numbers)
         found = {hit.id: hit.dense for hit in self._collection.points(Condition(ids=ids), (), with_dense=True)}
         if any(found.get(one) is None for one in ids):
@@ -158,7 +158,7 @@ class QdrantChunkSource:
         return np.array([found[one] for one in ids], dtype=np.float32)
 
     def around(self, number: int, width: int) -> Sequence[Chunk]:
-        """As `Shelf.around`: one request, by the places of the chunks in their document."""
+        """As `ChunkSource.around`, in one request, by the ordinals of the chunks."""
         _, chunk = self.read(number)
         near = Condition(
             one_of=(("document", (make_key(chunk.document_id),)),),

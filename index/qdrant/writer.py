@@ -1,12 +1,12 @@
-"""The one writer of a corpus whose engine is a Qdrant: journal first, the collection at `publish`.
+"""The one writer of a corpus in Qdrant: it writes the journal first, and the collection when it publishes.
 
     writer = QdrantWriter(root, "default", collection)
     offset = writer.append(batch, vectors, fingerprint)   # durable when it returns
     generation = writer.publish()                         # searchable when it returns
 
-The journal is here and is the truth. A publish sends what came since the last one, every point marked with the number
-of the generation that it belongs to, and writes the collection's state last: until then nothing of it is seen, and
-afterwards all of it. Killed in between, the next publish takes back what was half sent and begins again.
+The journal is on this machine, and the collection can be rebuilt from it. A publish sends the records since the last
+one, every point marked with the number of its generation, and stores the collection's state last: searches see nothing
+of it before, and all of it afterwards. After a kill the next publish removes what was sent and begins again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from index.segments.batch_checks import check_model, check_vectors
 KEEP_REPLACED_SECONDS = 60.0
 """How long replaced and removed chunks stay for searches that began before; longer than any search may take."""
 _MOST_RECORDS = 2_000
-"""Journal records that one generation takes in: what is begun anew at most when a publish fails half-way."""
+"""Journal records of one generation: at most this many are sent again when a publish fails."""
 
 
 def _utc_now() -> datetime:
@@ -73,7 +73,7 @@ class QdrantWriter:
         self._mutex = threading.RLock()
         self._lock = WriterLock(self._layout)
         self._newest: dict[str, tuple[int, DocumentFacts | None]] = {}
-        """What came since the last publish, by document; None: removed."""
+        """The records since the last publish, by document: offset and facts (None: removed)."""
         self._is_clean = False
         try:
             self._journal = Journal(self._layout.journal)
@@ -115,7 +115,7 @@ class QdrantWriter:
             return self._record(records) if records else covered
 
     def remove(self, document_ids: Sequence[str]) -> int:
-        """Record that the documents are gone; unknown ones are gone already. Returns the covering offset."""
+        """Record the removal of the documents; unknown ones are ignored. Returns the covering journal offset."""
         with self._mutex:
             self._lock.check()
             known = self._recorded(document_ids)
@@ -124,23 +124,23 @@ class QdrantWriter:
     def publish(self) -> Generation:
         """Make everything in the journal searchable; the current generation when that is so already.
 
-        Raises `Unavailable` when the engine fails: what it has stays as it is, and a later call tries again.
+        Raises `Unavailable` when the engine fails: searches see what they saw before, and a later call tries again.
         """
         with self._mutex:
             self._lock.check()
             self._catch_up()
-            state = self._state or self._fill(None, self._journal.last_offset)
+            state = self._state or self._update(None, self._journal.last_offset)
             return Generation(state.name, state.journal_offset, state.document_count, state.chunk_count)
 
     def rebuild(self) -> Rebuild:
         """Fill the collection from the journal alone and compare its id-set hash with the one before.
 
-        Searches go on in what is there until the last point has come.
+        Searches see the old points until the last new one is stored.
         """
         with self._mutex:
             self._lock.check()
             hash_before = self.publish() and self._state and self._state.id_set_hash
-            self._fill(None, self._journal.last_offset)
+            self._update(None, self._journal.last_offset)
             generation = self.publish()
             return Rebuild(generation, hash_before or "", self._state.id_set_hash if self._state else "")
 
@@ -150,7 +150,7 @@ class QdrantWriter:
             return document_id in self._recorded([document_id])
 
     def close(self) -> None:
-        """Let another writer in. What was appended is in the journal; it need not be published."""
+        """Release the corpus for another writer. Appended records are in the journal; they need not be published."""
         with self._mutex:
             self._journal.close()
             self._lock.release()
@@ -164,17 +164,17 @@ class QdrantWriter:
         self.close()
 
     def _catch_up(self) -> None:
-        """Bring the collection to the journal's end; in parts that each count for themselves, however much it is."""
-        if not self._is_clean:  # what failed last may have been done all the same
+        """Bring the collection to the journal's end, in generations of at most `_MOST_RECORDS` records."""
+        if not self._is_clean:  # a call that failed may have had its effect
             self._state = self._read_state()
         if self.published_offset < _compacted_offset(self._layout):
-            self._fill(None, self._journal.last_offset)
+            self._update(None, self._journal.last_offset)
         while self.published_offset < self._journal.last_offset:
-            self._fill(self._state, min(self._journal.last_offset, self.published_offset + _MOST_RECORDS))
+            self._update(self._state, min(self._journal.last_offset, self.published_offset + _MOST_RECORDS))
         self._newest.clear()
 
-    def _fill(self, base: CollectionState | None, last_offset: int) -> CollectionState:
-        """Send what the journal has after `base` (None: from its beginning), and let it be seen at once."""
+    def _update(self, base: CollectionState | None, last_offset: int) -> CollectionState:
+        """Send the journal's records after `base` (None: from the beginning), then store the state that shows them."""
         if self._is_unusable():
             self._collection.create(self._dimension or 1)
             self._state = base = None
@@ -182,11 +182,11 @@ class QdrantWriter:
             undo_failed_publish(self._collection, self._state.number)
         self._is_clean = False
         number = self._state.number + 1 if self._state else 1
-        filling = CollectionUpdate(self._collection, number, base, self._batch_documents)
+        update = CollectionUpdate(self._collection, number, base, self._batch_documents)
         if base is None and self._state is not None:
-            filling.replace_all()
-        filling.take_in(_records(self._layout, base.journal_offset if base else 0, last_offset))
-        state = self._described(filling, number, last_offset)
+            update.replace_all()
+        update.apply(_records(self._layout, base.journal_offset if base else 0, last_offset))
+        state = self._described(update, number, last_offset)
         self._lock.check()
         self._collection.upsert([state.point()])
         self._state, self._is_clean = state, True
@@ -197,18 +197,18 @@ class QdrantWriter:
         """Whether the collection must be made anew: what it says it covers is not known, or its vectors are others."""
         return self._state is None or self._state.dimension != self._dimension
 
-    def _described(self, filling: CollectionUpdate, number: int, journal_offset: int) -> CollectionState:
+    def _described(self, update: CollectionUpdate, number: int, journal_offset: int) -> CollectionState:
         return CollectionState(
             corpus=self._layout.corpus,
             number=number,
             journal_offset=journal_offset,
-            document_count=filling.document_count,
-            chunk_count=filling.chunk_count,
-            id_set_hash=filling.id_set_hash,
+            document_count=update.document_count,
+            chunk_count=update.chunk_count,
+            id_set_hash=update.id_set_hash,
             model_fingerprint=self._model[0] if self._model else None,
             dimension=self._dimension,
             published_at=self._clock(),
-            languages=tuple(sorted(filling.languages)),
+            languages=tuple(sorted(update.languages)),
         )
 
     def _forget_replaced(self, number: int) -> None:
@@ -269,7 +269,7 @@ class QdrantWriter:
         return found
 
     def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
-        """Also when a later fetch is recorded: a late or second delivery must not bring an old version back."""
+        """Whether the version is recorded, or a later fetch is: a late delivery must not bring an old version back."""
         if document.provenance.fetched_at < recorded.provenance.fetched_at:
             return True
         return is_same_version(recorded, make_facts(document))

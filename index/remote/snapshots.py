@@ -1,13 +1,13 @@
-"""Snapshots in an object store: a generation goes up, and comes down elsewhere; only new files travel.
+"""Snapshots in an object store: generations are pushed and pulled; only new files are transferred.
 
     <corpus>/files/<sha256>                       a file's bytes, under the hash of its content
     <corpus>/generations/<name>/manifest.json     what a generation consists of
     <corpus>/CURRENT                              the name of the generation that was pushed last
 
-Files go first, then the manifest, the pointer last of all: a push that ends half-way leaves only files that nobody
-names yet. The generation's name vouches for its manifest and the manifest for every file, so whatever comes down is
-checked, in a temporary folder, before it is put in place; a pull that ends half-way leaves the old one serving.
-One machine writes a corpus and pushes it; `prune` runs there too. Any number of others pull.
+Files are pushed first, then the manifest, then the pointer: an interrupted push leaves only unnamed files.
+The generation's name authenticates its manifest, and the manifest every file, so what is pulled is checked in a
+temporary folder before it is put in place; after an interrupted pull the old generation serves. One machine writes a
+corpus, pushes and prunes it. Any number of others pull.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _INCOMING = ".tmp-pull"
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a push or pull moved, and what of the generation was there already."""
+    """What a push or pull transferred, and what of the generation was there already."""
 
     generation: str
     files_moved: int
@@ -94,8 +94,8 @@ def pull(
 ) -> Transfer:
     """Load a generation (without `name`, the store's current one) and make it current here; keep the newest `keep`.
 
-    Readers here go on with what they serve until then. Raises `NotFound` when the store has no such generation,
-    `Corrupted` when what comes down is not what was published, `Unavailable` while a writer has the corpus open,
+    Readers on this machine serve the old one until then. Raises `NotFound` when the store has no such generation,
+    `Corrupted` when a downloaded file is not what was published, `Unavailable` while a writer has the corpus open,
     and `Conflict` when the corpus was written here and its journal lacks what the generation covers.
     """
     layout = CorpusLayout(root, corpus)
@@ -104,8 +104,8 @@ def pull(
     lock = WriterLock(layout)
     try:
         _check_journal(layout, manifest)
-        moved = set() if _is_whole_here(layout, name) else _bring_in(layout, store, name, manifest, content)
-        # A folder without a record in it: the corpus is known here, and nobody can take it for one written here.
+        moved = set() if _is_whole_here(layout, name) else _fetch(layout, store, name, manifest, content)
+        # An empty journal: the corpus is listed here, and is not taken for one that is written here.
         layout.journal.mkdir(exist_ok=True)
         replace_pointer(layout.current, f"generations/{name}")
         collect(layout, keep)
@@ -133,18 +133,18 @@ def prune(corpus: str, store: ObjectStore, keep: int) -> Pruned:
     return Pruned(gone, len(loose), sum(present[sha256] for sha256 in loose))
 
 
-def _bring_in(layout: CorpusLayout, store: ObjectStore, name: str, manifest: Manifest, content: bytes) -> set[str]:
-    """Put a generation in place from files that are here and files of the store; returns the hashes that travelled."""
+def _fetch(layout: CorpusLayout, store: ObjectStore, name: str, manifest: Manifest, content: bytes) -> set[str]:
+    """Put a generation in place from local files and files of the store; returns the downloaded hashes."""
     incoming = layout.generations / _INCOMING
     shutil.rmtree(incoming, ignore_errors=True)
     try:
         for path in manifest.files:
             (incoming / path).parent.mkdir(parents=True, exist_ok=True)
-        moved = _gather(layout, store, manifest, incoming)
+        moved = _collect_files(layout, store, manifest, incoming)
         (incoming / MANIFEST).write_bytes(content)
         folders = {(incoming / path).parent for path in manifest.files}
         fsync_together([*(incoming / path for path in (*manifest.files, MANIFEST)), *folders, incoming])
-        shutil.rmtree(layout.generations / name, ignore_errors=True)  # one that is damaged: nobody could serve it
+        shutil.rmtree(layout.generations / name, ignore_errors=True)  # a damaged one, which no reader serves
         incoming.rename(layout.generations / name)
     except BaseException:
         shutil.rmtree(incoming, ignore_errors=True)
@@ -153,8 +153,8 @@ def _bring_in(layout: CorpusLayout, store: ObjectStore, name: str, manifest: Man
     return moved
 
 
-def _gather(layout: CorpusLayout, store: ObjectStore, manifest: Manifest, incoming: Path) -> set[str]:
-    """Link what is here and whole, fetch and check the rest."""
+def _collect_files(layout: CorpusLayout, store: ObjectStore, manifest: Manifest, incoming: Path) -> set[str]:
+    """Link intact local files, download and check the others; returns the hashes that were downloaded."""
     here = _files_here(layout)
     places: dict[str, list[Path]] = {}
     for path, entry in manifest.files.items():
@@ -185,7 +185,7 @@ def _download(store: ObjectStore, corpus: str, entry: FileEntry, target: Path) -
 
 
 def _upload(store: ObjectStore, corpus: str, path: Path, entry: FileEntry) -> None:
-    """Under its hash only what has that hash: a damaged file must not spread."""
+    """Upload a file if it is intact: a damaged file must not be stored under its hash."""
     if not _is_intact(path, entry):
         raise Corrupted(f"{path.name} of corpus {corpus} is damaged; run `sluice snapshot verify`")
     store.upload(file_path(corpus, entry.sha256), path)
@@ -222,7 +222,7 @@ def _is_whole_here(layout: CorpusLayout, name: str) -> bool:
 
 
 def _check_journal(layout: CorpusLayout, manifest: Manifest) -> None:
-    """A corpus that is written here may go back to what its own journal holds, and to nothing else."""
+    """Raise `Conflict` unless a corpus that is written here has all records of the generation in its journal."""
     if not any(layout.journal.glob("*.log")):
         return
     journal = Journal(layout.journal)

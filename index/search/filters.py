@@ -31,7 +31,7 @@ class FilterMasks:
     def over(self, generation: View, filters: Filters) -> Masks:
         """For each segment the mask of live rows that meet every condition; None where all do."""
         if not has_conditions(filters):
-            return generation.alive()
+            return generation.live_masks()
         wanted = filters.model_dump_json()
         return [self._of_part(part, filters, wanted) for part in generation.parts]
 

@@ -42,7 +42,7 @@ SETTINGS = st.builds(
     keep_generations=st.integers(1, 3),
     max_segments=st.sampled_from((1, 2, 3, 24)),
     merge_factor=st.sampled_from((2, 4)),
-    aside_merge_chunks=st.sampled_from((0, 5_000)),
+    background_merge_chunks=st.sampled_from((0, 5_000)),
     flush_chunks=st.sampled_from((1, 2, 4, 20_000)),
     journal_segment_bytes=st.sampled_from((1_000, 64_000_000)),
 )

@@ -163,7 +163,7 @@ def unverified(root: Path) -> list[str]:
 
 
 _SMALL = WritePolicy(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4)
-_ASIDE = WritePolicy(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4, aside_merge_chunks=0)
+_ASIDE = WritePolicy(keep_generations=2, max_segments=2, merge_factor=2, flush_chunks=4, background_merge_chunks=0)
 _USUAL = WritePolicy(keep_generations=3)
 _GROWN = (Step(documents(range(12))), Step(documents(range(12, 15))), Step(documents((1, 13), 2), ("doc-2",)))
 

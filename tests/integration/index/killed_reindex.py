@@ -34,7 +34,7 @@ from index.settings import QuerySettings
 from tests.support.index_corpus import DIMENSION, Maker
 
 OLD, NEW = "test-model@1", "test-model@2"
-SETTINGS = WritePolicy(keep_generations=2, aside_merge_chunks=0)
+SETTINGS = WritePolicy(keep_generations=2, background_merge_chunks=0)
 
 
 def embed_with(fingerprint: str, texts: Sequence[str]) -> Vectors:

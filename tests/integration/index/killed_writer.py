@@ -24,7 +24,7 @@ from index.local.writer import IndexWriter
 from index.settings import QuerySettings
 from tests.support.index_corpus import Maker
 
-SETTINGS = WritePolicy(keep_generations=2, max_segments=3, aside_merge_chunks=0)
+SETTINGS = WritePolicy(keep_generations=2, max_segments=3, background_merge_chunks=0)
 PUBLISHED_ONLY = QuerySettings(duplicate_threshold=0, max_recent_chunks=0)
 
 

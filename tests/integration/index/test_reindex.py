@@ -31,7 +31,7 @@ from tests.integration.index.killed_reindex import NEW, OLD, contents, embed_wit
 from tests.support.index_corpus import DIMENSION, Maker
 from tests.support.repository import REPOSITORY
 
-SETTINGS = WritePolicy(aside_merge_chunks=0)
+SETTINGS = WritePolicy(background_merge_chunks=0)
 PLAN = Plan(SETTINGS, patience_seconds=5)
 CURRENT_MODEL = (NEW, DIMENSION)
 
@@ -240,7 +240,7 @@ def test_going_on_embeds_only_what_is_new_and_another_model_begins_anew(tmp_path
 
 def test_the_old_corpus_is_kept_when_asked_and_is_no_corpus_of_its_own(tmp_path: Path, make: Maker) -> None:
     written(tmp_path, make)
-    done = reindex(tmp_path, "c", CURRENT_MODEL, Embedding(), Plan(SETTINGS, is_old_kept=True))
+    done = reindex(tmp_path, "c", CURRENT_MODEL, Embedding(), Plan(SETTINGS, keeps_old=True))
     assert done.kept is not None
     assert read_pinned_model(done.kept / "journal") == (OLD, DIMENSION)
     assert not (done.kept / "handover").exists()
@@ -260,10 +260,10 @@ def test_a_corpus_that_was_exchanged_and_not_yet_removed_is_never_taken_for_a_sh
         swap(first, second)
         raise KeyboardInterrupt
 
-    for is_old_kept in (False, True):
+    for keeps_old in (False, True):
         monkeypatch.setattr("index.local.reindex.swap", killed)
-        new, old = ((NEW, OLD), (OLD, NEW))[is_old_kept]
-        plan = Plan(SETTINGS, is_old_kept=is_old_kept)
+        new, old = ((NEW, OLD), (OLD, NEW))[keeps_old]
+        plan = Plan(SETTINGS, keeps_old=keeps_old)
         with pytest.raises(KeyboardInterrupt):
             reindex(tmp_path, "c", (new, DIMENSION), lambda texts, by=new: embed_with(by, texts), plan)
         monkeypatch.undo()
@@ -314,7 +314,7 @@ def test_a_file_system_that_cannot_exchange_is_told_before_anything_is_embedded(
 
     monkeypatch.setattr("index.disk.swap.ctypes.CDLL", Libc)
     embedding = Embedding()
-    with pytest.raises(InvalidInput, match="cannot exchange two folders"):
+    with pytest.raises(InvalidInput, match="cannot swap two folders"):
         reindex(tmp_path, "c", CURRENT_MODEL, embedding, PLAN)
     assert not embedding.texts
     assert not CorpusLayout(tmp_path, "c").beside.exists()
