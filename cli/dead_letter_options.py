@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -31,16 +35,6 @@ def moment(told: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-Stage = Annotated[Queue | None, typer.Option(help="Only of this stage.")]
-Reason = Annotated[DeadLetterReason | None, typer.Option(help="Only parked for this reason.")]
-Kind = Annotated[str | None, typer.Option(help="Only events of this kind.")]
-Fingerprint = Annotated[str | None, typer.Option(help="Only with this fingerprint.")]
-Run = Annotated[str | None, typer.Option(help="Only of this run.")]
-Corpora = Annotated[list[str] | None, typer.Option("--corpus", "-c", help="Only of this corpus. Repeatable.")]
-Since = Annotated[
-    datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen since: 2h, or a date and time.")
-]
-Until = Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen before that.")]
 Note = Annotated[str, typer.Option(help="Why, for whoever looks later.")]
 
 
@@ -54,3 +48,45 @@ def checked(shape: type[Shape], /, **facts: Any) -> Shape:
         return shape(**{name: value for name, value in facts.items() if value is not None})
     except ValidationError as error:
         raise InvalidInput(*first_problem(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterSelection:
+    """The options that say which dead letters are meant: those that fit all of them."""
+
+    stage: Annotated[Queue | None, typer.Option(help="Only of this stage.")] = None
+    reason: Annotated[DeadLetterReason | None, typer.Option(help="Only parked for this reason.")] = None
+    kind: Annotated[str | None, typer.Option(help="Only events of this kind.")] = None
+    fingerprint: Annotated[str | None, typer.Option(help="Only with this fingerprint.")] = None
+    run: Annotated[str | None, typer.Option(help="Only of this run.")] = None
+    corpora: Annotated[list[str] | None, typer.Option("--corpus", "-c", help="Only of this corpus. Repeatable.")] = None
+    since: Annotated[
+        datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen since: 2h, or a date and time.")
+    ] = None
+    until: Annotated[datetime | None, typer.Option(parser=moment, metavar="WHEN", help="Only seen before that.")] = None
+
+    def filter(self, shape: type[Shape], **more: Any) -> Shape:
+        """The filter of that shape that these options and `more` make.
+
+        Raises:
+            InvalidInput: a value does not fit.
+        """
+        facts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return checked(shape, **facts | {"run_id": facts.pop("run")} | more)
+
+
+def selecting(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `LetterSelection` in the place of its parameter `selection`."""
+    options = inspect.signature(LetterSelection, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        selection = LetterSelection(**{name: given.pop(name) for name in options})
+        command(selection=selection, **given)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [[*options.values()] if one.name == "selection" else [one] for one in own.parameters.values()]
+    flat = [one.replace(kind=keyword) for some in parameters for one in some]
+    vars(with_options)["__signature__"] = own.replace(parameters=flat)
+    return with_options

@@ -15,18 +15,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from cli.dead_letter_options import (
-    Corpora,
-    Fingerprint,
-    Kind,
-    Note,
-    Reason,
-    Run,
-    Since,
-    Stage,
-    Until,
-    checked,
-)
+from cli.dead_letter_options import LetterSelection, Note, checked, selecting
 from cli.output import AsJson, console, marked, plain_text, print_json, print_table
 from cli.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
 from cli.session import session
@@ -50,15 +39,9 @@ EveryOne = Annotated[bool, typer.Option("--all", help="Every parked letter.")]
 
 
 @dead.command("list")
+@selecting
 def list_dead(
-    stage: Stage = None,
-    reason: Reason = None,
-    kind: Kind = None,
-    fingerprint: Fingerprint = None,
-    run: Run = None,
-    corpora: Corpora = None,
-    since: Since = None,
-    until: Until = None,
+    selection: LetterSelection,
     status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
     everything: Annotated[bool, typer.Option("--all", help="Whatever their status.")] = False,
     each: Annotated[bool, typer.Option("--each", help="One by one, not by fingerprint.")] = False,
@@ -68,22 +51,9 @@ def list_dead(
 ) -> None:
     """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
     with session(as_json=as_json) as context:
-        wanted = checked(
-            DeadLetterPage,
-            stage=stage,
-            reason=reason,
-            kind=kind,
-            fingerprint=fingerprint,
-            run_id=run,
-            corpora=corpora,
-            since=since,
-            until=until,
-            status="any" if everything else status,
-            limit=limit,
-            before=before,
-        )
+        wanted = selection.filter(DeadLetterPage, status="any" if everything else status, limit=limit, before=before)
         letters = context.ledger.dead_letters
-        if each or fingerprint:
+        if each or selection.fingerprint:
             _tell(letters.list(wanted), _print_dead_letters, wanted, as_json=as_json)
         else:
             _tell(letters.groups(wanted), _print_groups, wanted, as_json=as_json)
@@ -119,16 +89,10 @@ def edit_dead(
 
 
 @dead.command("replay")
+@selecting
 def replay_dead(
+    selection: LetterSelection,
     letter_id: DeadLetterId = None,
-    stage: Stage = None,
-    reason: Reason = None,
-    kind: Kind = None,
-    fingerprint: Fingerprint = None,
-    run: Run = None,
-    corpora: Corpora = None,
-    since: Since = None,
-    until: Until = None,
     everything: EveryOne = False,
     rate: Annotated[float, typer.Option(help="Letters per second.")] = 10.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
@@ -138,17 +102,7 @@ def replay_dead(
 ) -> None:
     """Put one event back to work; or many, at a rate, by the reconciler (see `sluice dead replays`)."""
     with session(as_json=as_json, needs_workers=not dry_run) as context:
-        wanted = checked(
-            DeadLetterFilter,
-            stage=stage,
-            reason=reason,
-            kind=kind,
-            fingerprint=fingerprint,
-            run_id=run,
-            corpora=corpora,
-            since=since,
-            until=until,
-        )
+        wanted = selection.filter(DeadLetterFilter)
         if _means_one(letter_id, wanted, everything=everything or dry_run):
             _replay_one(context, str(letter_id), force=force, note=note, as_json=as_json)
         else:
@@ -157,16 +111,10 @@ def replay_dead(
 
 
 @dead.command("purge")
+@selecting
 def purge_dead(
+    selection: LetterSelection,
     letter_id: DeadLetterId = None,
-    stage: Stage = None,
-    reason: Reason = None,
-    kind: Kind = None,
-    fingerprint: Fingerprint = None,
-    run: Run = None,
-    corpora: Corpora = None,
-    since: Since = None,
-    until: Until = None,
     status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
     everything: EveryOne = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
@@ -176,18 +124,7 @@ def purge_dead(
 ) -> None:
     """Empty one letter or many: payload and stack go, the facts stay. Asks first; recorded with who and when."""
     with session(as_json=as_json) as context:
-        wanted = checked(
-            DeadLetterFilter,
-            stage=stage,
-            reason=reason,
-            kind=kind,
-            fingerprint=fingerprint,
-            run_id=run,
-            corpora=corpora,
-            since=since,
-            until=until,
-            status=status,
-        )
+        wanted = selection.filter(DeadLetterFilter, status=status)
         if _means_one(letter_id, wanted, everything=everything or dry_run):
             told = _purge_one(context, str(letter_id), yes=yes, note=note)
         else:
