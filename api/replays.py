@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 MOST = 100
 """Replays that one answer lists."""
 
-Note = Annotated[str, Query(max_length=1_000, description="Why, for whoever looks later")]
+Note = Annotated[str, Query(max_length=1_000, description="Why, for the record")]
 
 
 @router.post(

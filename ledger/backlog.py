@@ -73,13 +73,13 @@ def any_waiting(connection: Transaction, now: float) -> bool:
 
 
 def wake(connection: Transaction, now: float, most: int) -> list[WakeUp]:
-    """Make the retries that are due ready, each behind what its lane has in line; they are to be published."""
+    """Make the retries that are due ready, each behind what its tenant queue holds; they are to be published."""
     by_line = defaultdict(list)
     for row in connection.execute(_DUE, {"moment": now, "most": most}).all():
         by_line[row.queue, row.priority, row.lane].append(row)
     woken: list[AnyRow] = []
-    for (queue, priority, lane), rows in sorted(by_line.items()):
-        turns = take_turns(connection, [queue] * len(rows), priority, lane)
+    for (queue, priority, tenant_queue), rows in sorted(by_line.items()):
+        turns = take_turns(connection, [queue] * len(rows), priority, tenant_queue)
         moves = [{"of_seq": row.seq, "at_turn": turn} for row, turn in zip(rows, turns, strict=True)]
         woken += connection.execute_each(_WAKE, moves)
     return [WakeUp(row.queue, row.id) for row in woken]
@@ -91,9 +91,9 @@ def backlogs(connection: Transaction) -> dict[Queue, Backlog]:
     return {queue: found[queue] for queue in QUEUES if queue in found}
 
 
-def lane_backlog(connection: Transaction, stage: Queue, priority: int, lane: str) -> int:
-    """How many events of the lane wait in the stage, found by an index that holds nothing else."""
-    facts = {"of_queue": stage, "at_priority": priority, "of_lane": lane}
+def tenant_backlog(connection: Transaction, stage: Queue, priority: int, tenant_queue: str) -> int:
+    """How many events of the tenant queue wait in the stage, found by an index that holds nothing else."""
+    facts = {"of_queue": stage, "at_priority": priority, "of_lane": tenant_queue}
     return int(connection.execute(_LANE_READY, facts).scalar() or 0)
 
 

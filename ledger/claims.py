@@ -21,7 +21,7 @@ from contracts.outcome import DeadLetter
 from ledger import pauses
 from ledger.fair_queue import SERVED
 from ledger.finish import close_if_done
-from ledger.outbox import WakeUp, own_event, permits_of
+from ledger.outbox import WakeUp, own_event, wake_ups_of
 from ledger.park import park
 from ledger.reservations import Balance
 from ledger.runs import take
@@ -55,7 +55,7 @@ Held = AnyRow
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A row of `events` that a worker holds and nobody has read."""
+    """A row of `events` that a worker holds and that was not read yet."""
 
     row: AnyRow
     is_probe: bool = False
@@ -230,7 +230,7 @@ def free(
     deaths = seen.deaths + died
     held = {"of_event": seen.id, "at_epoch": seen.epoch, "run_out_by": run_out_by, "counted": deaths}
     if died and deaths >= max_deliveries:
-        return permits_of(_poison(connection, seen, held, now))
+        return wake_ups_of(_poison(connection, seen, held, now))
     facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
     freed = connection.execute(_FREE, facts).rowcount == 1
     return [WakeUp(seen.queue, seen.id)] if freed else []

@@ -35,6 +35,6 @@ def counter(name: str) -> Column[Any]:
 
 
 def amounts(prefix: str, *, kept: bool = False) -> list[Column[Any]]:
-    """A column for each unit that work is measured in. `kept`: whoever inserts the row says how much."""
+    """A column for each unit that work is measured in. `kept`: the insert of the row says how much."""
     names = [f"{prefix}_{unit}" for unit in UNITS]
     return [Column(name, BigInteger, nullable=False) if kept else counter(name) for name in names]

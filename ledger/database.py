@@ -72,7 +72,7 @@ class Turn:
             raise
 
     def _is_free(self) -> bool:
-        """Take the turn if nobody has it; else let somebody else have the processor first."""
+        """Take the turn if it is free; else let another thread have the processor first."""
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -92,7 +92,7 @@ class Turn:
 class _WalSync:
     """Syncs the write-ahead log of one connection, which has written to it.
 
-    While the connection is open the log stays the same file: it goes with the last connection. Whoever checkpoints it
+    While the connection is open the log stays the same file: it goes with the last connection. A checkpoint
     in between has synced it before, and the pages that it moved after.
     """
 

@@ -1,12 +1,12 @@
-"""Whose turn it is: how the ready events of a stage stand in line.
+"""The fair queue of a stage: which ready event is served next.
 
-What an agent waits for goes first, then small submissions, then bulk. Within a priority, lanes take turns: start-time
-fair queueing (Goyal, Vin and Cheng, 1996) with every event of the same length. An event's turn is one more than the
-last of its lane, or the turn that is being served when it has none; the lowest turn is served first, ties by age. So
-a lane with 10,000 events in line delays another lane's single one by at most one event per lane, and a lane that was
-idle saves nothing up.
+What an agent waits for goes first, then small submissions, then bulk. Within a priority every tenant has a queue of its
+own, and these are served in turn: start-time fair queueing (Goyal, Vin and Cheng, 1996) with every event of the same
+length. An event's turn is one more than the last of its tenant queue, or the turn that is being served when that is
+empty; the lowest turn is served first, ties by age. A tenant with 10,000 events delays another's single one by at
+most one event per tenant, and a tenant that was idle saves nothing up.
 
-A lane is an API key, or the corpus of a run that has no key behind it.
+A tenant is an API key, or the corpus of a run that has no key behind it. The column of the tenant queue is `lane`.
 """
 
 from __future__ import annotations
@@ -37,24 +37,27 @@ def priority_of(run: AnyRow, cause: int | None = None) -> int:
     return SMALL if cause == SMALL else BULK
 
 
-def lane_of(run: AnyRow) -> str:
-    """Whose turn the run's events take."""
+def tenant_queue_of(run: AnyRow) -> str:
+    """The tenant queue in which the run's events stand."""
     return f"corpus:{run.corpus}" if run.owner == NO_KEY else f"key:{run.owner}"
 
 
-def take_turns(connection: Transaction, queues: Sequence[Queue | None], priority: int, lane: str) -> list[int]:
-    """A turn for one event of the lane in each of `queues`, in order; 0 where an event goes to no queue.
+def take_turns(connection: Transaction, queues: Sequence[Queue | None], priority: int, tenant_queue: str) -> list[int]:
+    """A turn for one event of the tenant queue in each of `queues`, in order; 0 where an event goes to no queue.
 
     The turns are taken once their events are ready, which the caller sees to before it asks for more.
     """
-    turns = {queue: count(_next_turn(connection, queue, priority, lane)) for queue in sorted({q for q in queues if q})}
+    turns = {
+        queue: count(_next_turn(connection, queue, priority, tenant_queue))
+        for queue in sorted({q for q in queues if q})
+    }
     return [0 if queue is None else next(turns[queue]) for queue in queues]
 
 
-def _next_turn(connection: Transaction, queue: Queue, priority: int, lane: str) -> int:
-    facts = {"of_queue": queue, "at_priority": priority, "of_lane": lane}
+def _next_turn(connection: Transaction, queue: Queue, priority: int, tenant_queue: str) -> int:
+    facts = {"of_queue": queue, "at_priority": priority, "of_lane": tenant_queue}
     if connection.dialect == "postgresql":  # SQLite has one writer at a time
-        connection.execute(_ALONE, {"line": f"{queue} {priority} {lane}"})
+        connection.execute(_ALONE, {"line": f"{queue} {priority} {tenant_queue}"})
     return int(connection.execute(_NEXT, facts).scalar() or 0)
 
 
@@ -71,4 +74,4 @@ _OWN_LAST = (
 )
 _NEXT = select(func.coalesce(_OWN_LAST.scalar_subquery() + 1, SERVED.scalar_subquery(), 0))
 _ALONE = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("line"), 0)))
-"""Of transactions that place events in one lane at once, each sees what the one before it placed."""
+"""Of transactions that place events in one tenant queue at once, each sees what the one before it placed."""

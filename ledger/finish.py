@@ -1,7 +1,7 @@
 """How a run ends.
 
-A run has no counter to N. Whoever settles, parks or cancels an event holds the run's row, and asks in the same
-transaction whether an open event is left. When none is:
+A run has no counter to N. The transaction that settles, parks or cancels an event holds the run's row, and asks
+whether an open event is left. When none is:
 
 1. a gate run that no answer was directed for gets its `AnswerDirected` (reason `closed`), which opens it once more;
 2. any other run that is not finished gets its `RunFinished`.

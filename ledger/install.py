@@ -20,7 +20,7 @@ def install(connection: Connection) -> None:
     """Make the tables of a new ledger, or see that they are those of this Sluice, in the caller's transaction.
 
     Raises:
-        Conflict: the ledger was written by a newer Sluice, or by an older one and nobody has migrated it.
+        Conflict: the ledger was written by a newer Sluice, or by an older one and was not migrated.
     """
     found = take_version(connection)
     if found is None:
@@ -31,7 +31,7 @@ def install(connection: Connection) -> None:
 
 
 def take_version(connection: Connection) -> int | None:
-    """The version that the ledger has, or None when it is new. Until the transaction ends nobody else can ask."""
+    """The version that the ledger has, or None when it is new. Until the transaction ends no other process can ask."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INSTALL_LOCK})
     if not inspect(connection).has_table(versions.name):

@@ -2,7 +2,7 @@
 
 A row is written when a page was fetched, with the run that did so, and is *held* from the moment that this run's
 document stands in the journal. Another run's document in that place takes the row away: what it says is no longer
-what the index holds. A page that was withdrawn keeps its row, held by nobody, with the reason. Nothing here needs a
+what the index holds. A page that was withdrawn keeps its row, which no run holds, with the reason. Nothing here needs a
 sync of its own: a row that a power cut takes along is a page read once more, and a removal's own commit, which
 follows, makes the forgetting last.
 """
@@ -28,7 +28,7 @@ MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""
 MAX_LINKS_BYTES = 16_000_000
 """Of a page's links once decompressed: far more than `ingest.crawl.links` finds in one."""
-NOBODY = ""
+NO_RUN = ""
 """Who has read a page that was withdrawn: no run that is still under way confirms it."""
 
 _IS_IT = (pages.c.corpus == bindparam("of_corpus"), pages.c.url_sha256 == bindparam("of_url"))
@@ -46,7 +46,7 @@ _DROP_OTHERS = delete(pages).where(*_OF_DOCUMENT, ~_IS_OF_RUN).returning(pages.c
 _WITHDRAW = (
     update(pages)
     .where(*_OF_DOCUMENT, pages.c.fetched_at <= bindparam("at"))
-    .values(is_held=0, run_id=NOBODY, fetched_at=bindparam("at"), withdrawn_by=bindparam("why"))
+    .values(is_held=0, run_id=NO_RUN, fetched_at=bindparam("at"), withdrawn_by=bindparam("why"))
     .returning(pages.c.is_held)
 )
 _WITHDRAWN = select(pages.c.withdrawn_by, pages.c.fetched_at).where(*_IS_IT, pages.c.withdrawn_by.is_not(None))

@@ -45,7 +45,7 @@ from ledger.dead_letters.store import DeadLetters
 from ledger.finish import Maker
 from ledger.install import install
 from ledger.known_pages import LedgerPageMemory
-from ledger.outbox import Entry, WakeUp, permits_of, write
+from ledger.outbox import Entry, WakeUp, wake_ups_of, write
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
 from ledger.runs import CreatedRun, NewRun
@@ -68,7 +68,7 @@ class Ledger(LedgerReader):
 
         Raises:
             InvalidSetting: the URL names no SQLite file and no PostgreSQL database.
-            Conflict: the ledger was written by a newer Sluice, or by an older one and nobody has migrated it.
+            Conflict: the ledger was written by a newer Sluice, or by an older one and was not migrated.
         """
         self._database = Database(url)
         self._clock = clock
@@ -136,7 +136,7 @@ class Ledger(LedgerReader):
         for run_id in due:
             with self._database.writing() as connection:
                 directed += finish.answer_at_deadline(connection, run_id, moment)
-        return tuple(permits_of(directed))
+        return tuple(wake_ups_of(directed))
 
     # -- the life of an event
 
@@ -211,7 +211,7 @@ class Ledger(LedgerReader):
     # -- stages that rest
 
     def pause(self, stage: Queue, why: str, *, seconds: float | None = None, operator: str | None = None) -> bool:
-        """Let nobody claim events of `stage` for a while, then a probe; without `seconds`, until `resume`.
+        """Let no event of `stage` be claimed for a while, then a probe; without `seconds`, until `resume`.
 
         False when it was paused already; then only an operator's pause takes the place of the breaker's.
         """

@@ -2,7 +2,7 @@
 
 Promises: a copy of the ledger as it was is complete, and on disk, before a row is changed; the change is one
 transaction, so a process that is killed at any point leaves the old schema or the new one and never something
-between, and running it again works. Nobody writes meanwhile: the ledger is locked from before the copy is taken.
+between, and running it again works. Nothing is written meanwhile: the ledger is locked from before the copy is taken.
 
 The number in the table `schema_version` is the one truth about which schema a ledger has. The steps are in
 `ledger.migrations`, written with Alembic's operations; its own table of versions is not used. The copy is a file beside

@@ -1,7 +1,7 @@
 """An event is a ledger row before it is a message: how rows come to be.
 
 Promises: within a run a dedupe key is taken once, and a second event with it is dropped in silence. The caller holds
-the run's row, so nobody else inserts into the run meanwhile, and `seq` is the order of commits.
+the run's row, so no other transaction inserts into the run meanwhile, and `seq` is the order of commits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contracts.budget import Spend
 from contracts.event import Body, Event, Queue, encode
 from contracts.index import DocumentIndexed, SnapshotPublished
 from ledger.columns import storable
-from ledger.fair_queue import lane_of, priority_of, take_turns
+from ledger.fair_queue import priority_of, take_turns, tenant_queue_of
 from ledger.reservations import Balance, amounts_of, today
 from ledger.tables import AnyRow, events, runs
 from ledger.transaction import Transaction
@@ -46,7 +46,7 @@ class Entry:
 
     @property
     def held(self) -> Spend | None:
-        """What it holds until it settles: nothing without a queue, since nobody will ever settle it."""
+        """What it holds until it settles: nothing without a queue, since it is never settled."""
         return self.reserve if self.event.queue else None
 
 
@@ -78,9 +78,9 @@ def write(
     fresh = _first_ones(connection, run.run_id, entries)
     if not fresh:
         return []
-    priority, lane = priority_of(run, cause_priority), lane_of(run)
-    turns = take_turns(connection, [entry.event.queue for entry in fresh], priority, lane)
-    place = {"priority": priority, "lane": lane}
+    priority, tenant_queue = priority_of(run, cause_priority), tenant_queue_of(run)
+    turns = take_turns(connection, [entry.event.queue for entry in fresh], priority, tenant_queue)
+    place = {"priority": priority, "lane": tenant_queue}
     rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(fresh, turns, strict=True)]
     connection.insert_each(_INSERT, rows)
     if balance is not None:
@@ -107,7 +107,7 @@ def run_baggage(traceparent: str | None) -> dict[str, str]:
     return {RUN_TRACEPARENT: traceparent} if traceparent else {}
 
 
-def permits_of(written: Sequence[Event]) -> list[WakeUp]:
+def wake_ups_of(written: Sequence[Event]) -> list[WakeUp]:
     """The messages that say that these events are ready."""
     return [WakeUp(event.queue, event.id) for event in written if event.queue is not None]
 

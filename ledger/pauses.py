@@ -1,4 +1,4 @@
-"""Paused stages: their events stay ready and nobody claims them, until a probe succeeds or an operator resumes.
+"""Paused stages: their events stay ready and are not claimed, until a probe succeeds or an operator resumes.
 
 A circuit breaker pauses a stage whose events keep failing, so that a bad deployment does not drain its queue into the
 dead letters. When the pause is over one event is let through: the statement that lets it through begins the next

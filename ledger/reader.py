@@ -156,12 +156,12 @@ class LedgerReader:
         with self._database.reading() as connection:
             return backlog.backlogs(connection)
 
-    def lane_backlog(self, stage: Queue, priority: int, lane: str) -> int:
-        """How many events of the lane wait in the stage."""
+    def tenant_backlog(self, stage: Queue, priority: int, tenant_queue: str) -> int:
+        """How many events of a tenant queue wait in the stage."""
         with self._database.reading() as connection:
-            return backlog.lane_backlog(connection, stage, priority, lane)
+            return backlog.tenant_backlog(connection, stage, priority, tenant_queue)
 
     def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
-        """Permits for the stage's next `most` ready events."""
+        """Wake-ups for the stage's next `most` ready events."""
         with self._database.reading() as connection:
             return backlog.next_ready(connection, stage, most)

@@ -1,6 +1,6 @@
 """Pages, bytes, tokens, time and money: what a run and a UTC day have reserved, have spent, and have left.
 
-Promises: reserved and spent together never exceed a ceiling, whoever asks at the same time: the ceiling is a
+Promises: reserved and spent together never exceed a ceiling, however many ask at the same time: the ceiling is a
 condition of the very statement that raises the reservation. What an event reserved is let go when it settles, parks
 or is cancelled, and what it really spent takes its place. What was spent is booked even where it passes the ceiling:
 it has happened, and the next reservation finds no room.

@@ -4,7 +4,7 @@ Promises: a run that is not ended, has an open event (feedback that waits, say) 
 stays, however old; a run goes as a whole, its row last, so that one whose pruning was interrupted is found again by
 the next; no transaction removes more than `MOST_ROWS` rows. Who pruned, up to when, and what went is recorded.
 
-Pages that nobody asked for since then are forgotten as well: they are read anew, once somebody does.
+Pages that were not asked for since then are forgotten as well: they are read anew when they are asked for.
 
 With a run goes its idempotency key: the same request under the same key is a new run then. Blobs that nothing refers to
 any more are collected later (`workers.runtime.blob_collection`). The file of an SQLite ledger keeps its size and is
@@ -33,7 +33,7 @@ from ledger.tables import days as days_table
 from ledger.transaction import Transaction
 
 MOST_ROWS = 5_000
-"""Rows that one transaction removes: some ten milliseconds in which nobody else writes."""
+"""Rows that one transaction removes: some ten milliseconds in which no other writer gets its turn."""
 _RUNS_AT_ONCE = 200
 SUBJECT = "ledger"
 """What the recorded actions are on."""
@@ -172,7 +172,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
 
 
 def _is_still_prunable(connection: Transaction, run_id: str, moment: float) -> bool:
-    """Asked under the run's row: whoever adds an event to it or replays one takes that first."""
+    """Asked under the run's row: what adds an event to it or replays one takes that first."""
     try:
         take(connection, run_id)
     except NotFound:

@@ -1,7 +1,7 @@
 """Runs: how they begin, how their row is taken, how they are cancelled.
 
 Promises: a request repeated under its idempotency key finds the run it made the first time, and a different request
-under the same key is refused. Whoever changes a run takes its row first, so changes of one run stand in line.
+under the same key is refused. Every change of a run takes its row first, so changes of one run stand in line.
 """
 
 from __future__ import annotations

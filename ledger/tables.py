@@ -88,7 +88,7 @@ events = Table(
     counter("deaths"),
     Column("worker", Text),
     Column("dedupe_key", FreeText),
-    Column("lane", Text, nullable=False, server_default=""),  # whose turn it takes: see `turns`
+    Column("lane", Text, nullable=False, server_default=""),  # the tenant queue: see `fair_queue`
     Column("priority", Integer, nullable=False, server_default="0"),  # the lower goes first
     counter("turn"),
     Column("replay_traceparent", Text),  # the span of the operator who replayed it

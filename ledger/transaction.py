@@ -96,7 +96,7 @@ class Result:
 
 
 class Transaction:
-    """A transaction that has begun. Whoever opened it ends it."""
+    """A transaction that has begun. What opened it ends it."""
 
     __slots__ = ("_dialect", "_driver")
 

@@ -22,7 +22,7 @@ from ledger.dead_letters.audit import SLUICE
 from ledger.dead_letters.replay import Orders, bring_back, replay_span
 from ledger.dead_letters.replay_progress import Pace, Progress, progress_of
 from ledger.dead_letters.replay_rows import IS_REPLAY, change, finish, own_letters
-from ledger.outbox import WakeUp, permits_of
+from ledger.outbox import WakeUp, wake_ups_of
 from ledger.tables import AnyRow, dead_letters, replays
 from ledger.transaction import Transaction
 
@@ -53,11 +53,11 @@ class ReplayAdvance:
         """Bring back the letters of running replays that are due; what is to be published. One commit per letter."""
         with self._database.reading() as connection:
             running = connection.execute(_RUNNING).all()
-        permits: list[WakeUp] = []
+        wake_ups: list[WakeUp] = []
         for replay in running:
             moment = self._clock() if now is None else now
-            permits += self._advance(replay, moment, max(1, _MOST_PER_TICK // len(running)))
-        return tuple(permits)
+            wake_ups += self._advance(replay, moment, max(1, _MOST_PER_TICK // len(running)))
+        return tuple(wake_ups)
 
     def _advance(self, replay: AnyRow, now: float, most: int) -> list[WakeUp]:
         with self._database.reading() as connection:
@@ -68,15 +68,15 @@ class ReplayAdvance:
         if progress.is_bad:
             self._abort_itself(replay, progress)
             return []
-        permits: list[WakeUp] = []
+        wake_ups: list[WakeUp] = []
         for taken, letter in enumerate(found, start=1):
             brought_back = self._take(replay, letter, now, pace.used_up(taken))
             if brought_back is None:
-                return permits
-            permits += brought_back
+                return wake_ups
+            wake_ups += brought_back
         if len(found) < wanted:
             self._finish(replay, now)
-        return permits
+        return wake_ups
 
     def _take(self, replay: AnyRow, letter: AnyRow, now: float, used_up: float) -> list[WakeUp] | None:
         """Look at one letter; None when the replay was stopped meanwhile."""
@@ -119,7 +119,7 @@ def _bring_back(
     outcome = bring_back(connection, letter_id, orders, now)
     if isinstance(outcome, Event):
         connection.execute(_COUNT, {"of_replay": replay.id})
-        return permits_of([outcome])
+        return wake_ups_of([outcome])
     return _leave_out(connection, moved, outcome)
 
 

@@ -1,9 +1,9 @@
 """Bringing one dead letter back, in the caller's transaction.
 
-Promises: a letter that is parked is brought back once, whoever else tries at the same time; whoever was refused has
+Promises: a letter that is parked is brought back once, however many try at the same time; what was refused has
 changed nothing. The event that failed comes back as it was, under its id and its key, with its attempts and deaths at
-nought and at the end of its lane; the next claim raises its epoch. A letter whose payload was edited comes back as a
-new event under a new key, and what had failed stays dead. Either way what it may cost is reserved anew, and its
+nought and at the end of its tenant queue; the next claim raises its epoch. A letter whose payload was edited comes back
+as a new event under a new key, and what had failed stays dead. Either way what it may cost is reserved anew, and its
 handler's span hangs below the operator's, which links to the one that failed.
 """
 

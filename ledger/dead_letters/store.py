@@ -14,8 +14,8 @@ The life of a failure:
 6. Parked once more, it is the same dead letter, seen again. After three replays a further one must be forced.
 7. Where the payload is at fault it is edited: the old one is kept, and a replay brings the new one as an event of its
    own, with a new id and key. What had failed stays dead, and the letter says what it was replayed as.
-8. What nobody wants back is purged: payload, stack and past payloads are emptied, and the facts stay. The event's own
-   row belongs to the history of its run, and goes with it.
+8. A letter that is not wanted back is purged: payload, stack and past payloads are emptied, and the facts stay. The
+   event's own row belongs to the history of its run, and goes with it.
 
 Every operator action is recorded: who, when, what.
 """

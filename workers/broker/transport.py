@@ -27,7 +27,7 @@ from contracts.errors import InvalidInput, Unavailable
 from contracts.event import QUEUES, Event, Queue
 from contracts.outcome import DeadLetterReason
 from contracts.retrieval import Query
-from ledger.outbox import WakeUp, permits_of
+from ledger.outbox import WakeUp, wake_ups_of
 from workers.broker.celery_app import HANDLE_TASK, make_app
 from workers.broker.keys import (
     EXCHANGE,
@@ -139,7 +139,7 @@ class Transport:
 
     def publish(self, events: Iterable[Event]) -> int:
         """Put a permit for each event that has a queue on it; how many the broker took."""
-        return self.publish_permits(permits_of(list(events)))
+        return self.publish_permits(wake_ups_of(list(events)))
 
     def publish_permits(self, permits: Sequence[WakeUp]) -> int:
         """Put permits on their queues; how many the broker surely took. The reconciler sends the rest later.

@@ -1,6 +1,6 @@
 """Whether there is room for one more request: what would only wait in a queue that is full is not accepted.
 
-A request is refused before anything of it is recorded or stored, and whoever sent it is told when to come back.
+A request is refused before anything of it is recorded or stored, and its sender is told when to come back.
 Looked at is every stage that its work passes through: a stage that is quick would else take in what the slow one
 behind it cannot. A request that is larger than a limit by itself is taken when nothing waits; else it never would be.
 """
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contracts.errors import Overloaded
 from contracts.event import Queue
 from ledger.backlog import Backlog
-from ledger.fair_queue import lane_of
+from ledger.fair_queue import tenant_queue_of
 from ledger.ledger import Ledger
 from ledger.runs import NewRun
 from workers.settings import DeliverySettings
@@ -59,7 +59,7 @@ class Admission:
             self._require_room(run, entering)
             for entry, events in entering.items():
                 self._admitted[entry] += events
-                self._admitted[entry, run.priority, lane_of(run)] += events
+                self._admitted[entry, run.priority, tenant_queue_of(run)] += events
 
     def require_room(self, run: NewRun, entering: Mapping[Queue, int]) -> None:
         """Only ask whether there is room, before work is put into what is to be let in.
@@ -87,9 +87,9 @@ class Admission:
         backlog = self._backlogs.get(stage, _NOTHING)
         ready = backlog.ready + self._admitted[stage]
         self._refuse_beyond("max_ready_events", stage, ready, events, backlog)
-        lane = (stage, run.priority, lane_of(run))
+        lane = (stage, run.priority, tenant_queue_of(run))
         if lane not in self._lanes:
-            self._lanes[lane] = min(backlog.ready, self._ledger.lane_backlog(*lane))
+            self._lanes[lane] = min(backlog.ready, self._ledger.tenant_backlog(*lane))
         self._refuse_beyond(
             "max_ready_events_per_lane", stage, self._lanes[lane] + self._admitted[lane], events, backlog
         )

@@ -68,7 +68,7 @@ class BlobStore:
         return data
 
     def named(self, sha256: str) -> bytes:
-        """The bytes whose hash is `sha256`, for whoever knows no more of them.
+        """The bytes whose hash is `sha256`, for a caller that knows no more of them.
 
         Raises:
             NotFound: no such blob is kept here.

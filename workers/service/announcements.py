@@ -1,6 +1,6 @@
-"""Waiting for a run without asking again and again: announcements wake whoever waits.
+"""Waiting for a run without asking again and again: an announcement wakes what waits.
 
-An announcement is a hint. Whoever waits looks into the ledger first, and again now and then, so a
+An announcement is a hint. What waits looks into the ledger first, and again now and then, so a
 lost announcement costs `PATIENCE_SECONDS` and nothing else.
 """
 

@@ -204,7 +204,7 @@ class Service:
         if emitted is None:
             return False
         self._context.cancellations.tell(run_id)
-        with suppress(InvalidSetting):  # no broker is known: nobody listens
+        with suppress(InvalidSetting):  # no broker is known, so none listens
             self._context.transport.announce(emitted)
         return True
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from contracts.event import Event, Queue
 from contracts.outcome import Next, Outcome
 from ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Settled, WakeUp
-from ledger.outbox import permits_of
+from ledger.outbox import wake_ups_of
 
 
 @dataclass(slots=True)
@@ -146,17 +146,17 @@ class WatchedLedger(Ledger):
     def create_run(self, run: NewRun, first: Sequence[tuple[Event, Next]]) -> CreatedRun:
         with self._doing(Begin(run, first)) as deed:
             created = super().create_run(run, first)
-        return self._done(deed, created, permits_of(created.events))
+        return self._done(deed, created, wake_ups_of(created.events))
 
     def add_event(self, event: Event, *, dedupe_key: str | None = None) -> bool:
         with self._doing(Add(event, dedupe_key)) as deed:
             added = super().add_event(event, dedupe_key=dedupe_key)
-        return self._done(deed, added, permits_of([event]) if added else ())
+        return self._done(deed, added, wake_ups_of([event]) if added else ())
 
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
         with self._doing(Cancel(run_id)) as deed:
             cancelled = super().cancel(run_id)
-        return self._done(deed, cancelled, permits_of(cancelled or ()))
+        return self._done(deed, cancelled, wake_ups_of(cancelled or ()))
 
     def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[WakeUp, ...]:
         with self._doing(PassDeadlines()) as deed:
@@ -166,7 +166,7 @@ class WatchedLedger(Ledger):
     def claim_next(self, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
         with self._doing(Take(stage, worker, lease_seconds, alone)) as deed:
             claimed = super().claim_next(stage, worker, lease_seconds, alone=alone)
-        return self._done(deed, claimed, permits_of(claimed.emitted) if isinstance(claimed, NotClaimed) else ())
+        return self._done(deed, claimed, wake_ups_of(claimed.emitted) if isinstance(claimed, NotClaimed) else ())
 
     def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
         with self._doing(Beat(claim, lease_seconds)) as deed:
@@ -178,7 +178,7 @@ class WatchedLedger(Ledger):
     ) -> Settled:
         with self._doing(Settle(claim, outcome, max_attempts)) as deed:
             settled = super().settle(claim, outcome, traceparent=traceparent, max_attempts=max_attempts)
-        return self._done(deed, settled, permits_of(settled.emitted))
+        return self._done(deed, settled, wake_ups_of(settled.emitted))
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         with self._doing(Free(worker, died, max_deliveries)) as deed:
@@ -209,7 +209,7 @@ class WatchedLedger(Ledger):
         """`dead_letters.replay`."""
         with self._doing(Replay(letter_id, force)) as deed:
             event = self.dead_letters.replay(letter_id, "operator", force=force)
-        return self._done(deed, event, permits_of([event]))
+        return self._done(deed, event, wake_ups_of([event]))
 
     def lease(self, name: str, holder: str, seconds: float) -> bool:
         with self._doing(Lease(name, holder, seconds)) as deed:

@@ -80,16 +80,16 @@ class Turns:
         self._compare(after)
 
     def _serve(self, before: State, row: EventRow) -> None:
-        lane = lane_of(before, row)
+        lane = tenant_queue_of(before, row)
         if row.deaths:
             self.favoured.add(lane)
             return
         others = [one for one in before.ready(lane.line.stage) if not one.deaths]
-        sooner = [one for one in others if lane_of(before, one).line.is_bulk < lane.line.is_bulk]
+        sooner = [one for one in others if tenant_queue_of(before, one).line.is_bulk < lane.line.is_bulk]
         demand(not sooner, "interactive runs go before bulk ones", row, sooner)
         if row.id in self.irregular:
             return
-        own = [one for one in others if lane_of(before, one) == lane and one.id not in self.irregular]
+        own = [one for one in others if tenant_queue_of(before, one) == lane and one.id not in self.irregular]
         first = min(self.place[one.id] for one in own)
         demand(self.place[row.id] == first, "within a lane, first come first served", row, own)
         for (one, other), lead in self.ahead.items():
@@ -101,8 +101,8 @@ class Turns:
 
     def _leave(self, before: State, after: State, row: EventRow, *, was_served: bool) -> None:
         """Whoever stood behind an event that left from the middle stands one turn too far back."""
-        lane = lane_of(before, row)
-        line = [one for one in before.ready(row.queue) if lane_of(before, one) == lane]
+        lane = tenant_queue_of(before, row)
+        line = [one for one in before.ready(row.queue) if tenant_queue_of(before, one) == lane]
         if was_served and self.place[row.id] == min(self.place[one.id] for one in line):
             return
         self.irregular |= {one.id for one in line if self.place[one.id] > self.place[row.id]}
@@ -118,7 +118,7 @@ class Turns:
     def _compare(self, after: State) -> None:
         lanes: dict[Lane, list[EventRow]] = defaultdict(list)
         for row in after.ready():
-            lanes[lane_of(after, row)].append(row)
+            lanes[tenant_queue_of(after, row)].append(row)
         lines = {lane.line for lane in lanes}
         self.favoured = {lane for lane in self.favoured if lane.line in lines}
         regular = {lane for lane, rows in lanes.items() if not any(self._is_irregular(row) for row in rows)}
@@ -130,7 +130,7 @@ class Turns:
         return row.deaths > 0 or row.id in self.irregular
 
 
-def lane_of(state: State, row: EventRow) -> Lane:
+def tenant_queue_of(state: State, row: EventRow) -> Lane:
     """The lane that an event stands in."""
     run = state.runs[row.run_id]
     whose = f"corpus {run.corpus}" if run.owner == NO_KEY else f"key {run.owner}"

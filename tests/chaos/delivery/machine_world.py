@@ -25,7 +25,7 @@ from contracts.ids import new_run_id
 from contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
 from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
 from ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
-from ledger.outbox import permits_of
+from ledger.outbox import wake_ups_of
 from tests.chaos.delivery.machine_broker import Broker
 from tests.chaos.delivery.machine_deeds import Begin, Deed, Replay, Settle, WatchedLedger
 from tests.chaos.delivery.machine_laws import Memory, demand, fits, is_lost, judge_change, judge_result, judge_state
@@ -247,14 +247,14 @@ class World:
             self.reached["conflicts"] += 1
         else:
             self.reached["repeated requests"] += not created.created
-            self.broker.publish(permits_of(created.events))
+            self.broker.publish(wake_ups_of(created.events))
 
     def feed_back(self, pick: int, key: str | None) -> None:
         """Say what became of a run's answer."""
         run = _chosen(list(self.state.runs.values()), pick)
         event = Event.of(FeedbackGiven(), run_id=run.run_id, corpus=run.corpus)
         if self.ledger.add_event(event, dedupe_key=key):
-            self.broker.publish(permits_of([event]))
+            self.broker.publish(wake_ups_of([event]))
 
     def cancel(self, pick: int) -> None:
         """Cancel a run."""
@@ -390,7 +390,7 @@ class World:
             demand(refused and not force, "a replay is refused after three, and in a cancelled run", letter, run)
         else:
             self.reached["replays"] += 1
-            self.broker.publish(permits_of([event]))
+            self.broker.publish(wake_ups_of([event]))
 
     # -- how it ends
 
@@ -436,7 +436,7 @@ class World:
             case "settled":
                 self._judge_stage(hand)
             case "judged":
-                self.broker.publish(permits_of(hand.emitted))
+                self.broker.publish(wake_ups_of(hand.emitted))
                 hand.step = "published"
             case "published":
                 self._let_go(hand)
@@ -451,7 +451,7 @@ class World:
             if claimed.reason == "suspects_wait":
                 hand.wants_alone = True
             else:
-                self.broker.publish(permits_of(claimed.emitted))
+                self.broker.publish(wake_ups_of(claimed.emitted))
                 self._let_go(hand)
             return
         demand(not claimed.deaths or not others, "what killed a worker takes no bystander with it", claimed)

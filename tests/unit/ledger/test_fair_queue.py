@@ -154,4 +154,4 @@ class TestLaneBacklog:
 
 
 def waiting(story: Story, lane: str, priority: int = BULK) -> int:
-    return story.ledger.lane_backlog("crawl", priority, f"key:{lane}")
+    return story.ledger.tenant_backlog("crawl", priority, f"key:{lane}")

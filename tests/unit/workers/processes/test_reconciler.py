@@ -12,7 +12,7 @@ from contracts.errors import Unavailable
 from contracts.event import Queue
 from contracts.outcome import Done, Retry
 from ledger.ledger import WakeUp
-from ledger.outbox import permits_of
+from ledger.outbox import wake_ups_of
 from tests.support.ledger_story import NOON, Story, page
 from workers.processes import reconciler as reconcile
 from workers.processes.reconciler import Reconciled, Reconciler
@@ -62,7 +62,7 @@ def test_a_queue_gets_as_many_permits_as_it_has_fewer_than_ready_events(
     story: Story, broker: Broker, reconciler: Reconciler
 ) -> None:
     events = story.begins(page(1), page(2), page(3))
-    broker.publish(permits_of(events[1:2]))
+    broker.publish(wake_ups_of(events[1:2]))
     story.clock.passes(2.5)
     story.claims(events[0])
     assert reconciler.tick() == Reconciled(lost=1)
@@ -89,7 +89,7 @@ def test_a_flushed_broker_is_filled_again_batch_by_batch(
 ) -> None:
     monkeypatch.setattr(reconcile, "_BATCH", 4)
     events = story.begins(*(page(number) for number in range(10)))
-    broker.publish(permits_of(events))
+    broker.publish(wake_ups_of(events))
     story.clock.passes(2.5)
     for _ in range(3):
         assert reconciler.tick().total == 0
@@ -131,7 +131,7 @@ def test_a_due_retry_is_published_once(story: Story, broker: Broker, reconciler:
 
 def test_a_passed_deadline_directs_the_answer(story: Story, broker: Broker, reconciler: Reconciler) -> None:
     asked = story.asks(deadline_at=datetime.fromtimestamp(NOON + 1, UTC))
-    broker.publish(permits_of([asked]))
+    broker.publish(wake_ups_of([asked]))
     story.clock.passes(1.0)
     assert reconciler.tick() == Reconciled(deadlines=1)
     assert len(broker.ids["query"]) == 2
