@@ -35,7 +35,7 @@ def moment(told: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-Note = Annotated[str, typer.Option(help="Why, for whoever looks later.")]
+Note = Annotated[str, typer.Option(help="Why; it is recorded.")]
 
 
 def checked(shape: type[Shape], /, **facts: Any) -> Shape:

@@ -61,7 +61,7 @@ def list_dead(
 
 @dead.command("show")
 def show_dead(letter_id: str, as_json: AsJson = False) -> None:
-    """Show one dead letter whole: envelope, error, stack, past payloads, operator actions."""
+    """Show one dead letter in full: envelope, error, stack, past payloads, operator actions."""
     with session(as_json=as_json) as context:
         letter = context.ledger.dead_letters.show(letter_id)
         if as_json:
@@ -100,7 +100,7 @@ def replay_dead(
     note: Note = "",
     as_json: AsJson = False,
 ) -> None:
-    """Put one event back to work; or many, at a rate, by the reconciler (see `sluice dead replays`)."""
+    """Replay one event, or many at a rate (see `sluice dead replays`)."""
     with session(as_json=as_json, needs_workers=not dry_run) as context:
         wanted = selection.filter(DeadLetterFilter)
         if _means_one(letter_id, wanted, everything=everything or dry_run):
@@ -122,7 +122,10 @@ def purge_dead(
     note: Note = "",
     as_json: AsJson = False,
 ) -> None:
-    """Empty one letter or many: payload and stack go, the facts stay. Asks first; recorded with who and when."""
+    """Purge one letter or many: payload and stack are removed, the facts stay.
+
+    Asks first; who purged, and when, is recorded.
+    """
     with session(as_json=as_json) as context:
         wanted = selection.filter(DeadLetterFilter, status=status)
         if _means_one(letter_id, wanted, everything=everything or dry_run):

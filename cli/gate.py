@@ -24,7 +24,7 @@ gate = typer.Typer(help="The gate's decisions and profiles.", no_args_is_help=Tr
 
 @gate.command("explain")
 def explain_decision(run_id: str, as_json: AsJson = False) -> None:
-    """Compute a recorded decision again from what was recorded, and compare bit for bit."""
+    """Recompute a recorded decision, and compare it bit for bit with the record."""
     with session(as_json=as_json) as context:
         decided = _recorded(context, run_id, GateDecided)
         probed = _recorded(context, run_id, CoverageProbed)

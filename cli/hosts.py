@@ -31,7 +31,7 @@ def hosts(
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Hosts to show, the most asked first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Hosts: whom the crawl visits, how often, and how that goes."""
+    """Hosts: what the crawl asked of each, and how that went."""
     with session(as_json=as_json) as context:
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
         found = context.host_figures.top(limit, since)

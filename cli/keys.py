@@ -10,7 +10,7 @@ from cli.output import AsJson, console, print_json, print_table
 from cli.session import session
 from workers.service.api_keys import ROLES, ApiKeys, Role
 
-keys = typer.Typer(help="API keys.", no_args_is_help=True)
+keys = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
 
 
 @keys.command("create")
@@ -47,7 +47,7 @@ def list_keys(as_json: AsJson = False) -> None:
 
 @keys.command("revoke")
 def revoke_key(key_id: str, as_json: AsJson = False) -> None:
-    """Put a key out of force, within two seconds."""
+    """Revoke a key; it is refused within two seconds."""
     with session(as_json=as_json) as context:
         changed = ApiKeys(context.ledger).revoke(key_id)
         if as_json:

@@ -31,7 +31,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 
 
 def migrate(dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Bring the ledger of an older Sluice to this one; a copy is taken first."""
+    """Bring an older ledger to this version; a copy is taken first."""
     with errors_told(as_json=as_json):
         settings = configured()
         with closing(Database(settings.ledger_location)) as database:

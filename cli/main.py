@@ -18,6 +18,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from cli.examples import examples_of
+
 INTERRUPTED = 130
 
 EXIT_CODES = """Exit codes:
@@ -49,34 +51,22 @@ COMMANDS = {
     "ingest": Entry("ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
     "crawl": Entry("ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
     "runs": Entry("runs:runs", "Show one run, or list the latest.", _OPERATOR),
-    "cancel": Entry("runs:cancel", "Cancel a run: what is queued goes, what is under way stops.", _OPERATOR),
-    "trace": Entry("trace:trace", "Draw every hop of a run as a waterfall, from the local span store.", _OPERATOR),
+    "cancel": Entry("runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR),
+    "trace": Entry("trace:trace", "Draw the steps of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
-    "stages": Entry("stages:stages", "Stages: what waits in each, and which rest.", _OPERATOR),
-    "hosts": Entry("hosts:hosts", "Hosts: whom the crawl visits, how often, and how that goes.", _OPERATOR),
-    "snapshot": Entry("snapshots:snapshot", "Generations of the index.", _OPERATOR),
-    "rebuild": Entry(
-        "snapshots:rebuild",
-        "Make the index anew from the journal, and publish it; the old generation serves until then.",
-        _OPERATOR,
-    ),
-    "reindex": Entry(
-        "reindex:reindex_corpus",
-        "Embed a corpus anew with another model beside the old vectors, then swap; it serves and takes in meanwhile.",
-        _OPERATOR,
-    ),
+    "stages": Entry("stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
+    "hosts": Entry("hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
+    "snapshot": Entry("snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR),
+    "rebuild": Entry("snapshots:rebuild", "Rebuild the index from the journal and publish it.", _OPERATOR),
+    "reindex": Entry("reindex:reindex_corpus", "Embed a corpus anew with another model, then swap.", _OPERATOR),
     "gate": Entry("gate:gate", "The gate's decisions and profiles.", _OPERATOR),
     "eval": Entry("eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
-    "keys": Entry("keys:keys", "API keys.", _OPERATOR),
-    "migrate": Entry(
-        "ledger:migrate", "Bring the ledger of an older Sluice to this one; a copy is taken first.", _OPERATOR
-    ),
+    "keys": Entry("keys:keys", "API keys: create, list, revoke.", _OPERATOR),
+    "migrate": Entry("ledger:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR),
     "prune": Entry("ledger:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
     "init": Entry("init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS),
     "doctor": Entry("doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
-    "up": Entry(
-        "processes:up", "Run every process of this instance: broker, pools, reconciler, HTTP interface.", _PROCESS
-    ),
+    "up": Entry("processes:up", "Run every process: broker, workers, reconciler, HTTP interface.", _PROCESS),
     "worker": Entry("processes:worker", "Run one worker of a stage.", _PROCESS),
     "reconcile": Entry("processes:reconcile", "Run the reconciler.", _PROCESS),
     "api": Entry("processes:api", "Run the HTTP interface.", _PROCESS),
@@ -117,11 +107,12 @@ def load(name: str) -> Any:
     module, _, attribute = COMMANDS[name].target.partition(":")
     found = getattr(importlib.import_module(f"cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
-        found.info.cls = Group
-        found._add_completion = False
+        found.info.cls, found.info.epilog = Group, examples_of(name)
+        for command in found.registered_commands:
+            command.epilog = examples_of(name, str(command.name))
         return get_command(found)
     alone = typer.Typer(add_completion=False)
-    alone.command(name)(found)
+    alone.command(name, epilog=examples_of(name))(found)
     return get_command(alone)
 
 

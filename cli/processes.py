@@ -32,7 +32,7 @@ Scale = Annotated[list[str] | None, typer.Option("--scale", help="Size of a pool
 def up(
     scale: Scale = None, log_dir: Annotated[Path | None, typer.Option(help="One log file per process.")] = None
 ) -> None:
-    """Run every process of this instance: broker, pools, reconciler, HTTP interface."""
+    """Run every process: broker, workers, reconciler, HTTP interface."""
     with errors_told():
         settings = _scaled(scale or [])
         _prepare_instance(settings)

@@ -36,7 +36,9 @@ def reindex_corpus(
     keep_old: Annotated[bool, typer.Option("--keep-old", help="Keep the corpus as it was, and say where.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Embed a corpus anew with another model beside the old vectors, then swap; it serves and takes in meanwhile.
+    """Embed a corpus anew with another model, then swap.
+
+    The corpus answers and takes in documents meanwhile.
 
     Interrupted at any moment, the old vectors or the new ones serve, whole, and the same call goes on.
     """

@@ -49,13 +49,13 @@ def list_replays(
 
 
 def pause_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
-    """Let a bulk replay rest; what it brought back goes on."""
+    """Pause a bulk replay; what it brought back goes on."""
     with session(as_json=as_json) as context:
         _print_change(context.ledger.replays.pause(replay_id, getpass.getuser(), note), as_json=as_json)
 
 
 def resume_replay(replay_id: ReplayId, note: Note = "", as_json: AsJson = False) -> None:
-    """Go on with a bulk replay that rests."""
+    """Resume a paused bulk replay."""
     with session(as_json=as_json) as context:
         _print_change(context.ledger.replays.resume(replay_id, getpass.getuser(), note), as_json=as_json)
 

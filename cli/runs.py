@@ -34,7 +34,7 @@ def runs(
 
 
 def cancel(run_id: Annotated[str, typer.Argument(help="The run to cancel.")], as_json: AsJson = False) -> None:
-    """Cancel a run: what is queued goes, what is under way stops."""
+    """Cancel a run: what is queued is dropped, what is under way stops."""
     with session(as_json=as_json) as context:
         if not Service(context).cancel(run_id) and not as_json:
             error_console.print("[dim]it had ended already[/]")

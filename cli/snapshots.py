@@ -24,7 +24,7 @@ from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import Transfer, pull, push
 from workers.context import Context
 
-snapshot = typer.Typer(help="Generations of the index.", no_args_is_help=True)
+snapshot = typer.Typer(help="Generations of the index: list, verify, go back, copy.", no_args_is_help=True)
 
 OneCorpus = Annotated[str | None, typer.Option("--corpus", "-c", help="Only this corpus; without it, every one.")]
 Store = Annotated[str | None, typer.Option("--store", help="URL; without it, the setting index.object_store_url.")]
@@ -196,7 +196,10 @@ def rebuild(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make the index anew from the journal, and publish it; the old generation serves until then."""
+    """Rebuild the index from the journal and publish it.
+
+    The old generation serves until then.
+    """
     with session(as_json=as_json) as context:
         if checked_corpus(corpus) not in context.readers.names():
             raise NotFound(f"no corpus {corpus!r}; there are: {', '.join(context.readers.names()) or 'none yet'}")

@@ -13,14 +13,14 @@ from cli.session import session
 from contracts.api import StageView
 from contracts.event import QUEUES, Queue
 
-stages = typer.Typer(help="Stages: what waits in each, and which rest.", no_args_is_help=True)
+stages = typer.Typer(help="Stages: how many events wait in each, and which are paused.", no_args_is_help=True)
 
 StageName = Annotated[Queue, typer.Argument(help=f"One of {', '.join(QUEUES)}.")]
 
 
 @stages.command("list")
 def list_stages(as_json: AsJson = False) -> None:
-    """Every stage: what is ready, claimed and waiting, and whether it rests."""
+    """List the stages: events ready, claimed and waiting, and whether a stage is paused."""
     with session(as_json=as_json) as context:
         _print(context.ledger.stages(), as_json=as_json)
 
@@ -31,7 +31,7 @@ def pause(
     why: Annotated[str, typer.Option(help="Why, for whoever looks later.")],
     as_json: AsJson = False,
 ) -> None:
-    """Let nobody take work of a stage; its events stay ready until it is resumed."""
+    """Pause a stage: its events stay ready until it is resumed."""
     with session(as_json=as_json) as context:
         context.ledger.pause(stage, why, operator=getpass.getuser())
         _print(context.ledger.stages(), as_json=as_json)
@@ -39,7 +39,7 @@ def pause(
 
 @stages.command("resume")
 def resume(stage: StageName, as_json: AsJson = False) -> None:
-    """Go on with a stage, whoever paused it."""
+    """Resume a stage, whether an operator or its circuit breaker paused it."""
     with session(as_json=as_json) as context:
         context.ledger.resume(stage, operator=getpass.getuser())
         _print(context.ledger.stages(), as_json=as_json)

@@ -21,7 +21,7 @@ _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 def trace(
     run_id: Annotated[str, typer.Argument(help="A run, or a trace id of 32 hex digits.")], as_json: AsJson = False
 ) -> None:
-    """Draw every hop of a run as a waterfall, from the local span store."""
+    """Draw the steps of a run as a waterfall, from the local span store."""
     with session(as_json=as_json) as context:
         spans = _spans(context, run_id)
         if as_json:

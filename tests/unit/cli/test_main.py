@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
+from cli.examples import EXAMPLES
+from cli.main import COMMANDS, app, load
 
 
 def sluice(*arguments: str) -> Result:
@@ -53,6 +55,29 @@ def test_there_is_a_completion_script_for_each_shell(shell: str) -> None:
 )
 def test_commands_groups_and_options_are_completed(shell: str, typed: str, completion: str) -> None:
     assert completion in completed(shell, typed)
+
+
+def leaves() -> list[tuple[str, ...]]:
+    return [
+        (name, *rest) for name in COMMANDS for rest in ([(one,) for one in getattr(load(name), "commands", ())] or [()])
+    ]
+
+
+@pytest.mark.parametrize("command", leaves(), ids=" ".join)
+def test_every_command_shows_an_example_whose_words_it_knows(command: tuple[str, ...]) -> None:
+    examples = [shlex.split(one) for one in EXAMPLES if tuple(one.split()[: len(command)]) == command]
+    assert examples, f"no example of {command}"
+    for example in examples:
+        shown = sluice(*example, "--help")
+        assert shown.exit_code == 0, shown.output
+        assert f"sluice {' '.join(command)}" in " ".join(shown.output.split())
+
+
+def test_every_example_is_of_a_command() -> None:
+    groups = {command for command in leaves() if len(command) > 1}
+    for example in EXAMPLES:
+        words = tuple(example.split())
+        assert words[:1] in leaves() or words[:2] in groups or words[0] == "eval", example
 
 
 def completed(shell: str, typed: str, action: str = "") -> str:
