@@ -34,7 +34,7 @@ def hosts(
     """Hosts: what the crawl asked of each, and how that went."""
     with session(as_json=as_json) as context:
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-        found = context.host_figures.top(limit, since)
+        found = context.host_stats.top(limit, since)
     if as_json:
         print_json([row.model_dump() for row in found])
     else:

@@ -1,6 +1,6 @@
 """A circuit breaker, for a search provider or for a host: what keeps failing is not asked for a while.
 
-    closed ── more than half of the last outcomes failed ──> open: nobody asks
+    closed ── more than half of the last outcomes failed ──> open: not asked
        ^                                                       │ the pause is over: one may ask, the next
        └────────────────── a success ──────────────────────────┘ after another pause
 
@@ -22,11 +22,11 @@ MOST_HOSTS = 10_000
 
 
 class CircuitOpen(Unavailable):
-    """Nobody was asked, as asking kept failing: this cost neither time nor money nor quota."""
+    """The circuit is open, so nothing was asked: this cost neither time nor money nor quota."""
 
 
 class HostUnavailable(CircuitOpen):
-    """A host that kept failing is left alone for a while."""
+    """A host that kept failing is not asked for a while."""
 
     code = "host_unavailable"
 
@@ -96,7 +96,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody asks at present, but for one after each pause."""
+        """Whether it is not asked at present, but for one try after each pause."""
         return self._open_until is not None
 
     def admit(self) -> bool:
@@ -146,7 +146,7 @@ class HostBreakers:
             HostUnavailable: it kept failing, and its pause is not over.
         """
         if not self._of(host).admit():
-            raise HostUnavailable(f"{host} failed most of the last times and is left alone for a while")
+            raise HostUnavailable(f"{host} failed most of the last times and is not asked for a while")
 
     def record(self, host: str, *, failed: bool) -> None:
         """Take note of how asking `host` went."""

@@ -105,7 +105,7 @@ CRAWL_PAGES = _counter(
 )
 BREAKERS_OPENED = _counter(
     "sluice_breakers_opened_total",
-    "Times that a search provider, a host or the reranker was left alone for failing.",
+    "Times that a search provider, a host or the reranker failed so often that its circuit was opened.",
     "what",
 )
 EGRESS_REFUSALS = _counter(

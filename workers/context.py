@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ingest.embed.port import Embedder
     from ingest.http.fetch import Fetcher
     from ingest.politeness.host_rendering import HostMemory
-    from ingest.politeness.host_stats import HostFigures
+    from ingest.politeness.host_stats import HostStats
     from ingest.settings import Purpose
     from workers.wiring.searcher import Searcher
 
@@ -191,13 +191,13 @@ class Context:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @lazy
-    def host_figures(self) -> HostFigures:
+    def host_stats(self) -> HostStats:
         """What the crawl did to each host, counted in the broker."""
-        from ingest.politeness.host_stats import HostFigures
+        from ingest.politeness.host_stats import HostStats
 
-        figures = HostFigures(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
-        self._closing.callback(figures.close)
-        return figures
+        stats = HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
+        self._closing.callback(stats.close)
+        return stats
 
     @lazy
     def host_memory(self) -> HostMemory:
@@ -219,7 +219,7 @@ class Context:
             fetcher=self.fetcher("crawl"),
             memory=self.page_memory,
             hosts=self.host_memory,
-            figures=self.host_figures,
+            host_stats=self.host_stats,
             at_close=self._closing.callback,
         )
 

@@ -41,8 +41,8 @@ _log = logging.getLogger(__name__)
 class Browser:
     """Renders pages for any number of threads. Close it when done; a closed one cannot be used again.
 
-    `wanted` is called now and then while a page is waited for; what it raises ends the page. What is in the folders
-    `hidden` is out of the browser's sight, where the system allows it mounts of its own.
+    `check_cancelled` is called now and then while a page is waited for; what it raises ends the page. What is in the
+    folders `hidden` is out of the browser's sight, where the system allows it mounts of its own.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Browser:
         Waits at most `limits.timeout_seconds` for its turn and takes at most as long again, and both together at most
         `limits.within_seconds`; starting a browser, when there is none, comes on top.
 
-        `approach` is called, on a thread of its own, before the page itself goes on to another address (a redirect, a
-        script, a form, a meta refresh); it may block, and what it raises ends the page and is raised here. It is not
+        `pre_request` is called, on a thread of its own, before the page itself goes on to another address (a redirect,
+        a script, a form, a meta refresh); it may block, and what it raises ends the page and is raised here. It is not
         called for `url`. With `screenshot` the page's picture comes along. Pages of one site may share cookies and
         storage where they have the same `run_id`; without one the page shares nothing with any other.
 

@@ -100,7 +100,7 @@ def write_launcher(folder: Path, binary: Path, *, network: bool, hidden: Sequenc
     What is in the folders `hidden` it does not see, where mounts of its own can be had.
 
     Raises:
-        PolicyRefused: rule `sandbox`: we are root and there is nobody to hand the browser to.
+        PolicyRefused: rule `sandbox`: we are root and there is no other user to run the browser.
     """
     launcher = Launcher(folder / "launch-chromium", folder / "chromium.pid", folder / "way-out")
     user = unprivileged_user() if os.geteuid() == 0 else None

@@ -6,7 +6,7 @@ privilege and becomes the browser. Promises:
 
 1. In a network of its own the browser finds the loopback device with our listener, and a cable that ends in the same
    room, so that pages take the machine for connected. No packet leaves but by the listener.
-2. Processes of their own have an init that ends with the program, and the program ends with whoever started it: a
+2. Processes of their own have an init that ends with the program, and the program ends with its parent: a
    worker that is killed leaves no browser behind.
 3. Folders that are none of its business are empty there, but for what the browser itself consists of and works in.
 4. What cannot be had is told the worker by name, with the reason; whether the browser may run then is its decision.
@@ -30,7 +30,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 LISTENER_PORT = 8080
-"""Where the browser finds the way out, at any address of 127.0.0.0/8 in its network. Nobody else listens there."""
+"""Where the browser finds the relay, at any address of 127.0.0.0/8 in its network. Nothing else listens there."""
 
 NETWORK, PROCESSES, MOUNTS, MESSAGES, USERS = 0x40000000, 0x20000000, 0x00020000, 0x08000000, 0x10000000
 """CLONE_NEWNET, _NEWPID, _NEWNS, _NEWIPC and _NEWUSER of <linux/sched.h>."""
@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What of it was to be had. Each of `missing` is `name: reason`."""
+    """What of it the system gave. Each of `missing` is `name: reason`."""
 
     network: bool
     processes: bool
@@ -177,7 +177,7 @@ def _as_parent(plan: Plan, child_work: Callable[[], int]) -> int:
 
 
 def _as_init(plan: Plan, isolation: Isolation, command: list[str]) -> int:
-    """The first process of its namespace: start the browser, collect whoever dies, end all when the browser ends."""
+    """The first process of its namespace: start the browser, reap what ends, end all when the browser ends."""
     _die_with_the_parent()
     if isolation.mounts:
         isolation = replace(isolation, missing=(*isolation.missing, *_own_folders(plan, isolation, command)))
@@ -241,7 +241,7 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
 
 def _listen() -> socket.socket:
     listener = socket.socket()
-    listener.bind(("0.0.0.0", LISTENER_PORT))  # noqa: S104 - of a network in which there is nobody else
+    listener.bind(("0.0.0.0", LISTENER_PORT))  # noqa: S104 - of a network with no other process
     listener.listen(128)
     return listener
 

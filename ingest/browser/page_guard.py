@@ -1,7 +1,7 @@
 """A guard over one page: it ends what asks for too much, and asks before the page goes elsewhere.
 
 Counted are the requests of the page and its frames, and the windows that it opens. Before the page itself goes on to
-another address, by redirect, script, form or refresh, `approach` is asked, in a thread of its own, since it may have
+another address, by redirect, script, form or refresh, `pre_request` is asked, in a thread of its own, since it may have
 to wait for the turn of a host; the page waits meanwhile. Frames within the page go where they like: they are parts of
 it, and the egress proxy counts them to its account.
 """
@@ -59,7 +59,7 @@ class PageGuard:
         return not self._open
 
     async def ask_before_navigations(self) -> None:
-        """Let `approach` judge every further address of the page."""
+        """Let `pre_request` judge every further address of the page."""
         documents = {"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}
         await self._tab.devtools.send("Fetch.enable", {"patterns": [documents]})
 
@@ -75,7 +75,7 @@ class PageGuard:
         for task in self._tasks:
             task.cancel()
         if not self.broken.cancel():
-            self.broken.exception()  # looked at, so that nobody complains of it
+            self.broken.exception()  # looked at, so that asyncio does not warn of it
 
     # What the browser tells.
 

@@ -77,7 +77,7 @@ class EgressGrant:
         self._server = await loop.create_server(lambda: _FromBrowser(self._pages, self._tunnels), sock=self._listener)
 
     def reserve(self) -> str:
-        """An address that is nobody else's until `release`. It leads nowhere yet.
+        """An address that no other tab gets until `release`. It leads nowhere yet.
 
         Raises:
             Overloaded: every address is in use.
@@ -127,7 +127,7 @@ class EgressGrant:
             address = f"127.0.0.{self._last}"
             if self._last > 1 and address not in self._pages:
                 return address
-        raise Overloaded("every address of the browser's way out is in use")
+        raise Overloaded("every address of the browser's relay is in use")
 
 
 class _End(asyncio.Protocol):

@@ -54,7 +54,7 @@ async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards)
         BudgetExhausted: the HTML is larger than `max_bytes`.
         TimedOut: the page took longer than `timeout_seconds`.
         Unavailable: the site or the way to it failed, or the browser did.
-        SluiceError: whatever `approach` raises.
+        SluiceError: whatever `pre_request` raises.
     """
     try:
         async with asyncio.timeout(request.limits.timeout_seconds):

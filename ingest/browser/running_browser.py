@@ -38,11 +38,11 @@ LAUNCH_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
 """How long Chromium may take to go; after that its processes are killed."""
 INHERITED_VARIABLES = ("PATH", "LANG", "TZ", "TMPDIR")
-"""All that the browser learns of our environment: no key of ours reaches a process that runs strangers' code."""
+"""All that the browser learns of our environment: no key of ours reaches a process that runs the code of web pages."""
 NO_PROXY_LISTENS = "http://127.0.0.1:1"
 """Where the browser itself sends what no page asked for: nowhere."""
 PROXY_ADDRESS, WAY_OUT_ADDRESSES = "127.0.0.1", "127.0.0.*"
-"""What the browser may look up: the proxy on this machine, or the addresses of the way out of its own network."""
+"""What the browser may look up: the proxy on this machine, or the addresses of the relay in its own network."""
 MAX_REPORT_BYTES = 65_536
 
 NETWORK_REMEDY = (

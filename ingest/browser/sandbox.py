@@ -1,4 +1,4 @@
-"""Proof that Chromium confines what runs strangers' code, read from the kernel and from Chromium itself.
+"""Proof that Chromium confines what runs the code of web pages, read from the kernel and from Chromium itself.
 
 `require_sandbox` judges every renderer by what the kernel says of it; `adequate` reads the page on which Chromium
 judges itself. A browser must pass both before it shows a page. Renderers that appear later are judged as they come.

@@ -28,7 +28,7 @@ _NO_HARDWARE = (
     "--disable-3d-apis",  # WebGL and WebGPU: drivers and shader compilers are known to be attacked
     "--disable-speech-api",
     "--disable-blink-features=DirectSockets,WebUSB,WebHID,Serial,WebBluetooth",
-    # Pages that are loaded ahead of a visit are visits that nobody asked robots.txt about.
+    # Pages that are loaded ahead of a visit are visits that robots.txt was not asked about.
     "--disable-features=Prerender2,SpeculationRulesPrefetchFuture,NavigationPredictor",
 )
 _NO_PAGES_OF_ITS_OWN = (
@@ -39,7 +39,7 @@ _NO_PAGES_OF_ITS_OWN = (
 )
 
 WEAKENING_DEFAULTS = (
-    # A test tool wants these, a browser among strangers does not: Playwright is told to leave them out.
+    # A test tool wants these, a browser of unknown pages does not: Playwright is told to leave them out.
     "--disable-popup-blocking",  # a page would open windows faster than we close them
     "--disable-ipc-flooding-protection",  # it would navigate, print and push history without end
     "--disable-hang-monitor",

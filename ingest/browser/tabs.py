@@ -2,7 +2,7 @@
 
 A new context and its processes cost several times what a page of text costs, and a run reads a site page by page.
 Promises: no two runs and no two origins ever meet in a context; a page without a run has one of its own; between two
-pages the tab is empty and its way out is closed; a page that was ended, opened windows or went to another origin takes
+pages the tab is empty and its relay is closed; a page that was ended, opened windows or went to another origin takes
 its context with it; so does one that does not let go of the tab. Open and kept tabs together are never more than the
 pages that the browser may show at a time.
 """
@@ -58,7 +58,7 @@ class Tab:
     devtools: CDPSession
     frame_id: str
     address: str | None
-    """Of the way out; None where the browser shares our network and its context knows the proxy itself."""
+    """Of the relay; None where the browser shares our network and its context knows the proxy itself."""
     spoiled: bool = False
     """Not for another page."""
     expiry: asyncio.TimerHandle | None = field(default=None, repr=False)
@@ -84,7 +84,7 @@ class Tabs:
 
         Raises:
             InvalidInput: there is no host or port in the address of the proxy.
-            Overloaded: more pages are open than the way out can tell apart.
+            Overloaded: more pages are open than the relay can tell apart.
             PlaywrightError: the browser is gone.
         """
         self._open += 1

@@ -13,7 +13,7 @@ from ingest.crawl.crawled_page import Egress, Renderer
 from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.http.fetch import Fetcher
 from ingest.politeness.host_rendering import HostMemory
-from ingest.politeness.host_stats import HostFigures
+from ingest.politeness.host_stats import HostStats
 from ingest.politeness.rate_limit import HostRateLimit
 from ingest.politeness.robots import RobotsCache
 from ingest.settings import CrawlSettings
@@ -40,4 +40,4 @@ class CrawlContext:
     check_cancelled: CancelCheck = never_cancelled
     known_pages: PageMemory | None = None
     host_memory: HostMemory | None = None
-    host_stats: HostFigures | None = None
+    host_stats: HostStats | None = None

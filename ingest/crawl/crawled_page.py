@@ -22,7 +22,7 @@ Note = Callable[[str, str], None]
 
 
 def silent(about: str, what: str) -> None:
-    """For whoever wants to know of no decision."""
+    """Ignores every decision."""
 
 
 class RenderedPage(Protocol):
@@ -56,12 +56,12 @@ class Renderer(Protocol):
         screenshot: bool,
         run_id: str,
     ) -> RenderedPage:
-        """The page at `url` after its scripts ran. `approach` is asked before each further address."""
+        """The page at `url` after its scripts ran. `pre_request` is asked before each further address."""
         ...
 
 
 class EgressGrant(Protocol):
-    """One crawl's own way through the egress proxy; see `ingest.egress.crawl_account.EgressAccount`."""
+    """One crawl's own access to the egress proxy; see `ingest.egress.crawl_account.EgressAccount`."""
 
     @property
     def url(self) -> str: ...  # noqa: D102
@@ -76,7 +76,7 @@ class Egress(Protocol):
     """The egress proxy; see `ingest.egress.proxy.EgressProxy`."""
 
     def open(self, purpose: Purpose, *, run_id: str, max_bytes: int | None) -> EgressGrant:
-        """A way out for one crawl, until it is closed."""
+        """The grant of one crawl, good until it is closed."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Crawl one page politely: HTTP first, the browser when the page needs it.
 
-Life of a page: normalise its address → open a way out of its own through the egress proxy → is its host left alone?
+Life of a page: normalise its address → open an egress grant of its own → is the circuit of its host closed?
 → ask robots.txt → wait for the host's turn → fetch, asking whether it changed where it was read before → judge
 status, media type and robots directives → render where there is evidence for it (or the directive says so) → rank
 its links. Every address on the way, redirects and further navigations included, is judged by robots.txt and waits its
@@ -31,8 +31,8 @@ __all__ = ["CrawlContext", "CrawledPage", "Crawler", "UnchangedPage", "direction
 
 
 TUNNEL_SHARE = 2
-"""Of the bytes that a page may have, what its way out lets through: bodies are metered as they are read, and beside
-them go heads, handshakes and what a browser asks for at the same time."""
+"""Of the bytes that a page may have, what its egress grant lets through: bodies are metered as they are read, and
+beside them go heads, handshakes and what a browser asks for at the same time."""
 TUNNEL_BYTES = 1_000_000
 """Added to that, so that the smallest page gets through."""
 
@@ -64,7 +64,7 @@ class Crawler:
                 is no browser), and those of the browser: see `ingest.browser.browser.Browser.render`.
             NotFound: the site has no such page.
             BudgetExhausted: nothing of the allowance is left, or the page is larger or slower than that.
-            HostUnavailable: the host kept failing and is left alone for a while.
+            HostUnavailable: the host kept failing and is not asked for a while.
             Overloaded: the site or its rate says later. TimedOut, Unavailable: the site failed.
             TimedOut also: the deadline passed, whatever the page waited for.
         """
@@ -93,12 +93,12 @@ class Crawler:
         return page
 
 
-def robots_fetch(fetcher: Fetcher, turns: HostRateLimit) -> RobotsFetch:
-    """How a crawler gets a robots.txt: by the way out of the page that asks, at the host's rate."""
+def robots_fetch(fetcher: Fetcher, rate_limit: HostRateLimit) -> RobotsFetch:
+    """How a crawler gets a robots.txt: by the egress grant of the page that asks, at the host's rate."""
 
     def fetch(url: str, limits: FetchLimits, deadline: Deadline) -> Fetched:
         def wait(address: str) -> None:
-            turns.wait_turn(host_of(address), at_most_seconds=deadline.left_seconds())
+            rate_limit.wait_turn(host_of(address), at_most_seconds=deadline.left_seconds())
 
         egress_url = current_egress_grant()
         answer = fetcher.fetch(url, limits=limits, pre_request=wait, deadline=deadline, proxy_url=egress_url)

@@ -1,7 +1,7 @@
-"""On whose account work goes out that does not carry its way out along: robots.txt for a page, a search's calls.
+"""The egress grant of the work in hand, for what is fetched on its behalf: robots.txt for a page, a search's calls.
 
 Robots rules and search providers are built once and serve every crawl and search. What they fetch belongs to the work
-in hand, so they ask here which way out that has; what is refused to them is then told with that work's run.
+in hand, so they ask here which egress grant that has; what is refused to them is then recorded with that work's run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_in_hand: ContextVar[str | None] = ContextVar("way_out_url", default=None)
+_in_hand: ContextVar[str | None] = ContextVar("egress_grant_url", default=None)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 The order, one after the other: the same site before others; the more of the question's words stand in a link's text
 or path, the earlier; what a sitemap calls important, then what it calls new; fewer path segments before more; else as
 the page has them. Promises: nothing is invented and nothing stands twice; what leads to no end is told apart, with
-why; strangers' hosts get a few places each, whatever the page repeats.
+why; hosts of other sites get a few links each, whatever the page repeats.
 """
 
 from __future__ import annotations

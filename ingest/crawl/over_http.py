@@ -40,7 +40,7 @@ def fetch_page(visit: PageVisit, url: str, known: RememberedPage | None) -> Fetc
             proxy_url=visit.egress_grant.url,
         )
     except (Overloaded, CircuitOpen):
-        raise  # we are busy, or asked nobody
+        raise  # we are busy, or the site was not asked
     except TimedOut as error:
         site_seconds = visit.seconds_since(started) - attempt.waited_seconds
         if not visit.deadline.has_passed or site_seconds > visit.deadline.seconds / 2:  # else waiting took the time

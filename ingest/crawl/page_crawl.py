@@ -36,7 +36,7 @@ def crawl_page(visit: PageVisit) -> CrawledPage | UnchangedPage:
         return page
     finally:
         if context.host_stats is not None:
-            visit.counters.tell(context.host_stats, visit.egress_grant.report(), context.rate_limit)
+            visit.counters.add_to(context.host_stats, visit.egress_grant.report(), context.rate_limit)
 
 
 def _known(visit: PageVisit) -> RememberedPage | None:

@@ -58,7 +58,7 @@ class SiteMaps:
     ) -> Mapping[str, SitemapUrl]:
         """The pages of the site of `url` that its maps name, by their canonical address.
 
-        `approach` is called with every address before it is asked for.
+        `pre_request` is called with every address before it is asked for.
         """
         origin = origin_of(url)
         with self._guard:

@@ -1,7 +1,7 @@
-"""Who is connected to the egress proxy, and who of them has yet to show a secret. Belongs to one event loop.
+"""The clients of the egress proxy, and which of them have yet to show a secret. Belongs to one event loop.
 
-Strangers are few: where one comes too many, the oldest makes way. So who may not use the proxy cannot use up its
-sockets.
+Connections without a secret are few: one too many ends the oldest. So a client that may not use the proxy cannot use
+up its sockets.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from ingest.egress.crawl_account import Account
 from ingest.egress.side import Side
 
-MAX_STRANGERS = 128
+MAX_UNAUTHENTICATED = 128
 """Connections that have shown no secret; clients of ours do so within milliseconds."""
 
 
@@ -32,7 +32,7 @@ class Client:
         self.side.break_off()
 
     def leave(self) -> None:
-        """The other end has gone: nobody waits for an answer."""
+        """The other end has gone: no answer is waited for."""
         if self.task is not None:
             self.task.cancel()
 
@@ -42,24 +42,24 @@ class Clients:
 
     def __init__(self) -> None:
         self._clients: set[Client] = set()
-        self._strangers: dict[Client, None] = {}
+        self._unauthenticated: dict[Client, None] = {}
 
     def add(self, client: Client) -> None:
-        """One more, who is a stranger yet."""
+        """One more, which has shown no secret yet."""
         self._clients.add(client)
-        self._strangers[client] = None
-        if len(self._strangers) > MAX_STRANGERS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
+        self._unauthenticated[client] = None
+        if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
+            oldest = next(iter(self._unauthenticated))
+            del self._unauthenticated[oldest]
             oldest.cut()
 
     def recognise(self, client: Client) -> None:
         """It has shown a right secret."""
-        self._strangers.pop(client, None)
+        self._unauthenticated.pop(client, None)
 
     def remove(self, client: Client) -> None:
         """It has been served."""
-        self._strangers.pop(client, None)
+        self._unauthenticated.pop(client, None)
         self._clients.discard(client)
 
     def of(self, account: Account) -> list[Client]:

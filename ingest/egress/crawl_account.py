@@ -1,9 +1,9 @@
 """What one crawl may do through the egress proxy, and what it did.
 
-An account is opened before a page is asked for and closed when nothing of it is wanted any more. In between, whoever
+An account is opened before a page is asked for and closed when the page is done. In between, whatever
 holds its URL goes out on its behalf: the fetcher, the browser with all that the page loads. Promises:
 
-1. Requests, bytes, hosts and connections stay below the account's caps, whoever asks; what is beyond is refused.
+1. Requests, bytes, hosts and connections stay below the account's caps, whatever asks; what is beyond is refused.
 2. A closed account's token opens nothing, and every connection that it opened has ended.
 3. Refusals are counted by target and rule, in a space that no page can make grow.
 """
@@ -46,7 +46,7 @@ class EgressReport:
 
 
 class EgressAccount:
-    """A way out of one's own, until it is closed. Use as a context manager, from any thread.
+    """One crawl's access to the proxy, until it is closed. Use as a context manager, from any thread.
 
     `url` carries a secret; hand it to clients, never to logs.
     """

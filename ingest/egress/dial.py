@@ -1,12 +1,12 @@
 """The way to a site: from the target that a client asked for to a connection with an address that was judged.
 
-Name and port are judged → the name is resolved, once → every address is judged → a place is taken → one of those
+Name and port are judged → the name is resolved, once → every address is judged → a slot is taken → one of those
 addresses is dialled, through the owner's proxy where there is one. Promises:
 
 1. No name is asked for before it was judged, and nothing is dialled but an address that was. Within an account that
    has caps, a name keeps its first answer.
-2. Nobody has a place while a name is looked up. It is given back when the connection ends, or cannot be had.
-3. The look-up and the connection share one limit of time; waiting for a place has the same for itself.
+2. No slot is held while a name is looked up. It is given back when the connection ends, or fails.
+3. The look-up and the connection share one limit of time; waiting for a slot has the same for itself.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ingest.settings import EgressSettings
 
 @dataclass(eq=False, slots=True)
 class Reached:
-    """A site that was reached. Use as a context manager: at its end the connection is broken off, its place free."""
+    """A site that was reached. Use as a context manager: at its end the connection is broken off, its slot free."""
 
     target: Target
     """As it was judged."""
     side: Side
     account: Account
-    places: FairSlots
+    slots: FairSlots
 
     def __enter__(self) -> Reached:
         return self
@@ -47,7 +47,7 @@ class Reached:
         try:
             self.side.break_off()
         finally:
-            self.places.give(self.account, target=self.target.host)
+            self.slots.give(self.account, target=self.target.host)
 
 
 class Dialler:
@@ -87,7 +87,7 @@ class Dialler:
         started = asyncio.get_running_loop().time()
         addresses = await self._judged_addresses(target, account)
         left_seconds = self._limits.connect_timeout_seconds - (asyncio.get_running_loop().time() - started)
-        await self._take_place(target, account)
+        await self._take_slot(target, account)
         try:
             site = await self._dial(target, addresses, left_seconds)
         except BaseException:
@@ -135,7 +135,7 @@ class Dialler:
         listed = self._rules.is_listed(target.host, target.port, account.purpose)
         return await self._names.look_up(target.host, target.port, asker=asker, absolute=not listed)
 
-    async def _take_place(self, target: Target, account: Account) -> None:
+    async def _take_slot(self, target: Target, account: Account) -> None:
         """One of the connections that may be open at a time."""
         at_most = account.caps.connections if account.caps else self._limits.max_connections
         if self._fair_slots.take_free(account, at_most=at_most, target=target.host):

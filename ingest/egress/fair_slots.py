@@ -1,11 +1,11 @@
-"""A bounded number of places, of which everybody gets one before anybody gets the last.
+"""A bounded number of slots, of which every holder gets one before any holder gets the last.
 
 Connections of the egress proxy and threads of its resolver are shared by crawls that do not know each other, and one
 of them may be hostile. Promises:
 
-1. No more places are taken than there are, than one holder may have, and than may be for one target.
-2. The last quarter is for holders who have none: whoever takes all that he can leaves some to the others.
-3. A place that comes free goes to whoever waits with the fewest; among equals, to whoever came first.
+1. No more slots are taken than there are, than one holder may have, and than may be for one target.
+2. The last quarter is for holders who have none: a holder that takes all it can leaves some to the others.
+3. A slot that comes free goes to the waiting holder with the fewest; among equals, to the one that came first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """Somebody who wants a place."""
+    """A holder that waits for a slot."""
 
     holder: Hashable
     at_most: int
@@ -27,7 +27,7 @@ class _Waiting:
 
 
 class FairSlots:
-    """`total` places, at most `per_target` for one target. Belongs to one event loop."""
+    """`total` slots, at most `per_target` for one target. Belongs to one event loop."""
 
     def __init__(self, total: int, *, per_target: int | None = None) -> None:
         self._total = total
@@ -39,18 +39,18 @@ class FairSlots:
         self._waiting: list[_Waiting] = []
 
     def held(self, holder: Hashable) -> int:
-        """How many places somebody has."""
+        """How many slots a holder has."""
         return self._held.get(holder, 0)
 
     def take_free(self, holder: Hashable, *, at_most: int, target: Hashable) -> bool:
-        """Take a place where nobody waits for one; False where there is none. Whoever takes one gives it back."""
+        """Take a slot where no holder waits for one; False where there is none. What is taken is to be given back."""
         if self._waiting or not self._may(holder, at_most, target):
             return False
         self._count(holder, target, 1)
         return True
 
     async def take(self, holder: Hashable, *, at_most: int, target: Hashable) -> None:
-        """Wait for a place; `holder` has no more than `at_most` of them. Whoever takes one gives it back."""
+        """Wait for a slot; `holder` has no more than `at_most` of them. What is taken is to be given back."""
         if self.take_free(holder, at_most=at_most, target=target):
             return
         wanted = _Waiting(holder, at_most, target, asyncio.get_running_loop().create_future())
@@ -66,7 +66,7 @@ class FairSlots:
             raise
 
     def give(self, holder: Hashable, *, target: Hashable) -> None:
-        """Give a place back, and hand it on."""
+        """Give a slot back, and hand it on."""
         self._count(holder, target, -1)
         self._grant()
 

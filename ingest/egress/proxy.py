@@ -1,7 +1,7 @@
 """The one door out: a forward proxy of ours on loopback, which all outward traffic goes through.
 
 Life of a request: authenticate, which tells on whose account it is → count it → read host and port → judge them →
-resolve once → judge every address → wait for a place → dial an address that was judged → relay, counting bytes,
+resolve once → judge every address → wait for a slot → dial an address that was judged → relay, counting bytes,
 silence and time. Promises:
 
 1. No connection is opened to an address that was not checked; a name is never resolved a second time, and within one
@@ -13,7 +13,7 @@ silence and time. Promises:
 3. A failure answers 502, a time limit 504, too many connections 503, each with `X-Sluice-Failed: <why>`.
 4. Every crawl has a token of its own (`open`), with caps, that is worth nothing once closed. Clients that live as
    long as the process have a secret for each purpose (`url_for`). The exceptions of `egress.allow` are by purpose.
-5. Connections are shared fairly (`ingest.egress.fair_slots`), and names are looked up before a place is taken: a
+5. Connections are shared fairly (`ingest.egress.fair_slots`), and names are looked up before a slot is taken: a
 crawl that
    takes all it can, or whose names nobody answers for, leaves the others theirs.
 6. Those who show no secret are few: the oldest make way. `stop` ends every connection.
@@ -98,11 +98,11 @@ class EgressProxy:
         self._stopping: asyncio.Event | None = None
         self._port = 0
 
-    # -- for whoever goes out -----------------------------------------------------------------
+    # -- for clients --------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """As `url_for` pages: for whoever goes where strangers send him."""
+        """As `url_for` pages: for clients that follow addresses of others."""
         return self.url_for("crawl")
 
     def url_for(self, purpose: Purpose) -> str:
@@ -121,7 +121,7 @@ class EgressProxy:
         max_bytes: int | None = None,
         max_requests: int | None = None,
     ) -> EgressAccount:
-        """A way out for one crawl alone, with a token of its own, until it is closed.
+        """An account for one crawl alone, with a token of its own, until it is closed.
 
         `max_bytes` (both directions) and `max_requests` may lower the configured caps, not raise them. `run_id` is
         told with its refusals.

@@ -140,7 +140,7 @@ class Relay:
             self._client.give_up(failure)
 
     def _raise_if_over(self) -> None:
-        """Before anything is waited for: who ended it found nobody waiting."""
+        """Before anything is waited for: what ended it may have come earlier."""
         failure = self._over.result() if self._over.done() else None
         if failure is not None:
             raise failure

@@ -62,7 +62,7 @@ class BoundedResolver:
             self._busy -= 1
             self._threads.give(asker, target=name)
             if answer.done():
-                return  # whoever asked gave up
+                return  # the caller gave up
             if isinstance(found, Exception):
                 answer.set_exception(found)
             else:

@@ -107,7 +107,7 @@ class EgressRules:
 
 
 def require_open(settings: EgressSettings) -> None:
-    """For whoever would start a proxy or build a client of it: not where nothing may leave.
+    """To be asked before a proxy is started or a client of it built.
 
     Raises:
         PolicyRefused: rule `egress`: the policy is `deny`.
@@ -117,7 +117,7 @@ def require_open(settings: EgressSettings) -> None:
 
 
 def is_special_name(name: str) -> bool:
-    """Whether a name belongs to the local network, to another name system or to nobody: `nas`, `printer.local`.
+    """Whether a name belongs to the local network, to another name system or to none: `nas`, `printer.local`.
 
     `name` is as `canonical_host` gives it; addresses are no names.
     """

@@ -5,7 +5,7 @@ The client shows its secret → its request is counted → host and port are rea
 
 1. Nothing that a client asks for is looked at before it has shown a right secret.
 2. What goes wrong on the way to a site has an answer of ours. What goes wrong once the site's is on its way breaks the
-   connection off, so that nobody takes what he has for the whole.
+   connection off, so that no client takes a part for the whole.
 3. Where a tunnel may lead to one site alone, nothing of it reaches the site before its handshake has named that site.
 """
 

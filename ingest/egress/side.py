@@ -41,7 +41,7 @@ class Side(asyncio.Protocol):
     def __init__(self, *, on_open: Callable[[Side], None] | None = None) -> None:
         self.transport: asyncio.Transport
         self.on_lost: Callable[[], None] | None = None
-        """Told once, when the other end closes or breaks off and nobody here carries its bytes."""
+        """Called once, when the other end closes or breaks off while its bytes are not carried."""
         self._on_open = on_open
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
@@ -103,7 +103,7 @@ class Side(asyncio.Protocol):
             self._more.set_result(None)
 
     def give_up(self, reason: Exception) -> None:
-        """Raise `reason` in whoever waits for a head."""
+        """Raise `reason` in the task that waits for a head."""
         if self._more is not None and not self._more.done():
             self._more.set_exception(reason)
 

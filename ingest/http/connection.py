@@ -1,8 +1,8 @@
 """A connection whose every step ends in time: plain at first, TLS within it once a tunnel stands.
 
 Promises: nothing here waits beyond the one moment that it was given, however many steps a peer needs or however
-steadily it sends; `wanted` is called before the first step and every `LOOK_SECONDS` from then on, and what it raises
-ends the wait; one step takes in at most `READ_BYTES`, so that no peer can keep the TLS engine busy past either.
+steadily it sends; `check_cancelled` is called before the first step and every `LOOK_SECONDS` from then on, and what
+it raises ends the wait; one step takes in at most `READ_BYTES`, so that no peer can keep the TLS engine busy beyond.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Connection:
     """A connection to `host` (an address, not a name) that has `seconds` for all it is used for. A context manager.
 
     Every method raises TimeoutError once they are over, OSError (ssl.SSLError is one) where the peer fails, and
-    what `wanted` raises.
+    what `check_cancelled` raises.
     """
 
     def __init__(self, host: str, port: int, *, seconds: float, check_cancelled: CancelCheck) -> None:

@@ -33,7 +33,7 @@ from ingest.url import normalise_url
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ACCEPT = "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5"
 MAX_REDIRECT_BYTES = 65_536
-"""Of the body of a redirect that is followed; nobody reads it."""
+"""Of the body of a redirect that is followed; it is not used."""
 EGRESS_REMEDY = "an entry for this purpose in egress.allow, or the egress lists"
 MALFORMED_RESPONSE = "malformed_response"
 """The rule by which a response that is no HTTP is refused; the egress proxy marks its word of one so."""
@@ -91,8 +91,8 @@ class Fetcher:
     """Fetches through the proxy at `proxy_url`. Thread-safe; holds no connection between calls.
 
     Connections are not reused: the proxy counts bytes per connection and ends what it opened for a crawl with it, and
-    hosts are asked too seldom for the handshake to matter. `wanted` is called now and then while a site is waited for;
-    what it raises ends the exchange.
+    hosts are asked too seldom for the handshake to matter. `check_cancelled` is called now and then while a site is
+    waited for; what it raises ends the exchange.
 
     Raises:
         InvalidInput: `proxy_url` is not `http://user:password@host:port`.
@@ -127,20 +127,20 @@ class Fetcher:
         deadline: Deadline | None = None,
         proxy_url: str | None = None,
     ) -> Fetched | NotModified:
-        """The page at `url`, whatever its status. `approach` is called with each address before it is asked for.
+        """The page at `url`, whatever its status. `pre_request` is called with each address before it is asked for.
 
-        What `approach` waits is no time of the site's; the `deadline` covers both.
+        What `pre_request` waits is no time of the site's; the `deadline` covers both.
 
         `etag` and `last_modified` tell versions of one resource apart and mean nothing to another (RFC 9110, 8.8), so
         they are sent to the one address that they came from: `conditions_for`, the `final_url` of the copy that is
         held, or `url` where none is named.
 
-        `proxy_url` is another way out, for this call alone.
+        `proxy_url` is another egress grant, for this call alone.
 
         Raises:
             InvalidInput: the address, or one that it redirects to, cannot be used.
             PolicyRefused: rules `egress`, `redirects`, `bytes`, `encoding`, `malformed_response` (what the site sends
-                is no HTTP/1.1, or could be read in two ways), and what `approach` raises.
+                is no HTTP/1.1, or could be read in two ways), and what `pre_request` raises.
             TimedOut: the deadline passed. Overloaded: the proxy is full. Unavailable: the site failed.
         """
         started, left_seconds, received_bytes = time.perf_counter(), limits.timeout_seconds, 0

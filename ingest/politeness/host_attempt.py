@@ -1,4 +1,4 @@
-"""One way to a page, from host to host: each may be left alone, and each is judged by how it answers."""
+"""One request's way to a page, from host to host: each has a circuit breaker, and is judged by how it answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HostAttempt:
         *,
         on_failure: Callable[[str], None] = lambda origin: None,
     ) -> None:
-        """`approach` is called with each address before it is asked for, unless its host is left alone.
+        """`pre_request` is called with each address before it is asked for, unless the circuit of its host is open.
 
         `on_failure` is told of the origin that failed.
         """
@@ -39,7 +39,7 @@ class HostAttempt:
         """To be called before `url` is asked for. The host that sent us here has answered.
 
         Raises:
-            HostUnavailable: the host is left alone. Also what the approach raises.
+            HostUnavailable: the circuit of the host is open. Also what `pre_request` raises.
         """
         self.ended(failed=False)
         started = self._clock()

@@ -1,4 +1,4 @@
-"""What one crawl did to each host that it came by, added up and told once."""
+"""What one crawl did to each host that it asked, added up and recorded once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from contracts.errors import Overloaded
 from contracts.hosts import HostCounts
 from ingest.egress.crawl_account import EgressReport
-from ingest.politeness.host_stats import HostFigures
+from ingest.politeness.host_stats import HostStats
 from ingest.politeness.rate_limit import HostRateLimit
 
 
@@ -22,12 +22,12 @@ class HostCounters:
         """Add to what is known of `host`."""
         self._hosts[host] += counts
 
-    def tell(self, figures: HostFigures, report: EgressReport, turns: HostRateLimit) -> None:
-        """Hand the sums on, with the refusals that the proxy reports and the pauses that hosts get by now."""
+    def add_to(self, stats: HostStats, report: EgressReport, rate_limit: HostRateLimit) -> None:
+        """Add the sums to `stats`, with the refusals that the proxy reports and the present interval of each host."""
         for refusal, count in report.refusals:
             self.add(refusal.host, HostCounts(egress_refusals=count))
         for host, counts in self._hosts.items():
             interval_seconds = None
-            with contextlib.suppress(Overloaded):  # the broker is away: so are the figures
-                interval_seconds = turns.interval_seconds(host) if counts.requests else None
-            figures.add(host, counts, interval_seconds=interval_seconds)
+            with contextlib.suppress(Overloaded):  # the broker is away: so are the stats
+                interval_seconds = rate_limit.interval_seconds(host) if counts.requests else None
+            stats.add(host, counts, interval_seconds=interval_seconds)

@@ -1,4 +1,4 @@
-"""What the crawl did to each host, by UTC day: the figures by which an operator sees whom it visits and how.
+"""What the crawl did to each host, by UTC day: so that an operator sees which hosts are visited and how.
 
 Promises: counting never fails a crawl and never slows it down noticeably; without a broker nothing is counted. A day
 keeps at most `MOST_HOSTS` hosts; what comes after them is counted together, under `OTHER`. Days are forgotten after
@@ -25,7 +25,7 @@ _WAITED, _WAITED_MS, _INTERVAL = "waited_seconds", "waited_ms", "interval_second
 """The broker adds whole numbers, so waiting is kept in milliseconds."""
 
 
-class HostFigures:
+class HostStats:
     """Counts in the broker at `broker_url`. `clock` gives times with their zone. Safe across threads and processes."""
 
     def __init__(self, broker_url: str, *, clock: Callable[[], datetime], key_prefix: str = "sluice") -> None:

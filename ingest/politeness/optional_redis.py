@@ -17,7 +17,7 @@ import redis
 TIMEOUT_SECONDS = 0.5
 """Of one call: a broker that lives answers within a millisecond."""
 PAUSE_SECONDS = 30.0
-"""How long a broker that did not answer is left alone."""
+"""How long a broker that did not answer is not asked."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class LenientBroker:
         except redis.RedisError as error:
             with self._guard:
                 self._silent_until = self._clock() + PAUSE_SECONDS
-            _log.warning("broker left alone for %g s: %s", PAUSE_SECONDS, type(error).__name__)
+            _log.warning("broker is not asked for %g s: %s", PAUSE_SECONDS, type(error).__name__)
             return None
 
     def close(self) -> None:

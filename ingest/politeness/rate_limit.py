@@ -5,13 +5,13 @@ broker when one is given, and in this process otherwise (`ingest.politeness.rate
 
 - Between two turns at a host lies the interval of its rate, or its Crawl-delay where that is longer, by the broker's
   clock and at the moment when the turn begins, not when it was asked for: no worker that wakes late makes two requests
-  come closer together. Nothing is saved up while nobody asks.
+  come closer together. Nothing is saved up while a host is not asked.
 - The hosts of one registered domain together get four times the rate of one, so that no number of names for one
   machine multiplies it.
 - A host that answers 429 or 503 is asked half as often, and not before its `Retry-After`; each page that goes well
   brings it a tenth closer to its rate again.
 
-A worker whose turn is too far off gets `Overloaded` and hands its page back to the queue.
+A worker whose turn is too far off gets `Overloaded` and returns its page to the queue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_SLOW_HOSTS = 10_000
 """Slowed hosts that a process remembers; what it forgets, it learns again with the host's next turn."""
 
 MAX_RATE_WAIT_SECONDS = 30.0
-"""How long a worker waits for a host's next turn before it hands the page back to the queue."""
+"""How long a worker waits for a host's next turn before it returns the page to the queue."""
 
 
 class HostRateLimit:
@@ -63,7 +63,7 @@ class HostRateLimit:
         sleep: Callable[[float], None] = time.sleep,
         check_cancelled: CancelCheck = never_cancelled,
     ) -> None:
-        """`wanted` is called now and then while a turn is waited for; what it raises ends the waiting."""
+        """`check_cancelled` is called now and then while a turn is waited for; what it raises ends the waiting."""
         self._interval_seconds = 1 / requests_per_second
         self._max_wait_seconds = max_wait_seconds
         self._store: RateLimitStore = (
@@ -101,10 +101,10 @@ class HostRateLimit:
             self._pause(answer.wait_seconds)
 
     def slow_down(self, host: str, retry_after_seconds: float | None) -> None:
-        """The host answered 429 or 503: its interval is doubled, and it is left alone until its Retry-After is over.
+        """The host answered 429 or 503: its interval is doubled, and it is not asked until its Retry-After is over.
 
         Neither becomes more than an hour. Answers to requests of one interval count once, as they tell of one state of
-        the host; whoever waits for a turn there lines up anew. Where the broker is away nobody gets a turn anyway.
+        the host; those that wait for a turn there take new tickets. Where the broker is away no turn begins anyway.
         """
         with contextlib.suppress(redis.RedisError):
             self._store.slow_down(self._host_line(host, 0.0), max(retry_after_seconds or 0.0, 0.0))
@@ -113,7 +113,7 @@ class HostRateLimit:
     def went_well(self, host: str) -> None:
         """A page of the host came as it should: a slowed host's interval becomes a tenth shorter, down to its rate's.
 
-        Costs nothing for a host that was not slowed at its last turn, and fails nobody's page where the broker is away.
+        Costs nothing for a host that was not slowed at its last turn, and fails no page where the broker is away.
         """
         if host in self._slow:
             with contextlib.suppress(redis.RedisError):

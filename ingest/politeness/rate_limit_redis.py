@@ -3,7 +3,7 @@
 A turn leads through one line after the other. In each its holder first takes a ticket, the next free moment, and goes
 on when that has come and the line's interval has gone by since the last turn began (virtual scheduling, ITU-T I.371,
 with the ticket as the reservation and the second look as the proof). So turns come in the order of the tickets, and a
-holder who comes late, or never, lets nobody go too early. `slow_down` voids the tickets of a line.
+holder who comes late, or never, lets no other go too early. `slow_down` voids the tickets of a line.
 
 In the broker one hash per line, `<prefix>:host:<host>` or `<prefix>:domain:<domain>`:
 
@@ -11,7 +11,7 @@ In the broker one hash per line, `<prefix>:host:<host>` or `<prefix>:domain:<dom
 |---|---|
 | `next` | the next free moment, in microseconds of the broker's clock, as all moments here |
 | `last` | when the last turn began |
-| `closed` | until when nobody goes |
+| `closed` | until when no turn begins |
 | `era` | how often the tickets were voided |
 | `interval` | what the last turn asked for between two turns, in microseconds |
 | `slow`, `slowed` | the interval while the host asks for less, and since when |
@@ -35,7 +35,7 @@ BROKER_TIMEOUT_SECONDS = 5.0
 BROKER_RETRY_SECONDS = 5.0
 """When a page comes back whose rate could not be counted: a broker that was restarted is there again by then."""
 LONGEST_SECONDS = 3_600.0
-"""The most that a host can slow us down to, and be left alone for: later, its pages are somebody else's news."""
+"""The longest interval, and the longest pause, that a host can ask for: then its page is left to another run."""
 KEPT_SECONDS = 60.0
 SLOW_KEPT_SECONDS = 3_600.0
 RECOVERY = 0.9
@@ -88,7 +88,7 @@ class RateLimitStore(Protocol):
         ...
 
     def slow_down(self, line: Line, pause_seconds: float) -> None:
-        """Double the line's interval, at most once in its own length; nobody goes for that time or the pause."""
+        """Double the line's interval, at most once in its own length; no turn begins for that time or the pause."""
         ...
 
     def went_well(self, line: Line) -> None:

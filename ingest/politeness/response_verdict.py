@@ -48,7 +48,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float:
 
 
 def judge_status(status: int, retry_after: str | None, url: str, now: datetime) -> None:
-    """Nothing for a page; otherwise what the status means for whoever asked.
+    """Nothing for a page; otherwise the error that the status stands for.
 
     Raises:
         Overloaded: 429, 503; says when to come back. Unavailable: other 5xx, 408, 425, and 304 where there was

@@ -7,10 +7,10 @@
 | 429, 5xx, no answer, a redirect to no web address | nothing is allowed (2.3.1.4) |
 
 An answer is kept for 24 hours per origin (2.4), shared with all workers where a store is given; "no answer" for five
-minutes, so that a site which comes back is not shut out for a day. Within the 24 hours nobody asks again, so a site
+minutes, so that a site which comes back is not shut out for a day. Within the 24 hours it is not asked again, so a site
 that fails meanwhile is judged by the rules that it gave. Where the answer is too old and asking again fails, nothing
-is allowed: 2.4 would let us go on with the old rules, but 2.3.1.4 must be obeyed, and a site that fails is best left
-alone.
+is allowed: 2.4 would let us go on with the old rules, but 2.3.1.4 must be obeyed, and a failing site is
+better not asked.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RobotsVerdict:
 
     allowed: bool
     rule: Literal["robots", "robots_unreachable"]
-    """What a refusal is called: forbidden by a rule, or because nobody can say."""
+    """What a refusal is called: forbidden by a rule, or because the rules are unknown."""
     line: str | None
     reason: str
 
@@ -101,8 +101,8 @@ class RobotsCache:
 
         Raises:
             TimedOut: the deadline passed before the site had its own time to answer; says nothing about it.
-            PolicyRefused: rule `robots`: it may not; rule `robots_unreachable`: nobody can say, as the site fails.
-                Also what the fetch is refused by.
+            PolicyRefused: rule `robots`: it may not; rule `robots_unreachable`: its rules are unknown, as the site
+                fails. Also what the fetch is refused by.
             Overloaded: too busy to ask now.
         """
         verdict = self.verdict(url, deadline)

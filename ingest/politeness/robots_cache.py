@@ -3,7 +3,7 @@
 In the broker one key per origin, `<prefix>:robots:<scheme://host:port>`: a line of JSON with what came of asking, then
 the file, compressed. It expires with the answer: after a day, after minutes where a site gave none.
 
-Promises: a broker that is away, and a value that nobody can read, are as if nothing had been kept; a value is never
+Promises: a broker that is away, and a value that cannot be read, are as if nothing had been kept; a value is never
 larger than `MAX_STORED_BYTES`, and what it unpacks to never larger than a robots.txt may be.
 """
 

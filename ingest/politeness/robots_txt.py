@@ -102,7 +102,7 @@ class RobotsRules:
     def decided_by(self, url: str) -> str | None:
         """The line that decides about `url`, as it stands in the file; None where no rule speaks of it.
 
-        At most its first 200 characters, without those that nobody could see.
+        At most its first 200 characters, without invisible ones.
 
         Raises:
             InvalidInput: `url` is not an absolute URL.
@@ -131,7 +131,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """A robots.txt. `sitemaps` are absolute addresses as written, each once, whoever they are for."""
+    """A robots.txt. `sitemaps` are absolute addresses as written, each once, for every robot."""
 
     sitemaps: tuple[str, ...] = ()
     _groups: tuple[_Group, ...] = ()
@@ -170,7 +170,7 @@ def parse_robots(text: str | bytes) -> RobotsFile:
             if len(sitemaps) < MAX_SITEMAPS and value.lower().startswith((b"http://", b"https://")):
                 sitemaps[value.decode("utf-8", "replace")] = None
         elif not groups:
-            continue  # rules for nobody
+            continue  # rules without a robot
         elif name == "delay":
             groups[-1].delays += [(number, seconds) for seconds in _seconds(value)]
         else:

@@ -1,4 +1,4 @@
-"""What providers found nothing for, remembered by all workers together, so that nobody pays for it twice.
+"""What providers found nothing for, remembered by all workers together, so that it is not paid for twice.
 
 In the broker one key each, `<prefix>:empty:<hash>`, expires after `EMPTY_SECONDS`. Only an answer is
 remembered, never a failure. A broker that does not answer remembers nothing, and hinders no search.

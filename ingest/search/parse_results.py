@@ -56,7 +56,7 @@ def rows_of(body: Mapping[str, Any], *path: str, provider: str, may_lack: bool =
     """The list at `path`; empty where there is none and the provider's answers `may_lack` it.
 
     Raises:
-        Unavailable: something else is there, so that nobody can say what was found.
+        Unavailable: something else is there, so that what was found is unknown.
     """
     here: Any = body
     for name in path:

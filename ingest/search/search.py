@@ -84,8 +84,8 @@ def search(
 ) -> SearchCompleted:
     """The answers of the first `settings.merge_providers` that give one, as one. `clock` gives times with their zone.
 
-    `wanted` is called before each call; what it raises ends the search. `empty` remembers who found nothing for what:
-    its word stands for the provider's, and costs nothing.
+    `check_cancelled` is called before each call; what it raises ends the search. `empty` remembers which provider
+    found nothing for which query: it is not asked again, which costs nothing.
 
     Raises:
         PolicyRefused: rule `search`: switched off, or no provider is configured.
@@ -165,7 +165,7 @@ class _Asking:
                 self._empty.add(provider.name, self._query)
 
     def failure(self, max_usd: float) -> BudgetExhausted | SearchFailed:
-        """Why nobody answered."""
+        """Why no provider answered."""
         names = ", ".join(name for name, _ in self.reasons)
         if self._too_dear == len(self.reasons):
             return BudgetExhausted(f"{max_usd:g} USD pay for no search by {names}")

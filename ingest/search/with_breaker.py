@@ -1,4 +1,4 @@
-"""A provider that keeps failing is left alone for a while, so that fail-over costs no waiting."""
+"""A search provider behind its circuit breaker: one that keeps failing is not asked, and fail-over costs no wait."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Breaking:
         return self._provider.max_pages
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """See `SearchProvider`. Raises CircuitOpen without asking while the provider is left alone.
+        """See `SearchProvider`. Raises CircuitOpen without asking while the circuit is open.
 
         A refusal of egress speaks neither for the provider nor against it; an answer that is too large or in no
         known encoding speaks against it.
         """
         if not self._breaker.admit():
-            raise CircuitOpen(f"{self.name} failed most of the last times and is left alone for a while")
+            raise CircuitOpen(f"{self.name} failed most of the last times and is not asked for a while")
         try:
             answer = self._provider.search(query)
         except Unavailable:

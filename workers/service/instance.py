@@ -69,7 +69,7 @@ class Instance:
     def hosts(self, days: int, limit: int) -> list[HostView]:
         """What the crawl did to each host in the last days, UTC, today included; the most asked first."""
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
-        return list(self.context.host_figures.top(limit, since))
+        return list(self.context.host_stats.top(limit, since))
 
     async def close(self) -> None:
         """Close what was opened."""

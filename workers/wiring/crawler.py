@@ -15,7 +15,7 @@ from ingest.crawl.sitemap_cache import SiteMaps
 from ingest.egress.proxy import EgressProxy
 from ingest.http.fetch import Fetcher
 from ingest.politeness.host_rendering import HostMemory
-from ingest.politeness.host_stats import HostFigures
+from ingest.politeness.host_stats import HostStats
 from ingest.politeness.rate_limit import HostRateLimit
 from ingest.politeness.robots import RobotsCache
 from ingest.politeness.robots_cache import BrokerRobotsStore
@@ -31,7 +31,7 @@ def build_crawler(
     fetcher: Fetcher,
     memory: PageMemory,
     hosts: HostMemory,
-    figures: HostFigures,
+    host_stats: HostStats,
     at_close: Callable[[Callable[[], None]], object],
 ) -> Crawler:
     """Fetches pages through the egress proxy, politely; with a browser where pages need one.
@@ -77,7 +77,7 @@ def build_crawler(
         check_cancelled=check_cancelled,
         known_pages=memory,
         host_memory=hosts,
-        host_stats=figures,
+        host_stats=host_stats,
     )
     return Crawler(crawl_context)
 

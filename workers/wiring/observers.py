@@ -27,9 +27,9 @@ def count_fallback(reason: str) -> None:
 
 
 def count_circuit_opened(what: str) -> None:
-    """Note that a provider or host, whichever `what` says, kept failing and is asked no more for a while."""
+    """Note that a provider or host, whichever `what` says, kept failing and is not asked for a while."""
     metrics.BREAKERS_OPENED.labels(what).inc()
-    log.warning("left_alone", what=what)
+    log.warning("circuit_opened", what=what)
 
 
 def log_refusal(refusal: Refusal) -> None:

@@ -106,7 +106,7 @@ def test_operators_see_what_was_done_to_each_host(instance: Instance, site: Site
     for path in ("/page", "/closed"):
         crawled(instance, site.url(path), "crawl")
     instance.works("crawl")
-    [row] = instance.context.host_figures.top(10, instance.today)
+    [row] = instance.context.host_stats.top(10, instance.today)
     assert (row.host, row.requests, row.pages, row.robots_refusals) == ("127.0.0.1", 1, 1, 1)
     assert row.received_bytes == len(PAGE)
     assert row.interval_seconds >= 0.02

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from contracts.errors import Unavailable
-from ingest.egress.connections import MAX_STRANGERS
+from ingest.egress.connections import MAX_UNAUTHENTICATED
 from ingest.egress.crawl_account import MAX_KINDS, MAX_WAITING_SHARE
 from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressAccount, EgressProxy, Refusal
@@ -407,7 +407,8 @@ class TestStrangers:
         port = urlsplit(proxy.url).port or 0
         with contextlib.ExitStack() as held, proxy.open("crawl") as account:
             silent = [
-                held.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(MAX_STRANGERS + 20)
+                held.enter_context(socket.create_connection(("127.0.0.1", port)))
+                for _ in range(MAX_UNAUTHENTICATED + 20)
             ]
             assert b" 404 " in get(account.url, site.url())
             silent[0].settimeout(5)

