@@ -36,7 +36,7 @@ from otel import metrics
 
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 _POSTGRESQL_FULL = "53100"
-_BUSY_TIMEOUT_SECONDS = 30.0
+BUSY_TIMEOUT_SECONDS = 30.0
 """How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
@@ -62,7 +62,7 @@ class Turn:
         self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
     def __enter__(self) -> None:
-        if not self._thread_turn.acquire(timeout=_BUSY_TIMEOUT_SECONDS):
+        if not self._thread_turn.acquire(timeout=BUSY_TIMEOUT_SECONDS):
             raise Unavailable("the ledger's database does not answer: too many wait to write to it")
         try:
             if not any(self._is_free() for _ in range(_LOOKS)):
@@ -289,7 +289,7 @@ def _open(url: URL) -> Engine:
             "ledger_url", "PostgreSQL needs the psycopg package", "install sluice[postgres]"
         ) from error
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    wait = {"timeout": _BUSY_TIMEOUT_SECONDS}
+    wait = {"timeout": BUSY_TIMEOUT_SECONDS}
     engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -311,7 +311,7 @@ def _close_wal_sync(_connection: Any, record: ConnectionPoolEntry) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switch a new file to WAL. SQLite refuses at once, without its usual wait, while another process does the same."""
-    deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -70,17 +70,17 @@ class Ledger(LedgerReader):
             InvalidSetting: the URL names no SQLite file and no PostgreSQL database.
             Conflict: the ledger was written by a newer Sluice, or by an older one and was not migrated.
         """
-        self._database = Database(url)
-        self._clock = clock
-        self.dead_letters = DeadLetters(self._database, clock)
-        self.replays = Replays(self._database, clock)
-        self.keys = KeysTable(self._database, clock)
-        with self._database.installing() as connection:
+        self.database = Database(url)
+        self.clock = clock
+        self.dead_letters = DeadLetters(self.database, clock)
+        self.replays = Replays(self.database, clock)
+        self.keys = KeysTable(self.database, clock)
+        with self.database.installing() as connection:
             install(connection)
 
     def page_memory(self, *, read_as: str, is_there: Callable[[str], bool]) -> LedgerPageMemory:
         """What was read of each page; see `LedgerPageMemory`."""
-        return LedgerPageMemory(self._database, read_as=read_as, is_there=is_there)
+        return LedgerPageMemory(self.database, read_as=read_as, is_there=is_there)
 
     def __enter__(self) -> Ledger:
         return self
@@ -90,7 +90,7 @@ class Ledger(LedgerReader):
 
     def close(self) -> None:
         """Close this process's connections."""
-        self._database.close()
+        self.database.close()
 
     # -- runs
 
@@ -102,8 +102,8 @@ class Ledger(LedgerReader):
             BudgetExhausted: what the first events may cost does not fit; no run is recorded.
         """
         entries = [Entry(event, origin.dedupe_key, origin.reserve) for event, origin in first]
-        with self._database.writing() as connection:
-            return runs.create(connection, run, entries, self._clock())
+        with self.database.writing() as connection:
+            return runs.create(connection, run, entries, self.clock())
 
     def add_event(self, event: Event, *, dedupe_key: str | None = None) -> bool:
         """Add an event from outside (feedback, say) to its run, finished or not; False when it is a second one.
@@ -111,9 +111,9 @@ class Ledger(LedgerReader):
         Raises:
             NotFound: there is no such run.
         """
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             run = runs.take(connection, event.run_id)
-            return bool(write(connection, run, [Entry(event, dedupe_key)], self._clock()))
+            return bool(write(connection, run, [Entry(event, dedupe_key)], self.clock()))
 
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
         """Cancel a run's open events and finish it; None when there was nothing to cancel. Claims are fenced.
@@ -123,18 +123,18 @@ class Ledger(LedgerReader):
         Raises:
             NotFound: there is no such run.
         """
-        with self._database.writing() as connection:
-            changed, emitted = finish.cancel(connection, run_id, self._clock())
+        with self.database.writing() as connection:
+            changed, emitted = finish.cancel(connection, run_id, self.clock())
         return tuple(emitted) if changed else None
 
     def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[WakeUp, ...]:
         """Direct the answers of gate runs whose deadline has passed, once each; what is to be published."""
-        moment = self._clock() if now is None else now
-        with self._database.reading() as connection:
+        moment = self.clock() if now is None else now
+        with self.database.reading() as connection:
             due = finish.runs_due_for_answer(connection, moment, most)
         directed: list[Event] = []
         for run_id in due:
-            with self._database.writing() as connection:
+            with self.database.writing() as connection:
                 directed += finish.answer_at_deadline(connection, run_id, moment)
         return tuple(wake_ups_of(directed))
 
@@ -146,17 +146,17 @@ class Ledger(LedgerReader):
         `alone`: the worker holds nothing else, so it may have an event that others died on. One commit (see
         `Database.holding`).
         """
-        with self._database.holding() as connection:
+        with self.database.holding() as connection:
             taken = claims.take_next(
-                connection, stage, worker, self._clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
+                connection, stage, worker, self.clock(), lease_seconds, alone=alone, probe_seconds=PROBE_SECONDS
             )
         if isinstance(taken, NotClaimed):
             return taken
         try:
             return claims.claim_in(taken)
         except MalformedEvent as error:
-            with self._database.writing() as connection:
-                return claims.park_malformed(connection, taken, error, self._clock())
+            with self.database.writing() as connection:
+                return claims.park_malformed(connection, taken, error, self.clock())
 
     def heartbeat(self, claim: Claim, lease_seconds: float) -> None:
         """Extend a claim's lease.
@@ -164,8 +164,8 @@ class Ledger(LedgerReader):
         Raises:
             Fenced: the claim was lost, or the run cancelled: stop working on it.
         """
-        with self._database.holding() as connection:
-            claims.heartbeat(connection, claim, self._clock(), lease_seconds)
+        with self.database.holding() as connection:
+            claims.heartbeat(connection, claim, self.clock(), lease_seconds)
 
     def settle(
         self, claim: Claim, outcome: Outcome, *, traceparent: str | None = None, max_attempts: int = 10
@@ -181,32 +181,32 @@ class Ledger(LedgerReader):
         """
         make = _maker(claim, traceparent)
         entries = settle.entries_of(outcome, make)
-        with self._database.writing() as connection:
-            return settle.settle(connection, claim, outcome, entries, make, max_attempts, self._clock())
+        with self.database.writing() as connection:
+            return settle.settle(connection, claim, outcome, entries, make, max_attempts, self.clock())
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         """Free what `worker` holds, because it is known to be dead, or (`died` False) hands it back.
 
         Returns what is to be published: what was freed, and what parking the poisonous ones emitted.
         """
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             held = claims.held_by(connection, worker)
         return self._free(held, max_deliveries, died)
 
     def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[WakeUp, ...]:
         """Free every claim whose lease has run out; what is to be published, as from `release`."""
-        with self._database.reading() as connection:
-            now = self._clock()
+        with self.database.reading() as connection:
+            now = self.clock()
             expired = claims.run_out(connection, now, most)
         return self._free(expired, max_deliveries, died=True, run_out_by=now)
 
     def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
         """Make retries ready whose time has come; what is to be published."""
-        with self._database.reading() as connection:
-            if not backlog.any_waiting(connection, self._clock()):
+        with self.database.reading() as connection:
+            if not backlog.any_waiting(connection, self.clock()):
                 return ()
-        with self._database.writing() as connection:
-            return tuple(backlog.wake(connection, self._clock(), most))
+        with self.database.writing() as connection:
+            return tuple(backlog.wake(connection, self.clock(), most))
 
     # -- stages that rest
 
@@ -215,24 +215,24 @@ class Ledger(LedgerReader):
 
         False when it was paused already; then only an operator's pause takes the place of the breaker's.
         """
-        with self._database.writing() as connection:
-            return pauses.pause(connection, stage, why, self._clock(), seconds=seconds, operator=operator)
+        with self.database.writing() as connection:
+            return pauses.pause(connection, stage, why, self.clock(), seconds=seconds, operator=operator)
 
     def resume(self, stage: Queue, *, operator: str | None = None) -> bool:
         """End a pause; False when there was none. One that an operator began ends only by an operator."""
-        with self._database.writing() as connection:
-            return pauses.resume(connection, stage, self._clock(), operator=operator)
+        with self.database.writing() as connection:
+            return pauses.resume(connection, stage, self.clock(), operator=operator)
 
     # -- leases
 
     def lease(self, name: str, holder: str, seconds: float) -> bool:
         """Take or renew a named lease; False while another holder has it."""
-        with self._database.writing() as connection:
-            return backlog.lease(connection, name, holder, self._clock(), seconds)
+        with self.database.writing() as connection:
+            return backlog.lease(connection, name, holder, self.clock(), seconds)
 
     def give_up_lease(self, name: str, holder: str) -> None:
         """End a lease before its time."""
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             backlog.give_up(connection, name, holder)
 
     def _free(
@@ -240,8 +240,8 @@ class Ledger(LedgerReader):
     ) -> tuple[WakeUp, ...]:
         freed: list[WakeUp] = []
         for row in seen:
-            with self._database.writing() as connection:
-                freed += claims.free(connection, row, self._clock(), max_deliveries, died=died, run_out_by=run_out_by)
+            with self.database.writing() as connection:
+                freed += claims.free(connection, row, self.clock(), max_deliveries, died=died, run_out_by=run_out_by)
         return tuple(freed)
 
 

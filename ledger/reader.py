@@ -23,8 +23,8 @@ class LedgerReader:
     Every method may raise `Unavailable` when the database does not answer.
     """
 
-    _database: Database
-    _clock: Callable[[], float]
+    database: Database
+    clock: Callable[[], float]
 
     # -- runs and their events
 
@@ -34,7 +34,7 @@ class LedgerReader:
         Raises:
             NotFound: there is no such run.
         """
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.view(connection, run_id)
 
     def runs(
@@ -47,7 +47,7 @@ class LedgerReader:
     ) -> list[RunSummary]:
         """Runs that meet every filter given, the latest first; `before` is the last run id of the page before."""
         filters = {"corpus": corpus, "status": status, "owner": owner}
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.summaries(connection, limit, before, filters)
 
     def owner_of(self, run_id: str) -> str:
@@ -56,7 +56,7 @@ class LedgerReader:
         Raises:
             NotFound: there is no such run.
         """
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.owner_of(connection, run_id)
 
     def status_of(self, run_id: str) -> RunStatus:
@@ -65,12 +65,12 @@ class LedgerReader:
         Raises:
             NotFound: there is no such run.
         """
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.status_of(connection, run_id)
 
     def open_by_queue(self, run_id: str) -> dict[Queue, int]:
         """How many events of the run are open, per queue: what an answer at the deadline does without."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.open_by_queue(connection, run_id)
 
     def budget_left(self, run_id: str) -> Ceilings:
@@ -79,20 +79,20 @@ class LedgerReader:
         Raises:
             NotFound: there is no such run.
         """
-        with self._database.reading() as connection:
-            left = reservations.left(connection, run_id, self._clock())
+        with self.database.reading() as connection:
+            left = reservations.left(connection, run_id, self.clock())
         if left is None:
             raise NotFound(f"no run {run_id}")
         return left
 
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """The run's events behind position `seq`, in commit order, each with its position."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.events_after(connection, run_id, seq, limit)
 
     def events_of_kind(self, run_id: str, kind: str) -> list[Event]:
         """The run's events of one kind, in commit order."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.events_of_kind(connection, run_id, kind)
 
     def keyed_event(self, run_id: str, dedupe_key: str) -> Event:
@@ -101,12 +101,12 @@ class LedgerReader:
         Raises:
             NotFound: there is none.
         """
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.keyed_event(connection, run_id, dedupe_key)
 
     def unread_crawls(self, run_id: str) -> frozenset[str]:
         """The ids of the run's `CrawlDirected` that are not over, or whose page has still to be read."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.unread_crawls(connection, run_id)
 
     def event(self, event_id: str) -> Event:
@@ -115,18 +115,18 @@ class LedgerReader:
         Raises:
             NotFound: there is no such event.
         """
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return queries.one_event(connection, event_id)
 
     def queue_stats(self) -> dict[Queue, QueueDepth]:
         """What every queue has before it."""
-        with self._database.reading() as connection:
-            return queries.depths(connection, self._clock())
+        with self.database.reading() as connection:
+            return queries.depths(connection, self.clock())
 
     def stages(self) -> list[StageView]:
         """Every stage: what it has before it, and whether it rests."""
-        with self._database.reading() as connection:
-            depths, resting = queries.depths(connection, self._clock()), pauses.all_paused(connection)
+        with self.database.reading() as connection:
+            depths, resting = queries.depths(connection, self.clock()), pauses.all_paused(connection)
         by_stage = {pause.stage: pause for pause in resting}
         return [queries.stage_view(stage, depth, by_stage.get(stage)) for stage, depth in depths.items()]
 
@@ -136,32 +136,32 @@ class LedgerReader:
 
     def blob_references(self, place: Place, most: int) -> tuple[set[str], Place | None]:
         """What the next `most` rows refer to, as SHA-256 in hexadecimal, and where to go on; None when all was read."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return references(connection, place, most)
 
     # -- events and stages
 
     def standing(self, event_id: str) -> str | None:
         """The event's status, or None when there is no such event."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return claims.standing(connection, event_id)
 
     def paused(self) -> list[Pause]:
         """Every stage that rests, the longest first."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return pauses.all_paused(connection)
 
     def backlogs(self) -> dict[Queue, Backlog]:
         """What every stage that has something ready has."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return backlog.backlogs(connection)
 
     def tenant_backlog(self, stage: Queue, priority: int, tenant_queue: str) -> int:
         """How many events of a tenant queue wait in the stage."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return backlog.tenant_backlog(connection, stage, priority, tenant_queue)
 
     def next_ready(self, stage: Queue, most: int) -> list[WakeUp]:
         """Wake-ups for the stage's next `most` ready events."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return backlog.next_ready(connection, stage, most)

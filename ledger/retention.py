@@ -111,12 +111,13 @@ class Pruning:
         """Remove what ended before that moment; what went."""
         moment, total = before.timestamp(), Pruned()
         self._record(operator, "prune", f"what ended before {before.isoformat()}")
-        for removed in self._in_steps(moment):
+        for removed in self.in_steps(moment):
             total.add(removed)
         self._record(operator, "pruned", json.dumps(asdict(total)))
         return total
 
-    def _in_steps(self, moment: float) -> Iterator[Pruned]:
+    def in_steps(self, moment: float) -> Iterator[Pruned]:
+        """Remove what ended before `moment` (seconds since 1970) in many transactions; what each of them removed."""
         after = ""
         while some := self._next_runs(after, moment):
             after = some[-1]

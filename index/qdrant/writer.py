@@ -41,7 +41,7 @@ from index.segments.batch_checks import check_model, check_vectors
 
 KEEP_REPLACED_SECONDS = 60.0
 """How long replaced and removed chunks stay for searches that began before; longer than any search may take."""
-_MOST_RECORDS = 2_000
+MOST_RECORDS = 2_000
 """Journal records of one generation: at most this many are sent again when a publish fails."""
 
 
@@ -164,13 +164,13 @@ class QdrantWriter:
         self.close()
 
     def _catch_up(self) -> None:
-        """Bring the collection to the journal's end, in generations of at most `_MOST_RECORDS` records."""
+        """Bring the collection to the journal's end, in generations of at most `MOST_RECORDS` records."""
         if not self._is_clean:  # a call that failed may have had its effect
             self._state = self._read_state()
         if self.published_offset < _compacted_offset(self._layout):
             self._update(None, self._journal.last_offset)
         while self.published_offset < self._journal.last_offset:
-            self._update(self._state, min(self._journal.last_offset, self.published_offset + _MOST_RECORDS))
+            self._update(self._state, min(self._journal.last_offset, self.published_offset + MOST_RECORDS))
         self._newest.clear()
 
     def _update(self, base: CollectionState | None, last_offset: int) -> CollectionState:

@@ -41,6 +41,10 @@ class Signatures:
         self._most = most
         self._known: dict[str, Signature] = {}
 
+    def __len__(self) -> int:
+        """How many are cached."""
+        return len(self._known)
+
     def of(self, chunk_id: str, text: str) -> Signature:
         """The signature of the chunk's text."""
         signature = self._known.get(chunk_id)

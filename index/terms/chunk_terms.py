@@ -24,7 +24,7 @@ _BLANKED = bytes(
     byte if byte >= _NOT_ASCII or chr(byte).isalnum() or chr(byte) == "_" else ord(" ") for byte in range(256)
 )
 """A translation of UTF-8 bytes: a blank for bytes between words, else the byte itself."""
-_MOST_WORDS = 100_000
+MOST_WORDS = 100_000
 """Words cached for a language, some 15 MB; then its cache is emptied."""
 _LONGEST_WORD = 64
 """Characters of a cached word. Longer ones are data, or a script without blanks, and rarely repeat."""
@@ -79,6 +79,11 @@ def extract_code_terms(text: str) -> str:
     return _analyse_words(_split_words(text), ENGLISH)[1]
 
 
+def vocabulary_size(language: str) -> int:
+    """How many words of that language have their terms in the cache."""
+    return len(_vocabularies[language])
+
+
 def _split_words(text: str) -> list[str]:
     """Split the text where no term continues."""
     return text.encode().translate(_BLANKED).decode().split()
@@ -90,7 +95,7 @@ def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
         text = " ".join(words)
         return " ".join(analyse(text, language)), " ".join(split_identifiers(text))
     vocabulary = _vocabularies.get(language)
-    if vocabulary is None or len(vocabulary) + len(vocabulary.identifiers) >= _MOST_WORDS:
+    if vocabulary is None or len(vocabulary) + len(vocabulary.identifiers) >= MOST_WORDS:
         vocabulary = _vocabularies[language] = _Vocabulary(language)
     prose = " ".join(map(vocabulary.__getitem__, words))
     identifiers = vocabulary.identifiers

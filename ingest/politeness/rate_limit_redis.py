@@ -204,6 +204,10 @@ class LocalRateLimitStore:
     def close(self) -> None:
         """See `RateLimitStore`."""
 
+    def __len__(self) -> int:
+        """How many lines it remembers."""
+        return len(self._states)
+
     def _now(self) -> int:
         return int(self._clock() * _MICRO)
 

@@ -53,7 +53,7 @@ from otel.context import current_traceparent
 
 __all__ = ["MAX_REPLAYS", "DeadLetters"]
 
-_PURGED_AT_ONCE = 500
+PURGED_AT_ONCE = 500
 """Letters that one transaction empties: others that want to write wait no longer than that takes."""
 
 _INSERT = insert(dead_letters)
@@ -227,7 +227,7 @@ class DeadLetters:
             select(has.id)
             .where(*_to_purge(wanted), has.last_seen <= now, has.id > last)
             .order_by(has.id)
-            .limit(_PURGED_AT_ONCE)
+            .limit(PURGED_AT_ONCE)
         )
         with self._database.reading() as connection:
             return connection.execute(query).scalars()

@@ -63,7 +63,7 @@ class Story:
     def claims(self, event: Event, worker: str = "w1") -> Claim:
         """A claim of this event, which is put first in line."""
         assert event.queue is not None
-        with self.ledger._database.writing() as connection:
+        with self.ledger.database.writing() as connection:
             connection.execute(text("UPDATE events SET priority = -1 WHERE id = :id"), {"id": event.id})
         claim = self.ledger.claim_next(event.queue, worker, 10.0)
         assert isinstance(claim, Claim), claim

@@ -67,7 +67,7 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
         broker_url=settings.broker_location,
-        broker_transport=_transport(),
+        broker_transport=kombu_transport(),
         broker_use_ssl=_tls(settings.broker_location),
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
@@ -111,7 +111,8 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
 
 
 @functools.cache
-def _transport() -> str:
+def kombu_transport() -> str:
+    """The transport of ours, or kombu's own where this version of kombu was not verified with ours."""
     if kombu.__version__ in VERIFIED_KOMBU:
         return "workers.broker.redis_channel:Transport"
     log.warning(

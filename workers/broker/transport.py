@@ -127,7 +127,7 @@ class Transport:
         self._instance = settings.instance
         self._app = app or make_app(settings, publish_patience_seconds)
         self._tries = 2 if publish_patience_seconds is None else 1
-        self._publishers = threading.BoundedSemaphore(PUBLISHERS)
+        self.publishers = threading.BoundedSemaphore(PUBLISHERS)
         self._redis = redis.Redis.from_url(
             settings.broker_location, socket_timeout=5, socket_connect_timeout=2, health_check_interval=10
         )
@@ -148,13 +148,13 @@ class Transport:
         """
         if not permits:
             return 0
-        if not self._publishers.acquire(timeout=PUBLISHER_WAIT_SECONDS):
+        if not self.publishers.acquire(timeout=PUBLISHER_WAIT_SECONDS):
             log.warning("publish_failed", sent=0, unsent=len(permits), error="the broker keeps every publisher busy")
             return 0
         try:
             return self._send(permits)
         finally:
-            self._publishers.release()
+            self.publishers.release()
 
     def _send(self, permits: Sequence[WakeUp]) -> int:
         sent = 0

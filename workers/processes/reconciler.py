@@ -32,7 +32,7 @@ from ledger.ledger import Ledger, WakeUp
 from workers.settings import DeliverySettings
 
 LEASE = "reconciler"
-_BATCH = 5_000
+MOST_PUBLISHED_AT_ONCE = 5_000
 """Permits that a stage gets per tick at most: a flushed backlog of 20,000 is back in four ticks."""
 _LEASE_TICKS = 4
 """Missed ticks after which a holder counts as dead: short of the 5 s in which a drained queue is to heal."""
@@ -113,7 +113,7 @@ class Reconciler:
                 continue
             missing = self._probes(paused[stage], stage) if stage in paused else self._missing(stage, backlog)
             if missing > 0:
-                permits += self._ledger.next_ready(stage, min(missing, _BATCH))
+                permits += self._ledger.next_ready(stage, min(missing, MOST_PUBLISHED_AT_ONCE))
         return permits
 
     def _missing(self, stage: Queue, backlog: Backlog) -> int:

@@ -55,7 +55,7 @@ class OnnxScorer:
     def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
         """As `Scorer.scores`. Raises TimedOut, InvalidSetting for a folder without a cross-encoder, Unavailable."""
         ends_at = time.monotonic() + timeout_seconds
-        model = self._model(timeout_seconds)
+        model = self.await_model(timeout_seconds)
         most_characters = _CHARACTERS_PER_TOKEN * self._max_tokens
         encodings = model.tokenizer.encode_batch_fast([(query, text[:most_characters]) for text in texts])
         order = sorted(range(len(texts)), key=lambda position: len(encodings[position]))
@@ -66,8 +66,11 @@ class OnnxScorer:
             scores[batch] = to_probabilities(_forward(model, [encodings[one] for one in batch], left_seconds))
         return scores.tolist()
 
-    def _model(self, timeout_seconds: float) -> _Model:
-        """Wait for the model, at most `timeout_seconds`. Raises what kept it from loading."""
+    def await_model(self, timeout_seconds: float) -> _Model:
+        """Begin to load the model, unless that was begun, and wait for it, at most `timeout_seconds`.
+
+        Raises what kept it from loading.
+        """
         with self._starting:
             if self._loader is None:
                 self._loader = threading.Thread(target=self._load, name="reranker-loading")

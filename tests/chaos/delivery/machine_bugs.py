@@ -64,9 +64,9 @@ def _emit_in_a_second_transaction() -> AbstractContextManager[Any]:
         settled = original(self, claim, replace(outcome, emits=()), **facts)
         run_id, corpus = claim.event.run_id, claim.event.corpus
         made = [(Event.of(one.body, run_id=run_id, corpus=corpus), one) for one in outcome.emits]
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             entries = [Entry(event, one.dedupe_key) for event, one in made]
-            emitted = write(connection, take(connection, run_id), entries, self._clock())
+            emitted = write(connection, take(connection, run_id), entries, self.clock())
         return replace(settled, emitted=(*settled.emitted, *emitted))
 
     return patch.object(Ledger, "settle", settle)

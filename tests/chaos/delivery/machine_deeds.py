@@ -141,7 +141,7 @@ class WatchedLedger(Ledger):
         super().__init__(url, clock=clock)
         self._deeds: list[Deed] = []
         for name in ("writing", "holding", "reading"):
-            setattr(self._database, name, self._with_seam(getattr(self._database, name), writes=name != "reading"))
+            setattr(self.database, name, self._with_seam(getattr(self.database, name), writes=name != "reading"))
 
     def create_run(self, run: NewRun, first: Sequence[tuple[Event, Next]]) -> CreatedRun:
         with self._doing(Begin(run, first)) as deed:

@@ -53,6 +53,7 @@ def test_whoever_listens_hears_of_each_cancelled_run(valkey: Valkey) -> None:
     mouth.close()
 
 
+@pytest.mark.own_broker
 def test_a_word_that_nobody_can_carry_is_no_failure(valkey: Valkey) -> None:
     mouth = Cancellations(valkey.settings)
     valkey.kill()

@@ -6,11 +6,14 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.support.valkey import Valkey
 from workers.broker.embedded import prepare_broker
 from workers.settings import Settings
 
 
+@pytest.mark.own_broker
 def test_the_address_stays_the_same_while_the_broker_runs_and_after_it(valkey: Valkey) -> None:
     url = valkey.settings.broker_location
     assert prepare_broker(valkey.settings) == url
@@ -18,6 +21,7 @@ def test_the_address_stays_the_same_while_the_broker_runs_and_after_it(valkey: V
     assert prepare_broker(valkey.settings) == url
 
 
+@pytest.mark.own_broker
 def test_a_port_that_somebody_else_has_taken_is_given_up(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
     url = prepare_broker(settings)

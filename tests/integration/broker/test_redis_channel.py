@@ -320,6 +320,7 @@ def test_a_worker_puts_back_what_a_dead_one_of_the_same_name_had_taken(valkey: V
         assert worker.takes() == EVENT_ID
 
 
+@pytest.mark.own_broker
 def test_what_is_acknowledged_while_the_broker_is_away_comes_again(valkey: Valkey, transport: Transport) -> None:
     [event_id] = ids(1)
     sends(transport, event_id)
@@ -392,6 +393,7 @@ def test_a_queue_that_turns_into_something_else_meanwhile_is_renamed(
         assert worker.takes() == second
 
 
+@pytest.mark.own_broker
 def test_a_broker_that_is_full_still_hands_out_what_it_holds_and_takes_garbage_aside(
     valkey: Valkey, transport: Transport, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,6 +432,7 @@ def test_a_command_that_the_broker_refuses_costs_a_pause_and_no_item(
         assert worker.takes() == event_id
 
 
+@pytest.mark.own_broker
 def test_a_broker_that_became_a_replica_is_left_for_a_new_connection(
     valkey: Valkey, transport: Transport, broker: redis.Redis
 ) -> None:
@@ -448,7 +451,7 @@ def test_a_kombu_that_was_not_verified_is_used_as_it_comes_and_understands_the_p
     valkey: Valkey, transport: Transport, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kombu, "__version__", "99.0.0")
-    app_module._transport.cache_clear()
+    app_module.kombu_transport.cache_clear()
     try:
         sends(transport, *(sent := ids(2)))
         with taker(valkey) as worker:
@@ -459,7 +462,7 @@ def test_a_kombu_that_was_not_verified_is_used_as_it_comes_and_understands_the_p
                 message.ack()
             assert broker.hlen("sluice:unacked") == 0
     finally:
-        app_module._transport.cache_clear()
+        app_module.kombu_transport.cache_clear()
 
 
 @pytest.mark.parametrize("url", ["redis://:secret@host:6380/2", "rediss://:secret@host:6380/2"])
@@ -555,6 +558,7 @@ def test_what_a_killed_worker_held_is_handled_by_the_next(
     assert {item.decode() for item in broker.lrange("handled", 0, -1)} == set(sent)
 
 
+@pytest.mark.own_broker
 def test_a_worker_outlives_its_broker_and_loses_nothing(
     valkey: Valkey, transport: Transport, broker: redis.Redis
 ) -> None:

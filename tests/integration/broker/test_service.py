@@ -227,6 +227,7 @@ def test_a_cancelled_run_holds_nothing_and_is_cancelled_once(make_parts: MakePar
         service.cancel("run_unknown")
 
 
+@pytest.mark.own_broker
 def test_a_run_can_be_cancelled_while_no_broker_is_there(make_parts: MakeParts, valkey: Valkey) -> None:
     context = make_parts(crawl=CRAWLING)
     run_id = Service(context).crawl("docs", urls(1)).run_id

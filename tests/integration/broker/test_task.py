@@ -159,6 +159,7 @@ def test_a_worker_that_dies_in_its_handler_leaves_a_claim_and_nothing_else(worke
     assert worker.kinds(event) == ["CrawlDirected", "CrawlDirected"]
 
 
+@pytest.mark.own_broker
 def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(worker: Worker, valkey: Valkey) -> None:
     event = worker.begins()
     valkey.kill()
@@ -178,7 +179,7 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
 
 
 def test_finished_work_waits_for_a_ledger_that_is_away(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.05)
     event = worker.begins()
     file = worker.context.settings.data_dir / "ledger.sqlite"
 

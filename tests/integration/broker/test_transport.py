@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from contracts.errors import Unavailable
 from contracts.event import QUEUES, Event, Gap, GapFound
@@ -28,19 +29,25 @@ def transport(valkey: Valkey) -> Iterator[Transport]:
     transport.close()
 
 
+@pytest.fixture
+def broker(valkey: Valkey) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(valkey.settings.broker_location) as client:
+        yield client
+
+
 def event() -> Event:
     return Event.of(page(), run_id=new_run_id(), corpus="docs")
 
 
-def raw_items(transport: Transport, stage: str) -> list[bytes]:
-    return transport._redis.lrange(queue_key("sluice", stage), 0, -1)[::-1]
+def raw_items(broker: redis.Redis, stage: str) -> list[bytes]:
+    return broker.lrange(queue_key("sluice", stage), 0, -1)[::-1]
 
 
-def test_published_events_wait_in_their_stage_s_queue_as_permits(transport: Transport) -> None:
+def test_published_events_wait_in_their_stage_s_queue_as_permits(transport: Transport, broker: redis.Redis) -> None:
     events = [event(), event()]
     assert transport.publish(events) == 2
     assert [transport.queued("crawl"), transport.queued("chunk")] == [2, 0]
-    assert [wake_up_in(item, "crawl") for item in raw_items(transport, "crawl")] == [found.id for found in events]
+    assert [wake_up_in(item, "crawl") for item in raw_items(broker, "crawl")] == [found.id for found in events]
 
 
 def test_an_event_without_a_queue_is_not_published(transport: Transport) -> None:
@@ -49,25 +56,26 @@ def test_an_event_without_a_queue_is_not_published(transport: Transport) -> None
 
 
 def test_permits_of_many_stages_and_more_than_a_batch_reach_their_queues_in_order(
-    transport: Transport, monkeypatch: pytest.MonkeyPatch
+    transport: Transport, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport_module, "BATCH_PERMITS", 10)
     permits = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
     assert transport.publish_permits(permits) == 35
     for stage in QUEUES:
-        found = [wake_up_in(item, stage) for item in raw_items(transport, stage)]
+        found = [wake_up_in(item, stage) for item in raw_items(broker, stage)]
         assert found == [event_id for queue, event_id in permits if queue == stage]
 
 
-def test_a_flushed_broker_takes_permits_again_at_once(transport: Transport) -> None:
+def test_a_flushed_broker_takes_permits_again_at_once(transport: Transport, broker: redis.Redis) -> None:
     transport.publish([event()])
-    transport._redis.flushall()
+    broker.flushall()
     assert transport.publish([event()]) == 1
     assert transport.queued("crawl") == 1
     transport.declare()
-    assert transport._redis.scard(bindings_key("sluice")) == len(QUEUES)
+    assert broker.scard(bindings_key("sluice")) == len(QUEUES)
 
 
+@pytest.mark.own_broker
 def test_a_connection_that_broke_since_it_was_last_used_costs_no_permit(transport: Transport, valkey: Valkey) -> None:
     assert transport.publish([event()]) == 1
     valkey.kill()
@@ -75,8 +83,8 @@ def test_a_connection_that_broke_since_it_was_last_used_costs_no_permit(transpor
     assert transport.publish([event(), event()]) == 2
 
 
-def test_a_queue_that_is_none_keeps_no_permit_of_another_stage_back(transport: Transport) -> None:
-    transport._redis.set(queue_key("sluice", "crawl"), "mine")
+def test_a_queue_that_is_none_keeps_no_permit_of_another_stage_back(transport: Transport, broker: redis.Redis) -> None:
+    broker.set(queue_key("sluice", "crawl"), "mine")
     transport.publish_permits([WakeUp("crawl", new_event_id()), WakeUp("chunk", new_event_id())])
     assert transport.queued("chunk") >= 1
     assert transport.queued("crawl") == 0
@@ -84,6 +92,7 @@ def test_a_queue_that_is_none_keeps_no_permit_of_another_stage_back(transport: T
     assert transport.queued("crawl") == 1
 
 
+@pytest.mark.own_broker
 def test_the_length_of_a_queue_is_asked_in_vain_while_the_broker_is_away(transport: Transport, valkey: Valkey) -> None:
     valkey.kill()
     with pytest.raises(Unavailable):
@@ -91,6 +100,7 @@ def test_the_length_of_a_queue_is_asked_in_vain_while_the_broker_is_away(transpo
     valkey.start()
 
 
+@pytest.mark.own_broker
 def test_publishing_to_a_broker_that_is_away_ends_soon_and_raises_nothing(transport: Transport, valkey: Valkey) -> None:
     valkey.kill()
     started = time.monotonic()
@@ -105,13 +115,13 @@ def test_publishing_while_every_publisher_is_busy_raises_nothing(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport_module, "PUBLISHER_WAIT_SECONDS", 0.1)
-    busy = [transport._publishers.acquire() for _ in range(transport_module.PUBLISHERS)]
+    busy = [transport.publishers.acquire() for _ in range(transport_module.PUBLISHERS)]
     assert transport.publish([event()]) == 0
-    transport._publishers.release(len(busy))
+    transport.publishers.release(len(busy))
     assert transport.publish([event()]) == 1
 
 
-def test_announcements_reach_whoever_listens_and_nothing_else_does(transport: Transport) -> None:
+def test_announcements_reach_whoever_listens_and_nothing_else_does(transport: Transport, broker: redis.Redis) -> None:
     stopping, heard = threading.Event(), []
     told = event()
 
@@ -124,7 +134,7 @@ def test_announcements_reach_whoever_listens_and_nothing_else_does(transport: Tr
     listener.start()
     while not stopping.wait(0.05):
         for garbage in (b"\xff", b"null", b"[]", b"{}", b'{"run_id": 7, "kind": "x", "corpus": "y"}'):
-            transport._redis.publish(announced_channel("sluice"), garbage)
+            broker.publish(announced_channel("sluice"), garbage)
         transport.announce([told])
     listener.join(timeout=5)
     assert heard[0] == {"run_id": told.run_id, "kind": "CrawlDirected", "corpus": "docs"}
@@ -140,14 +150,14 @@ def test_a_direct_query_is_taken_once_and_its_reply_comes_back(transport: Transp
     assert transport.await_reply(key, 0.1) is None
 
 
-def test_what_is_no_direct_query_keeps_none_waiting(transport: Transport) -> None:
+def test_what_is_no_direct_query_keeps_none_waiting(transport: Transport, broker: redis.Redis) -> None:
     lane = reads_key("sluice")
-    transport._redis.lpush(lane, b"\xff", b"null", b"[" * 10_000, b'{"reply_key": 7}')
+    broker.lpush(lane, b"\xff", b"null", b"[" * 10_000, b'{"reply_key": 7}')
     key = transport.send_read(Query(query="lease", corpus="docs"), None, 5.0)
     found = [transport.next_read() for _ in range(5)]
     assert [request.reply_key for request in found if request] == [key]
-    transport._redis.delete(lane)
-    transport._redis.set(lane, "mine")
+    broker.delete(lane)
+    broker.set(lane, "mine")
     assert transport.next_read() is None
     transport.send_read(Query(query="lease", corpus="docs"), None, 5.0)
     assert transport.next_read() is not None
@@ -172,33 +182,33 @@ def parked_by(transport: Transport) -> list[tuple[bytes, str, str]]:
     return letters
 
 
-def test_malformed_items_are_parked_once_each_the_oldest_first(transport: Transport) -> None:
-    transport._redis.lpush(malformed_key("sluice", "crawl"), b"first", b"second", b"second")
+def test_malformed_items_are_parked_once_each_the_oldest_first(transport: Transport, broker: redis.Redis) -> None:
+    broker.lpush(malformed_key("sluice", "crawl"), b"first", b"second", b"second")
     assert parked_by(transport) == [(item, "malformed", "item") for item in (b"first", b"second", b"second")]
-    assert transport._redis.exists(malformed_key("sluice", "crawl"), parking_key("sluice", "crawl")) == 0
+    assert broker.exists(malformed_key("sluice", "crawl"), parking_key("sluice", "crawl")) == 0
 
 
-def test_an_item_that_could_not_be_parked_stays(transport: Transport) -> None:
+def test_an_item_that_could_not_be_parked_stays(transport: Transport, broker: redis.Redis) -> None:
     def is_away(*_: object) -> None:
         raise Unavailable("the ledger does not answer")
 
-    transport._redis.lpush(malformed_key("sluice", "crawl"), b"garbage")
+    broker.lpush(malformed_key("sluice", "crawl"), b"garbage")
     with pytest.raises(Unavailable):
         transport.park_malformed("crawl", is_away)
     assert parked_by(transport) == [(b"garbage", "malformed", "item")]
 
 
-def test_one_worker_at_a_time_parks(transport: Transport) -> None:
-    transport._redis.lpush(malformed_key("sluice", "crawl"), b"garbage")
+def test_one_worker_at_a_time_parks(transport: Transport, broker: redis.Redis) -> None:
+    broker.lpush(malformed_key("sluice", "crawl"), b"garbage")
     meanwhile: list[object] = []
     transport.park_malformed("crawl", lambda *_: meanwhile.extend(parked_by(transport)))
     assert meanwhile == []
     assert parked_by(transport) == []
 
 
-def test_an_item_that_this_release_knows_goes_back_to_its_queue(transport: Transport) -> None:
+def test_an_item_that_this_release_knows_goes_back_to_its_queue(transport: Transport, broker: redis.Redis) -> None:
     published = event()
     transport.publish([published])
-    transport._redis.lmove(queue_key("sluice", "crawl"), malformed_key("sluice", "crawl"))
+    broker.lmove(queue_key("sluice", "crawl"), malformed_key("sluice", "crawl"))
     assert parked_by(transport) == []
-    assert [wake_up_in(item, "crawl") for item in raw_items(transport, "crawl")] == [published.id]
+    assert [wake_up_in(item, "crawl") for item in raw_items(broker, "crawl")] == [published.id]

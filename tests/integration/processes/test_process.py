@@ -30,6 +30,8 @@ from workers.broker.transport import Transport
 from workers.processes.procfs import ZOMBIE, all_processes, descendants, facts_of
 from workers.processes.shutdown import DEAF, HUNG, STOP_SECONDS
 
+pytestmark = pytest.mark.own_broker
+
 KINDS = ("solo", "threads", "prefork")
 LEASE_SECONDS = 3.0
 PATIENCE_SECONDS = 60.0

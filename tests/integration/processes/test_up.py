@@ -41,6 +41,8 @@ from workers.supervisor.port import require_free_port
 from workers.supervisor.process_table import ProcessTable
 from workers.supervisor.supervisor import Supervisor
 
+pytestmark = pytest.mark.own_broker
+
 OBEDIENT = "import signal; signal.pause()"
 STUBBORN = (
     "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "

@@ -266,7 +266,7 @@ def test_a_collection_that_covers_more_than_the_journal_is_refused(make, root, c
 
 
 def test_a_long_journal_is_taken_in_by_parts_that_each_count(make, root, collection, monkeypatch) -> None:
-    monkeypatch.setattr("index.qdrant.writer._MOST_RECORDS", 4)
+    monkeypatch.setattr("index.qdrant.writer.MOST_RECORDS", 4)
     documents = make.many(11)
     with IndexWriter(root, "c") as local:
         local.append(*make.batch(documents))

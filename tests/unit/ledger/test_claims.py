@@ -130,7 +130,7 @@ def test_what_a_worker_died_on_is_left_to_one_that_holds_nothing_else(story: Sto
 
 def test_an_event_that_this_version_cannot_read_is_parked_with_its_payload(story: Story) -> None:
     broken, sound = story.begins(page(1), page(2))
-    with story.ledger._database.writing() as connection:
+    with story.ledger.database.writing() as connection:
         connection.execute(text('UPDATE events SET payload = \'{"kind": "Later"}\' WHERE id = :id'), {"id": broken.id})
     refused = story.ledger.claim_next("crawl", "w1", 10.0)
     assert isinstance(refused, NotClaimed)

@@ -145,7 +145,7 @@ def test_many_rows_go_in_bounded_transactions(
         for event in story.begins(*[page(10 * number + n) for n in range(10)]):
             story.handles(event, Done())
     story.clock.passes(10 * DAY_SECONDS)
-    steps = list(prunes._in_steps(days_ago(story, 1).timestamp()))
+    steps = list(prunes.in_steps(days_ago(story, 1).timestamp()))
     assert max(step.events for step in steps) == 7
     assert sum(step.runs for step in steps) == 3
     assert rows(database, "events") == rows(database, "runs") == 0
@@ -158,7 +158,7 @@ def test_an_interrupted_pruning_is_finished_by_the_next(
     for event in story.begins(*[page(n) for n in range(10)]):
         story.handles(event, Done())
     story.clock.passes(10 * DAY_SECONDS)
-    next(iter(prunes._in_steps(days_ago(story, 1).timestamp())))
+    next(iter(prunes.in_steps(days_ago(story, 1).timestamp())))
     assert rows(database, "runs") == 1
     assert rows(database, "events") == 7
     assert prunes.prune(days_ago(story, 1), "me") == Pruned(runs=1, events=7)

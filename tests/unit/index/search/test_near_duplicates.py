@@ -89,7 +89,7 @@ def test_unrelated_texts_need_no_signature() -> None:
     for seed in range(40):
         assert distinct.find_duplicate(f"c{seed}", _text(seed)) is None
         distinct.keep(f"c{seed}", _text(seed))
-    assert len(signatures._known) <= 4
+    assert len(signatures) <= 4
 
 
 def test_a_signature_is_made_once_and_the_memory_of_them_is_bounded() -> None:
@@ -98,7 +98,7 @@ def test_a_signature_is_made_once_and_the_memory_of_them_is_bounded() -> None:
     assert signatures.of("a", "one two three four") is first
     for name in "bcdefg":
         signatures.of(name, name)
-    assert len(signatures._known) <= 3
+    assert len(signatures) <= 3
 
 
 def test_threads_may_share_signatures() -> None:

@@ -177,17 +177,17 @@ PATHS = {"searxng": "/search", "brave": "/res/v1/web/search", "serpapi": "/searc
 ANSWERS = {"searxng": SEARXNG, "brave": BRAVE, "serpapi": SERPAPI, "tavily": TAVILY}
 
 
-def provider(name: str, site: Any, fetcher: Fetcher) -> Any:
+def provider(name: str, site: Any, fetcher: Fetcher, limits: FetchLimits = LIMITS) -> Any:
     base, key = site.url().rstrip("/"), SecretStr(KEY)
     match name:
         case "searxng":
-            return Searxng(fetcher, base_url=base, limits=LIMITS, clock=clock, usd=0.0)
+            return Searxng(fetcher, base_url=base, limits=limits, clock=clock, usd=0.0)
         case "brave":
-            return Brave(fetcher, key=key, limits=LIMITS, clock=clock, usd=0.005, url=base)
+            return Brave(fetcher, key=key, limits=limits, clock=clock, usd=0.005, url=base)
         case "serpapi":
-            return SerpApi(fetcher, key=key, limits=LIMITS, clock=clock, usd=0.015, url=base)
+            return SerpApi(fetcher, key=key, limits=limits, clock=clock, usd=0.015, url=base)
         case _:
-            return Tavily(fetcher, key=key, limits=LIMITS, clock=clock, usd=0.008, url=base)
+            return Tavily(fetcher, key=key, limits=limits, clock=clock, usd=0.008, url=base)
 
 
 def shaped(name: str, rows: object) -> dict[str, object]:
@@ -355,8 +355,7 @@ class TestEveryHttpProvider:
     def test_its_silence_ends_at_the_time_limit(self, name: str, site: Any, fetcher: Fetcher) -> None:
         released = threading.Event()
         site.call(PATHS[name], lambda handler: released.wait(10))
-        hasty = provider(name, site, fetcher)
-        hasty._limits = FetchLimits(timeout_seconds=0.3)
+        hasty = provider(name, site, fetcher, FetchLimits(timeout_seconds=0.3))
         with pytest.raises(TimedOut) as caught:
             hasty.search(question())
         released.set()

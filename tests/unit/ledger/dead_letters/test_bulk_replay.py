@@ -126,7 +126,7 @@ def test_what_cannot_come_back_is_left_out_with_its_reason(story: Story) -> None
         story.handles(weary, FAILED)
     story.begins(page())
     letters.park_raw(b"?", "crawl", "malformed")
-    with story.ledger._database.writing() as connection:
+    with story.ledger.database.writing() as connection:
         connection.execute(update(dead_letters).values(run_id="run_gone").where(dead_letters.c.event_id == pruned.id))
     told = {"not_an_event": 1, "replayed_too_often": 1, "run_gone": 1}
     plan = story.ledger.replays.plan(DeadLetterFilter())
@@ -149,7 +149,7 @@ def test_a_letter_that_a_ceiling_stops_stays_parked_and_the_others_come_back(sto
     works_off(story, [DeadLetter("policy")])
     poor = story.ledger.dead_letters.list()[0]
     [taking] = story.begins(Next(page(3)))
-    with story.ledger._database.writing() as connection:
+    with story.ledger.database.writing() as connection:
         connection.execute(update(runs).values(run_pages=0).where(runs.c.run_id == poor.run_id))
     replay_id = begins(story)
     assert len(advances(story)) == 1

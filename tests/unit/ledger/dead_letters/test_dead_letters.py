@@ -277,7 +277,7 @@ def test_a_cancelled_run_gets_its_event_back_only_by_force(story: Story) -> None
 
 def test_what_no_version_here_can_read_is_replayed_once_it_was_edited(story: Story) -> None:
     [event] = story.begins(page(1))
-    with story.ledger._database.writing() as connection:
+    with story.ledger.database.writing() as connection:
         connection.execute(text("UPDATE events SET payload = :raw WHERE id = :id"), {"raw": "{}", "id": event.id})
     assert story.finds_nothing() == "malformed"
     letter_id = letter_of(story, event)
@@ -479,7 +479,7 @@ def test_many_are_purged_only_by_whoever_knows_how_many_they_are(story: Story) -
 
 
 def test_a_purge_of_more_than_one_transaction_holds_empties_all(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ledger.dead_letters.store._PURGED_AT_ONCE", 2)
+    monkeypatch.setattr("ledger.dead_letters.store.PURGED_AT_ONCE", 2)
     letters = story.ledger.dead_letters
     for number in range(5):
         letters.park_raw(json.dumps(number).encode(), "crawl", "malformed")

@@ -87,7 +87,7 @@ def test_a_paused_stage_gets_one_permit_when_it_is_time_to_probe(
 def test_a_flushed_broker_is_filled_again_batch_by_batch(
     story: Story, broker: Broker, reconciler: Reconciler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reconcile, "_BATCH", 4)
+    monkeypatch.setattr(reconcile, "MOST_PUBLISHED_AT_ONCE", 4)
     events = story.begins(*(page(number) for number in range(10)))
     broker.publish(wake_ups_of(events))
     story.clock.passes(2.5)

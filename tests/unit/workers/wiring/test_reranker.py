@@ -23,6 +23,7 @@ from contracts.retrieval import Query, Strategy
 from ingest.embed.port import Embedded
 from ledger.ledger import NewRun
 from otel import metrics
+from tests.support.metric import value_of
 from tests.support.rerank_endpoint import KEY, Endpoint
 from tests.support.searching import searched
 from workers.context import Context
@@ -98,7 +99,7 @@ def answered_in(context: Context, run_id: str) -> Answered:
 
 
 def _counted(outcome: str) -> float:
-    return metrics.RERANKS.labels(outcome)._value.get()
+    return value_of(metrics.RERANKS, outcome=outcome)
 
 
 def test_the_endpoint_has_the_last_word_and_its_price_is_the_query_s(make_parts, endpoint) -> None:

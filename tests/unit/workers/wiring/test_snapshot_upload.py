@@ -19,6 +19,7 @@ from index.remote.object_store import ObjectStore, open_store
 from index.remote.snapshots import pull
 from index.settings import ObjectStoreSettings
 from otel import metrics
+from tests.support.metric import value_of
 from tests.support.valves import valve
 from workers.context import Context
 from workers.handlers import HANDLERS
@@ -61,11 +62,11 @@ def _store(url: str) -> ObjectStore:
 
 
 def _pushes(outcome: str) -> float:
-    return metrics.SNAPSHOT_PUSHES.labels(outcome)._value.get()
+    return value_of(metrics.SNAPSHOT_PUSHES, outcome=outcome)
 
 
 def test_what_is_published_is_in_the_store_by_the_time_the_worker_ends(url, tmp_path) -> None:
-    before, bytes_before = _pushes("ok"), metrics.SNAPSHOT_PUSHED_BYTES._value.get()
+    before, bytes_before = _pushes("ok"), value_of(metrics.SNAPSHOT_PUSHED_BYTES)
     context = Context(Settings.model_validate({"data_dir": tmp_path / "data", "index": {"object_store_url": url}}))
     for number in range(3):
         name = _publish(context, number)
@@ -73,7 +74,7 @@ def test_what_is_published_is_in_the_store_by_the_time_the_worker_ends(url, tmp_
     assert read_stored_current(_store(url), "default") == name
     assert pull(tmp_path / "away", "default", _store(url)).generation == name
     assert _pushes("ok") > before
-    assert metrics.SNAPSHOT_PUSHED_BYTES._value.get() > bytes_before
+    assert value_of(metrics.SNAPSHOT_PUSHED_BYTES) > bytes_before
 
 
 def test_a_store_that_fails_is_logged_and_counted_and_the_snapshot_published_all_the_same(make_parts, tmp_path) -> None:

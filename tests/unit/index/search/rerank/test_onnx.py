@@ -97,7 +97,7 @@ def test_question_and_text_are_cut_to_the_window_together(tmp_path) -> None:
 
 def test_a_model_that_takes_too_long_is_stopped(tmp_path) -> None:
     scorer = OnnxScorer(_write(tmp_path, heavy=200), threads=1)
-    scorer._model(timeout_seconds=10.0)
+    scorer.await_model(timeout_seconds=10.0)
     started = time.perf_counter()
     with pytest.raises(TimedOut, match="stopped"):
         scorer.scores("question", ["good"], 0.3)
