@@ -125,7 +125,7 @@ class CrawlSettings(Value):
     requests_per_second_per_host: Annotated[float, Field(gt=0)] = 2.0
     """Of all workers together; a person who reads quickly is not faster."""
     breaker_reset_seconds: Annotated[float, Field(gt=0)] = 60.0
-    """How long a host is left alone that failed more than half of its last 20 requests (at least 10), before one
+    """How long a host is not asked that failed more than half of its last 20 requests (at least 10), before one
     request tries it again: a restart of a site takes about as long."""
     user_agent: Annotated[str, Field(min_length=1, max_length=400, pattern=r"^[ -~]+$")] = "SluiceBot/0.3"
     """Product token and version, by which a site can name us in its robots.txt; `contact` is put behind it."""
