@@ -94,12 +94,16 @@ class LazyGroup(Group):
         return name, load(name) if name in COMMANDS else placeholder, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an interruption is told, not traced."""
+        """Run the command; an interruption is told, not traced, and a misspelt option is guessed."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
             sys.stderr.write("interrupted; what was accepted goes on (see `sluice runs`)\n")
             raise typer.Exit(INTERRUPTED) from error
+        except Exception as error:
+            if close := getattr(error, "possibilities", None):  # click's error of an option that there is not
+                vars(error).update(message=f"{vars(error)['message']}. Did you mean {close[0]}?", possibilities=None)
+            raise
 
 
 def load(name: str) -> Any:

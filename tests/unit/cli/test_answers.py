@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,13 @@ from contracts.api import RunView
 from contracts.event import decode
 from contracts.gate import GateDecided
 from contracts.index import Answer, AnswerReady
+from tests.support.repository import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "events"
 CONTEXT = "[1] a.md:1-2\nA lease is renewed.\n\nSources:\n[1] a.md:1-2 (91% match)"
 
 
 def body(name: str) -> Any:
-    return decode((GOLDEN / f"{name}.v1.json").read_bytes()).body
+    return decode((GOLDEN / "events" / f"{name}.v1.json").read_bytes()).body
 
 
 def view(context: str) -> RunView:

@@ -34,7 +34,12 @@ def test_the_version_is_an_option_and_a_command() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "meant"),
-    [(("qery", "x"), "'query'"), (("dead", "lst"), "'list'"), (("query", "x", "--topk", "3"), "--top-k")],
+    [
+        (("qery", "x"), "Did you mean 'query'?"),
+        (("dead", "lst"), "Did you mean 'list'?"),
+        (("query", "x", "--topk", "3"), "Did you mean --top-k?"),
+        (("dead", "list", "--stag", "crawl"), "Did you mean --stage?"),
+    ],
 )
 def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(arguments: tuple[str, ...], meant: str) -> None:
     result = sluice(*arguments)
