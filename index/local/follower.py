@@ -13,7 +13,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.disk.durable import is_shortage
@@ -30,15 +29,12 @@ from index.generations.publish import (
 )
 from index.generations.recovery import list_candidates
 from index.generations.view import View
-from index.journal.records import decode_record
 from index.journal.tail import JournalTail
-from index.local.memory_segment import FieldLengths, MemorySegments
+from index.local.overlay import Overlay
 
 _FIRST_LOOK_SECONDS = 0.002
 _LONGEST_LOOK_SECONDS = 0.05
 _LOST_POINTER = "CURRENT"
-_FEW_RECORDS = 1_000
-"""Records that are read to move an open journal on to where the next overlay begins."""
 
 
 class Follower:
@@ -62,7 +58,7 @@ class Follower:
         self._generation: OpenGeneration | None = None
         self._served: View | None = None
         self._is_substitute = False
-        self._overlay: _Overlay | None = None
+        self._overlay: Overlay | None = None
         self._mark = JournalTail(layout.journal, 0)
         self._swapping = threading.Lock()
         self._swapped = threading.Condition()
@@ -172,7 +168,7 @@ class Follower:
         self._is_substitute = generation.name != read_current_name(self._layout)
         if not self._is_substitute and read_rollback_offset(self._layout) is None:
             tail = tail or JournalTail(self._layout.journal, generation.journal_offset)
-            self._overlay = _Overlay(tail, generation, self._max_recent_chunks, lengths)
+            self._overlay = Overlay(tail, generation, self._max_recent_chunks, lengths)
         elif tail is not None:
             tail.close()
         self._generation = generation
@@ -239,76 +235,3 @@ class Follower:
             self._refused[name] = str(error)
             self._on_fallback(f"generation {name} of corpus {self._layout.corpus} is refused: {error}")
             return None
-
-
-class FixedView:
-    """In place of a `Follower`: always serves one view. The owner of the view closes it."""
-
-    fallback_reason: str | None = None
-
-    def __init__(self, view: View | None) -> None:
-        self._view = view
-
-    def latest(self) -> View | None:
-        """The one view."""
-        return self._view
-
-    def reload(self) -> View | None:
-        """The one view."""
-        return self._view
-
-    def covering(self, journal_offset: int, timeout_seconds: float) -> View | None:
-        """The one view. Raises `Unavailable` when it does not cover the offset."""
-        covered = self._view.journal_offset if self._view else 0
-        if covered < journal_offset:
-            raise Unavailable(f"the pinned view covers journal offset {covered}, not {journal_offset}")
-        return self._view
-
-    def close(self) -> None:
-        """Does nothing: the view is not its own."""
-
-
-class _Overlay:
-    """The records of the journal beyond one generation, as memory segments."""
-
-    def __init__(
-        self, tail: JournalTail, generation: OpenGeneration, max_chunks: int, lengths: FieldLengths | None
-    ) -> None:
-        """`tail` is the journal, read up to what the generation covers."""
-        self._tail = tail
-        self._max_chunks = max_chunks
-        self.segments = MemorySegments(generation, generation.manifest.next_chunk_number, lengths)
-
-    @property
-    def offset(self) -> int:
-        """The journal offset that is covered."""
-        return self._tail.offset
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether there is room for further records."""
-        return self.segments.chunk_count < self._max_chunks
-
-    def read(self, until_offset: int) -> None:
-        """Add the records up to an offset, or as many as there is room for."""
-        for frame in self._tail.read(until_offset):
-            self.segments.apply(frame.offset, decode_record(frame.kind, frame.payload))
-            if not self.wants_more:
-                return
-
-    def hand_on(self, offset: int) -> JournalTail | None:
-        """Give the open journal, read on to `offset`, to the next overlay: finding the place again takes milliseconds.
-
-        Returns None and closes the journal where `offset` is behind or far ahead, or the journal was replaced.
-        """
-        if 0 <= offset - self._tail.offset <= _FEW_RECORDS and self._tail.is_in_place():
-            with suppress(Corrupted, OSError):
-                for _ in self._tail.read(offset):
-                    pass  # the next generation has it in its files
-                return self._tail
-        self._tail.close()
-        return None
-
-    def close(self) -> None:
-        """Close the journal."""
-        self._tail.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from index.journal.document_facts import document_key
 from index.journal.records import Upsert
-from index.segments.segment_file import SegmentDocument
+from index.segments.segment_content import SegmentDocument
 from index.terms.chunk_terms import ChunkTerms, extract_chunk_terms
 
 

@@ -20,7 +20,8 @@ from index.disk.layout import CorpusLayout
 from index.generations.view import View
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
-from index.local.follower import FixedView, Follower
+from index.local.fixed_view import FixedView
+from index.local.follower import Follower
 from index.search.candidates import DEEPER, select_candidates
 from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions

@@ -11,52 +11,26 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from index.disk.durable import fsync_path, link_or_copy
+from index.disk.durable import link_or_copy
 from index.disk.layout import CorpusLayout
 from index.generations.generation import read_dead
 from index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
-from index.generations.publish import Sources, make_file_entry
+from index.generations.publish import Sources
 from index.journal.document_facts import DocumentFacts, document_key
 from index.journal.records import Record, Removal, Upsert
 from index.local.prepare import prepare_document
+from index.local.segment_merge import SegmentMerge, WorkingSetSegment
 from index.local.write_policy import WritePolicy
 from index.segments.merge_policy import select_merge
-from index.segments.segment_file import (
-    SUFFIX,
-    SegmentDocument,
-    StoredSegment,
-    build_content,
-    join_contents,
-    write_segment,
-)
+from index.segments.segment_content import SegmentDocument, build_content
+from index.segments.segment_file import SUFFIX, StoredSegment, write_segment
 from index.terms.tantivy_index import TermWriter, list_committed_files, write_meta
-
-
-@dataclass(slots=True, eq=False)
-class WorkingSetSegment:
-    """A segment, its dead documents, and the file that lists them (None: not written yet)."""
-
-    segment: StoredSegment
-    dead: set[int] = field(default_factory=set)
-    dead_file: str | None = None
-
-    @property
-    def live_documents(self) -> int:
-        """Number of live documents."""
-        return self.segment.document_count - len(self.dead)
-
-    @property
-    def live_chunks(self) -> int:
-        """Number of live chunks."""
-        return len(self.segment.numbers) - sum(len(self.segment.rows_of(document)) for document in self.dead)
 
 
 class WorkingSet:
@@ -82,7 +56,7 @@ class WorkingSet:
         self._segments: list[WorkingSetSegment] = []
         self._pending: dict[int, SegmentDocument] = {}
         self._pending_chunks = 0
-        self._merge: _Merge | None = None
+        self._merge: SegmentMerge | None = None
         self.offset = 0
         self.document_count = 0
         self.chunk_count = 0
@@ -270,7 +244,7 @@ class WorkingSet:
             due = self._select_merge()
             if due is None:
                 return
-            merge = _Merge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
+            merge = SegmentMerge(self._segments_folder, next(self._names), self._segments[due.start : due.stop])
             if merge.chunk_count > self._policy.background_merge_chunks:
                 self._merge = merge
                 merge.start()
@@ -283,7 +257,7 @@ class WorkingSet:
         dead = [len(owner.dead) / owner.segment.document_count for owner in self._segments]
         return select_merge(live, dead, self._policy.merge_factor, self._policy.max_segments)
 
-    def _replace(self, merge: _Merge) -> None:
+    def _replace(self, merge: SegmentMerge) -> None:
         """Put the merged segment in the place of its sources. Raises the error that kept it from being written."""
         merged = WorkingSetSegment(merge.result(self._segments_folder))
         if merge.entry is not None:
@@ -315,57 +289,6 @@ class WorkingSet:
             for name in present - set(names):
                 (staged / name).unlink()
             return meta, names
-
-
-class _Merge:
-    """A merge of neighbouring segments into one, without the documents that were dead when it began."""
-
-    def __init__(self, folder: Path, name: str, sources: Sequence[WorkingSetSegment]) -> None:
-        self.sources = list(sources)
-        self.dead_before = [frozenset(owner.dead) for owner in sources]
-        self.chunk_count = sum(owner.live_chunks for owner in sources)
-        self.entry: FileEntry | None = None
-        """The new file's, once it is flushed and hashed in the background; None where publishing does that."""
-        self._folder = folder
-        self._name = name
-        self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether a background merge has ended, successfully or not."""
-        return self._thread is not None and not self._thread.is_alive()
-
-    def start(self) -> None:
-        """Merge in a background thread."""
-        self._thread = threading.Thread(target=self._run_in_background, name="merge-segments", daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Wait for a background merge to end."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def run(self) -> None:
-        """Write the merged segment."""
-        pairs = zip(self.sources, self.dead_before, strict=True)
-        content = join_contents([owner.segment.content(dead) for owner, dead in pairs])
-        write_segment(self._folder, self._name, content)
-
-    def result(self, folder: Path) -> StoredSegment:
-        """Open the merged segment. Raises the error that kept it from being written."""
-        if self._failure is not None:
-            raise self._failure
-        return StoredSegment(folder, self._name)
-
-    def _run_in_background(self) -> None:
-        try:
-            self.run()
-            path = self._folder / f"{self._name}.{SUFFIX}"
-            fsync_path(path)
-            self.entry = make_file_entry(path)
-        except BaseException as failure:  # noqa: BLE001 - the thread that asks for the result is told
-            self._failure = failure
 
 
 def _select_immutable(manifest: Manifest) -> dict[str, FileEntry]:

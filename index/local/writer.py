@@ -20,9 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from contracts.document import ChunkBatch, ChunkedDocument
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.disk.durable import replace_pointer
@@ -32,21 +29,19 @@ from index.generations.manifest import FileEntry, Manifest, library_versions, lo
 from index.generations.publish import (
     Generation,
     Rebuild,
-    collect,
     describe_generation,
     list_generation_names,
-    list_generations,
     publish,
     read_current_name,
     read_rollback_offset,
     sweep,
 )
 from index.generations.recovery import find_base, self_test
-from index.journal.compaction import compact
 from index.journal.document_facts import DocumentFacts, is_same_version, make_facts
 from index.journal.files import read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
+from index.local.background_collector import BackgroundCollector
 from index.local.working_set import WorkingSet
 from index.local.write_policy import USUAL_POLICY, WritePolicy
 from index.segments.batch_checks import check_model, check_vectors
@@ -79,7 +74,7 @@ class IndexWriter:
         self._lock = WriterLock(self._layout)
         self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
         self._open_view: WorkingSet | None = None
-        self._collector: threading.Thread | None = None
+        self._collector = BackgroundCollector(self._layout, policy.keep_generations, self._mutex, on_fallback)
         try:
             self._journal = Journal(self._layout.journal, policy.journal_segment_bytes)
             sweep(self._layout)
@@ -192,10 +187,13 @@ class IndexWriter:
         with self._mutex:
             return self._view().newest(document_id) is not None
 
+    def wait_for_collector(self) -> None:
+        """Wait until the background collection that the last publish started has ended."""
+        self._collector.wait()
+
     def close(self) -> None:
         """Release the corpus for another writer. Appended records are in the journal; they need not be published."""
-        if self._collector is not None:
-            self._collector.join()
+        self.wait_for_collector()
         with self._mutex:
             self._close_view()
             self._journal.close()
@@ -248,27 +246,8 @@ class IndexWriter:
             self._layout.held.unlink(missing_ok=True)
             view.remember(manifest)
             self._base = (self._layout.generations / name, manifest)
-            self._collect_in_background(view)
+            self._collector.start(view.offset, view.live_offsets(), view.model)
         return describe_generation(name, manifest)
-
-    def _collect_in_background(self, view: WorkingSet) -> None:
-        """Remove old generations and compact the journal in a background thread."""
-        if self._collector is None or not self._collector.is_alive():
-            arguments = (view.offset, view.live_offsets(), view.model)
-            self._collector = threading.Thread(target=self._collect, args=arguments, name="collect", daemon=True)
-            self._collector.start()
-
-    def _collect(self, offset: int, live_offsets: NDArray[np.uint64], model: tuple[str, int] | None) -> None:
-        """`live_offsets` are those of the live versions at `offset`. On a full disk the next publish tries again."""
-        layout = self._layout
-        with contextlib.suppress(OSError):
-            collect(layout, self._policy.keep_generations)
-            covered = [generation.journal_offset for generation in list_generations(layout.root, layout.corpus)]
-            horizon = min([offset, *covered])
-            try:
-                compact(layout.journal, horizon, live_offsets, model, lambda: self._mutex)
-            except Corrupted as error:  # the generations are intact; a rebuild would report it again
-                self._on_fallback(f"the journal of corpus {layout.corpus} is not compacted: {error}")
 
     def _describe(self, view: WorkingSet, number: int, entries: dict[str, FileEntry]) -> Manifest:
         return Manifest(

@@ -18,12 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
-from index.search.candidates import CandidateSelection, SelectedCandidate, select_candidates
+from index.search.candidates import CandidateSelection, SelectedCandidate
 from index.search.chunk_source import ChunkSource, construct_unvalidated
-from index.search.fusion import Candidate
 from index.search.mmr import diversify
 from index.search.neighbours import make_passage, merge_overlapping, render_passage
 from index.search.ranking_options import Ranking
@@ -59,13 +57,6 @@ class _RerankOutcome:
     reranked: bool = False
     failure: str | None = None
     was_asked: bool = False
-
-
-def select(
-    source: ChunkSource, query: Query, ranked: Sequence[Candidate], ranking: Ranking, now: datetime
-) -> Selection:
-    """Select the results among these candidates in one pass, with ranks from 1."""
-    return select_results(source, query, select_candidates(source, query, ranked, ranking, now), ranking)
 
 
 def select_results(source: ChunkSource, query: Query, candidates: CandidateSelection, ranking: Ranking) -> Selection:

@@ -32,17 +32,6 @@ _Source = tuple[str | None, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TrustScore:
-    """The score in [0, 1] and what it is made of, each factor in [0, 1]."""
-
-    score: float
-    domain: float
-    integrity: float
-    author: float
-    decay: float
-
-
-@dataclass(frozen=True, slots=True)
 class SourceTrust:
     """The owner's lists of trusted domains (with all below them) and authors (whatever the case)."""
 
@@ -55,12 +44,6 @@ class SourceTrust:
         domain, author = self._of_source(url, provenance)
         weighed = DOMAIN_WEIGHT * domain + INTEGRITY_WEIGHT * _integrity(chunk) + AUTHOR_WEIGHT * author
         return weighed * decay_by_age(provenance, now)
-
-    def score(self, url: str | None, provenance: Provenance, chunk: Chunk, now: datetime) -> TrustScore:
-        """The trust in one chunk, at `now`, and what it is made of."""
-        domain, author = self._of_source(url, provenance)
-        value = self.value(url, provenance, chunk, now)
-        return TrustScore(value, domain, _integrity(chunk), author, decay_by_age(provenance, now))
 
     def _of_source(self, url: str | None, provenance: Provenance) -> tuple[float, float]:
         """The factors of domain and author: the same for every chunk and every query, so they are cached."""

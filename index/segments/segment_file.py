@@ -21,7 +21,6 @@ import json
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,74 +32,14 @@ from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.segments.quantization import QuantizedIndex, QuantizedVectors, quantize
 from index.segments.segment import Mask, Rows, Segment, inner_products, search_exactly, select_best
+from index.segments.segment_content import KEY_TYPE, LANGUAGE_BYTES, Buffer, SegmentContent
 
 SUFFIX = "segment"
 _MAGIC = b"SLSEG002"
 _HEADER_LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64
-_LOW_64_BITS = (1 << 64) - 1
-KEY_TYPE = np.dtype([("high", "<u8"), ("low", "<u8")])
 _DOCUMENT_FIELDS = [("high", "<u8"), ("low", "<u8"), ("end", "<u8"), ("journal_offset", "<u8"), ("first_row", "<u4")]
 _DOCUMENT_TYPE = np.dtype(_DOCUMENT_FIELDS)
-Buffer = bytes | memoryview
-_LANGUAGE_BYTES = 24
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SegmentDocument:
-    """A document to be written to a segment: its record, its chunks' records, and their vectors (n, d)."""
-
-    key: int
-    journal_offset: int
-    record: bytes
-    numbers: Sequence[int]
-    chunk_ids: Sequence[str]
-    languages: Sequence[str]
-    chunk_records: Sequence[bytes]
-    vectors: Vectors
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SegmentContent:
-    """What a segment holds, as columns: n chunks of m documents, `vectors` (n, d).
-
-    `chunk_records` and `document_records` are the records back to back, in pieces of any size; `chunk_bytes`
-    and `document_bytes` say how long each one is.
-    """
-
-    vectors: Vectors
-    numbers: NDArray[np.uint64]
-    chunk_counts: NDArray[np.int64]
-    languages: NDArray[np.bytes_]
-    ids: NDArray[np.bytes_]
-    chunk_bytes: NDArray[np.int64]
-    keys: NDArray[np.void]
-    journal_offsets: NDArray[np.uint64]
-    chunk_records: Sequence[Buffer]
-    document_bytes: NDArray[np.int64]
-    document_records: Sequence[Buffer]
-
-
-def build_content(documents: Sequence[SegmentDocument], dimension: int) -> SegmentContent:
-    """Build the columns of a segment from documents."""
-    vectors = [document.vectors for document in documents if len(document.vectors)]
-    keys = np.zeros(len(documents), dtype=KEY_TYPE)
-    keys["high"] = np.array([document.key >> 64 for document in documents], dtype=np.uint64)
-    keys["low"] = np.array([document.key & _LOW_64_BITS for document in documents], dtype=np.uint64)
-    chunk_records = [record for document in documents for record in document.chunk_records]
-    return SegmentContent(
-        vectors=np.concatenate(vectors, dtype=np.float32) if vectors else np.empty((0, dimension), dtype=np.float32),
-        numbers=np.array([number for document in documents for number in document.numbers], dtype=np.uint64),
-        chunk_counts=np.array([len(document.numbers) for document in documents], dtype=np.int64),
-        languages=_fixed([name for document in documents for name in document.languages], _LANGUAGE_BYTES),
-        ids=_fixed([chunk_id for document in documents for chunk_id in document.chunk_ids]),
-        chunk_bytes=np.array([len(record) for record in chunk_records], dtype=np.int64),
-        keys=keys,
-        journal_offsets=np.array([document.journal_offset for document in documents], dtype=np.uint64),
-        chunk_records=chunk_records,
-        document_bytes=np.array([len(document.record) for document in documents], dtype=np.int64),
-        document_records=[document.record for document in documents],
-    )
 
 
 def write_segment(folder: Path, name: str, content: SegmentContent) -> None:
@@ -165,7 +104,7 @@ class StoredSegment(Segment):
         self._high_keys = sections["high_keys"].view("<u8").data  # a memoryview is bisected faster than an array
         self._records: NDArray[np.uint8] = sections["records"]
         self._ends: NDArray[np.uint64] = sections["ends"].view("<u8")
-        self._languages: NDArray[np.bytes_] = sections["languages"].view(f"S{_LANGUAGE_BYTES}")
+        self._languages: NDArray[np.bytes_] = sections["languages"].view(f"S{LANGUAGE_BYTES}")
         self._ids: NDArray[np.bytes_] = sections["ids"].view(f"S{header['id_bytes']}")
         # One element of a memoryview takes a third of the time that one of an array does.
         self._record_bytes, self._record_ends = self._records.data, self._ends.data
@@ -289,36 +228,11 @@ _DEPTH_PER_RESULT = 4
 """Rows proposed for each result, where that is more than the quantizer's own depth."""
 
 
-def join_contents(contents: Sequence[SegmentContent]) -> SegmentContent:
-    """Join the content of several segments, in that order; chunk numbers must rise throughout."""
-    with_rows = [content.vectors for content in contents if len(content.vectors)]
-    return SegmentContent(
-        vectors=np.concatenate(with_rows) if with_rows else contents[0].vectors,
-        numbers=np.concatenate([content.numbers for content in contents]),
-        chunk_counts=np.concatenate([content.chunk_counts for content in contents]),
-        languages=np.concatenate([content.languages for content in contents]),
-        ids=np.concatenate([content.ids for content in contents]),
-        chunk_bytes=np.concatenate([content.chunk_bytes for content in contents]),
-        keys=np.concatenate([content.keys for content in contents]),
-        journal_offsets=np.concatenate([content.journal_offsets for content in contents]),
-        chunk_records=[piece for content in contents for piece in content.chunk_records],
-        document_bytes=np.concatenate([content.document_bytes for content in contents]),
-        document_records=[piece for content in contents for piece in content.document_records],
-    )
-
-
 def _describe_quantization(quantized: QuantizedVectors | None) -> dict[str, object]:
     """As the header has it."""
     if quantized is None:
         return {"form": None, "depth": 0, "recall": None}
     return {"form": quantized.method, "depth": quantized.depth, "recall": quantized.recall}
-
-
-def _fixed(names: Sequence[str], width_bytes: int = 0) -> NDArray[np.bytes_]:
-    """The names in UTF-8, each in as many bytes; by default as many as the longest has."""
-    encoded = [name.encode() for name in names]
-    width = width_bytes or max(map(len, encoded), default=1)
-    return np.array(encoded, dtype=f"S{max(width, 1)}")
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:

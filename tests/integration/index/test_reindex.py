@@ -181,7 +181,7 @@ def test_a_removal_that_was_compacted_away_is_found_by_comparing(tmp_path: Path,
             for number in range(4):  # new segments, and generations that cover the old ones
                 append(writer, [make.document(f"late-{number}", "late words " * 40)])
                 writer.publish()
-                writer._collector.join()  # type: ignore[union-attr]
+                writer.wait_for_collector()
             assert list(CorpusLayout(tmp_path, "c").journal.glob("*.kept"))
             expected.append(contents(tmp_path))
             writer.close()

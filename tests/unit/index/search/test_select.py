@@ -14,10 +14,11 @@ from contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strat
 from index.journal.document_facts import DocumentFacts, make_facts
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
+from index.search.candidates import select_candidates
 from index.search.fusion import Candidate
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import NotReranked
-from index.search.select import Selection, select
+from index.search.select import Selection, select_results
 from index.settings import QuerySettings
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
@@ -60,7 +61,9 @@ def ask(make):
     def ask(documents, settings: QuerySettings = SETTINGS, reranker=None, **query: object) -> tuple[Selection, Library]:
         library = Library(make, documents)
         question = Query.model_validate({"query": "q", **query})
-        return select(library, question, library.candidates(), Ranking.of(settings, reranker), make.now), library
+        ranking = Ranking.of(settings, reranker)
+        candidates = select_candidates(library, question, library.candidates(), ranking, make.now)
+        return select_results(library, question, candidates, ranking), library
 
     return ask
 

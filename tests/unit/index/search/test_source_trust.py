@@ -8,38 +8,40 @@ import pytest
 
 from contracts.document import ChunkedDocument
 from index.search.domains import is_under, parse_host
-from index.search.source_trust import SourceTrust, TrustScore
+from index.search.source_trust import SourceTrust, decay_by_age
 
 
-def _score(trust: SourceTrust, document: ChunkedDocument, make, later: timedelta = timedelta()) -> TrustScore:
-    return trust.score(document.url, document.provenance, document.chunks[0], make.now + later)
+def _trust(trust: SourceTrust, document: ChunkedDocument, make) -> float:
+    return trust.value(document.url, document.provenance, document.chunks[0], make.now)
 
 
 def test_a_file_of_today_is_fully_trusted(make) -> None:
-    assert _score(SourceTrust(), make.document("a", "text"), make).score == pytest.approx(1.0)
+    assert _trust(SourceTrust(), make.document("a", "text"), make) == pytest.approx(1.0)
 
 
 def test_a_listed_domain_and_author_count_in_full(make) -> None:
     page = make.document("a", "text", url="https://docs.good.org/x", source="crawl", author="Ada")
-    assert _score(SourceTrust(("good.org",), ("ada",)), page, make).score == pytest.approx(1.0)
+    assert _trust(SourceTrust(("good.org",), ("ada",)), page, make) == pytest.approx(1.0)
 
 
 def test_an_unlisted_page_is_undecided_without_lists_and_distrusted_with_them(make) -> None:
     page = make.document("a", "text", url="https://notgood.org/x", source="crawl")
-    assert _score(SourceTrust(), page, make).score == pytest.approx(0.4 * 0.5 + 0.3 + 0.3 * 0.5)
-    assert _score(SourceTrust(("good.org",), ("ada",)), page, make).score == pytest.approx(0.3)
+    assert _trust(SourceTrust(), page, make) == pytest.approx(0.4 * 0.5 + 0.3 + 0.3 * 0.5)
+    assert _trust(SourceTrust(("good.org",), ("ada",)), page, make) == pytest.approx(0.3)
 
 
 def test_a_text_that_does_not_match_its_checksum_loses_its_integrity(make) -> None:
     document = make.document("a", "text")
     forged = document.chunks[0].model_copy(update={"text": "forged"})
-    score = SourceTrust().score(None, document.provenance, forged, make.now)
-    assert (score.integrity, score.score) == (0.0, pytest.approx(0.7))
+    assert SourceTrust().value(None, document.provenance, forged, make.now) == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize(("days", "decay"), [(0, 1.0), (182.5, 0.85), (365, 0.7), (4_000, 0.7), (-5, 1.0)])
 def test_trust_decays_over_a_year_to_seven_tenths(make, days: float, decay: float) -> None:
-    assert _score(SourceTrust(), make.document("a", "text"), make, timedelta(days=days)).decay == pytest.approx(decay)
+    document = make.document("a", "text")
+    later = make.now + timedelta(days=days)
+    assert decay_by_age(document.provenance, later) == pytest.approx(decay)
+    assert SourceTrust().value(None, document.provenance, document.chunks[0], later) == pytest.approx(decay)
 
 
 def test_a_domain_covers_what_is_below_it_and_nothing_else() -> None:

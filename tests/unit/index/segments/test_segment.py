@@ -12,7 +12,8 @@ from index.journal.records import Upsert, Vectors
 from index.local.prepare import prepare_document
 from index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
 from index.segments.segment import Mask, search_exactly
-from index.segments.segment_file import StoredSegment, build_content, join_contents, write_segment
+from index.segments.segment_content import build_content, join_contents
+from index.segments.segment_file import StoredSegment, write_segment
 
 
 def _clustered(count: int, dimension: int = 64, seed: int = 1) -> Vectors:
