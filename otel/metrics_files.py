@@ -59,11 +59,16 @@ class AllocatedDict(MmapedDict):
 
 
 def _allocated(filename: str) -> str:
-    """The name of the file, whose blocks are all there, or of one in memory."""
+    """The name of the file, whose blocks are all there, or of one in memory. Leaves no empty file behind."""
     try:
         with open(filename, "a+b") as file:
             size = os.fstat(file.fileno()).st_size
-            os.posix_fallocate(file.fileno(), 0, max(size, FIRST_BYTES))
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(size, FIRST_BYTES))
+            except OSError:
+                if size == 0:
+                    os.unlink(filename)
+                raise
     except OSError:
         return _in_memory(FIRST_BYTES)
     return filename

@@ -49,7 +49,9 @@ class Maintenance:
         self._clock = clock
         self._room = DiskRoom(context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
-        self._is_sparing: bool | None = None
+        self._is_short = False
+        self._broker_keeps_file = False  # not known: an earlier process may have told it otherwise
+        self._stages_are_paused: bool | None = None  # not known
         self._chores = [
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
@@ -70,30 +72,37 @@ class Maintenance:
             log.warning("chore_failed", chore=chore.name, error=repr(error))
 
     def _spare_the_disk(self) -> None:
-        """While the disk is short of room, pause the stages that fill it and let the embedded broker write no file.
+        """While the disk is short of room, let the embedded broker write no file and pause the stages that fill it.
 
         A broker that cannot write its file takes no write at all, and a direct query is one. What a restart of it would
         lose is in the ledger. Both end when there is twice the room, so that they do not alternate.
         """
-        if self._is_sparing is None:  # an earlier process may have begun
-            self._is_sparing = any(pause.why == DISK_SHORT for pause in self._context.ledger.paused())
-        is_short = self._enough_room.is_short if self._is_sparing else self._room.is_short
-        if is_short == self._is_sparing:
+        is_short = (self._enough_room if self._is_short else self._room).is_short
+        if is_short != self._is_short:
+            log.warning("disk_short" if is_short else "disk_has_room", free_bytes=self._room.free_bytes)
+        self._is_short = is_short
+        self._tell_broker(keeps_file=not is_short)
+        self._tell_stages(self._context.ledger, pause=is_short)
+
+    def _tell_broker(self, *, keeps_file: bool) -> None:
+        """Again and again while it is to write none: it may have been started anew."""
+        if keeps_file and self._broker_keeps_file:
             return
         if is_embedded(self._context.settings):
-            keep_append_only_file(self._context.settings, wanted=not is_short)
-        self._pause(self._context.ledger) if is_short else self._resume(self._context.ledger)
-        self._is_sparing = is_short
-        log.warning("disk_short" if is_short else "disk_has_room", free_bytes=self._room.free_bytes)
+            keep_append_only_file(self._context.settings, wanted=keeps_file)
+        self._broker_keeps_file = keeps_file
 
-    def _pause(self, ledger: Ledger) -> None:
-        for stage in STAGES_THAT_FILL_THE_DISK:
-            ledger.pause(stage, DISK_SHORT)
-
-    def _resume(self, ledger: Ledger) -> None:
-        for pause in ledger.paused():
-            if pause.why == DISK_SHORT:
-                ledger.resume(pause.stage)
+    def _tell_stages(self, ledger: Ledger, *, pause: bool) -> None:
+        if pause == self._stages_are_paused:
+            return
+        if pause:
+            for stage in STAGES_THAT_FILL_THE_DISK:
+                ledger.pause(stage, DISK_SHORT)
+        else:
+            for paused in ledger.paused():
+                if paused.why == DISK_SHORT:
+                    ledger.resume(paused.stage)
+        self._stages_are_paused = pause
 
     def _remove_read_pages(self) -> None:
         """Whoever holds the lease: what one finds removed, the other does not miss."""
