@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +18,7 @@ import httpx
 from contracts.api import ENDED
 from tests.support.repository import MODELS, REPOSITORY
 
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 """The first start of all builds the embedding graph from the weights."""
 CHROMIUM = "SLUICE_CRAWL__CHROMIUM_PATH"
 NOT_INHERITED = ("SLUICE_", "PROMETHEUS_", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
@@ -57,7 +56,7 @@ class Instance:
         if not program:
             self.environment["PYTHONPATH"] = str(REPOSITORY)
         self._process: subprocess.Popen[bytes] | None = None
-        self.http = httpx.Client(base_url=self.url, timeout=90)
+        self.http = httpx.Client(base_url=self.url, timeout=180)
 
     def __enter__(self) -> Instance:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +124,7 @@ class Instance:
         streamed = self.http.get(f"/v1/runs/{run_id}/events").text.split("\n")
         return [json.loads(line.removeprefix("data:")) for line in streamed if line.startswith("data:")]
 
-    def wait(self, run_id: str, timeout_seconds: float = 90) -> dict[str, Any]:
+    def wait(self, run_id: str, timeout_seconds: float = 240) -> dict[str, Any]:
         """The run once it has ended."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
@@ -134,14 +133,6 @@ class Instance:
                 return run
             time.sleep(0.05)
         raise AssertionError(f"run {run_id} did not end: {run}")
-
-    @staticmethod
-    def wait_until(condition: Callable[[], bool], timeout_seconds: float = 15) -> None:
-        """Return once `condition` holds."""
-        deadline = time.monotonic() + timeout_seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition never held"
-            time.sleep(0.1)
 
     def _await_health(self) -> None:
         deadline = time.monotonic() + START_SECONDS

@@ -11,6 +11,7 @@ import pytest
 from gate.client import SluiceClient
 from ledger.ledger import Ledger
 from tests.support.instance import Instance
+from tests.support.waiting import until
 from workers.runtime.private_files import open_to_others
 
 pytestmark = pytest.mark.timeout(240)
@@ -301,7 +302,7 @@ def test_letters_that_were_mended_are_brought_back_by_the_reconciler(filled: Ins
     edited = filled.http.put(f"/v1/dead-letters/{letter_id}/payload", json=submitted)
     assert edited.status_code == 200, edited.text
     begun = filled.http.post("/v1/replays", json={"filter": {"stage": "chunk"}, "per_second": 50}).json()
-    filled.wait_until(lambda: filled.http.get(f"/v1/replays/{begun['id']}").json()["succeeded"] == 1, 60)
+    until(lambda: filled.http.get(f"/v1/replays/{begun['id']}").json()["succeeded"] == 1)
     letter = filled.http.get(f"/v1/dead-letters/{letter_id}").json()
     assert (letter["status"], letter["replay_id"], letter["replay_count"]) == ("replayed", begun["id"], 1)
     assert letter["replayed_as"] not in (None, submitted["id"])
@@ -333,7 +334,7 @@ def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> Non
     assert created.returncode == 0, created.stderr
     key = json.loads(created.stdout)
     try:
-        filled.wait_until(lambda: query(filled, "lease").status_code == 401)
+        until(lambda: query(filled, "lease").status_code == 401)
         bearer = {"Authorization": f"Bearer {key['key']}"}
         assert (
             filled.http.post("/v1/query", json={"query": "lease", "corpus": "docs"}, headers=bearer).status_code == 200
@@ -351,5 +352,5 @@ def test_keys_close_the_door_and_open_their_own_corpora(filled: Instance) -> Non
     finally:
         assert filled.sluice("keys", "revoke", key["id"]).returncode == 0
     revoked = {"Authorization": f"Bearer {key['key']}"}
-    filled.wait_until(lambda: filled.http.get("/v1/runs", headers=revoked).status_code == 401)
+    until(lambda: filled.http.get("/v1/runs", headers=revoked).status_code == 401)
     assert query(filled, "lease").status_code == 401

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.instance import Instance
 from tests.support.small_disk import SmallDisk
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -55,8 +56,8 @@ def test_reads_go_on_writes_get_507_and_all_is_well_again_by_itself(small_disk: 
         assert len(instance.logs(1_000_000).splitlines()) - lines < MOST_LINES_A_MINUTE
 
         small_disk.make_room()
-        instance.wait_until(lambda: documents(instance, "fourth").status_code == 202, 20)
+        until(lambda: documents(instance, "fourth").status_code == 202)
         instance.wait(documents(instance, "fifth").json()["run_id"])
-        instance.wait_until(lambda: instance.http.get("/healthz").status_code == 200, 20)
+        until(lambda: instance.http.get("/healthz").status_code == 200)
         assert instance.processes["api"] == before["api"]
         assert instance.processes == before

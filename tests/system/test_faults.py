@@ -187,7 +187,13 @@ def test_the_broker_may_die_and_lose_everything(instance: Instance, site: str) -
 
 
 def query(instance: Instance, text: str, corpus: str, **fields: Any) -> dict[str, Any]:
-    response = instance.http.post("/v1/query", json={"query": text, "corpus": corpus, **fields})
+    """What is found; asked again while the broker that a test killed is on its way back."""
+    until = time.monotonic() + 60
+    while True:
+        response = instance.http.post("/v1/query", json={"query": text, "corpus": corpus, **fields})
+        if response.status_code != 503 or time.monotonic() > until:
+            break
+        time.sleep(0.5)
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
     return found

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.instance import Instance
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -41,7 +42,7 @@ def ingesting(instance: Instance, tmp_path: Path) -> Iterator[subprocess.Popen[b
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, cwd=instance.folder, env=instance.environment, stdout=quiet, stderr=quiet)
     try:
-        instance.wait_until(lambda: chunks_in(instance, "bulk") > 0, 60)
+        until(lambda: chunks_in(instance, "bulk") > 0)
         yield process
     finally:
         process.kill()
@@ -92,7 +93,7 @@ def test_a_document_made_to_fill_memory_holds_nothing_up_and_is_cut_by_name(inst
     def gaps() -> list[dict[str, object]]:
         return [gap for run_id in bombs for gap in instance.http.get(f"/v1/runs/{run_id}").json()["missing"]]
 
-    instance.wait_until(lambda: len(gaps()) == len(bombs), 120)
+    until(lambda: len(gaps()) == len(bombs))
     assert {gap["reason"] for gap in gaps()} == {"document_cut"}
     assert max(chunk_pool_peaks_bytes(instance)) < 900_000_000
     for run_id in bombs:

@@ -18,11 +18,12 @@ import pytest
 from contracts.event import QUEUES, Queue
 from ledger.ledger import Ledger
 from tests.support.instance import Instance
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)
 
 LANE_LIMIT = 12
-HANG_SECONDS = 25.0
+HANG_SECONDS = 60.0
 
 
 class Site(BaseHTTPRequestHandler):
@@ -115,7 +116,7 @@ def test_a_cancelled_run_lets_go_of_everything_and_its_workers_do_other_work(ins
     seeds = [f"http://{site}/slow{number}" for number in range(6)]
     body = {"query": "pebbles", "corpus": "cancelled", "plan": "full_loop", "seeds": seeds, "deadline_seconds": 300}
     run_id = instance.post("/v1/gate", body).json()["run_id"]
-    Instance.wait_until(lambda: instance.claimed("crawl") == 2, 60)
+    until(lambda: instance.claimed("crawl") == 2)
     assert instance.ledger.budget_left(run_id).run.pages == 0
     cancelled_at = time.monotonic()
     view = instance.http.delete(f"/v1/runs/{run_id}").json()
@@ -139,7 +140,7 @@ def test_a_run_is_cancelled_from_the_command_line_and_queued_work_with_it(instan
     seeds = [f"http://{site}/queued{number}" for number in range(4)]
     body = {"query": "pebbles", "corpus": "queued", "plan": "full_loop", "seeds": seeds, "deadline_seconds": 300}
     run_id = instance.post("/v1/gate", body).json()["run_id"]
-    Instance.wait_until(lambda: instance.ledger.queue_stats()["crawl"].ready == 4, 60)
+    until(lambda: instance.ledger.queue_stats()["crawl"].ready == 4)
     told = json.loads(instance.sluice("cancel", run_id, "--json").stdout)
     assert (told["status"], told["open_events"]) == ("cancelled", 0)
     assert instance.ledger.queue_stats()["crawl"].ready == 0
@@ -157,7 +158,7 @@ def test_an_answer_at_its_deadline_has_what_is_there_and_names_what_is_not(insta
     assert response.status_code == 200, response.text
     run = response.json()
     assert run["status"] == "finished"
-    assert seconds < 8 + 6
+    assert seconds < HANG_SECONDS - 20  # the pages that never come were not waited for
     assert [chunk["document_id"] for chunk in run["answer"]["chunks"]] == ["agent-1"]
     late = {gap["stage"]: gap for gap in run["answer"]["missing"] if gap["reason"] == "deadline"}
     assert set(late) == {"search", "crawl", "chunk"}
@@ -186,5 +187,5 @@ def test_a_full_lane_is_told_to_come_back_and_nothing_accepted_is_lost(instance:
     assert {run["status"] for run in runs} == {"finished"}
     recorded = instance.ledger.runs(limit=500, owner=instance.keys["feeder"]["id"])
     assert {run.run_id for run in recorded} == set(accepted)
-    Instance.wait_until(lambda: instance.add("full", "feeder", 999).status_code == 202, 30)
+    until(lambda: instance.add("full", "feeder", 999).status_code == 202)
     assert sum(instance.ledger.queue_stats()[stage].waiting for stage in QUEUES) == 0

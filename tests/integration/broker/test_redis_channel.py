@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from ledger.outbox import WakeUp
 from tests.support.ledger_story import page
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
+from tests.support.waiting import until
 from workers.broker import celery_app as app_module
 from workers.broker import redis_channel as channel_module
 from workers.broker.celery_app import HANDLE_TASK, make_app
@@ -532,13 +533,6 @@ def celery_worker(
         process.wait()
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize(("pool", "concurrency"), [("solo", 1), ("threads", 4), ("prefork", 2)])
 def test_what_a_killed_worker_held_is_handled_by_the_next(
     pool: str, concurrency: int, valkey: Valkey, transport: Transport, broker: redis.Redis
@@ -582,7 +576,7 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_began_and_puts_nothing_b
     with celery_worker(valkey, pause_seconds=1.0) as worker:
         until(lambda: broker.llen("begun") == 1)
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=30) == 0
+        assert worker.wait(timeout=90) == 0
     begun = broker.llen("begun")
     assert broker.llen("handled") == begun
     assert broker.llen(QUEUE) == len(sent) - begun
@@ -645,8 +639,8 @@ def test_of_garbage_among_permits_every_item_is_a_dead_letter_and_every_permit_i
             assert transport.publish([event]) == 1
             events.append(event)
         with product_worker(valkey) as worker:
-            until(lambda: len(ledger.dead_letters.list(LETTERS)) == len(garbage), 60)
-            until(lambda: {ledger.standing(event.id) for event in events} == {"settled"}, 60)
+            until(lambda: len(ledger.dead_letters.list(LETTERS)) == len(garbage))
+            until(lambda: {ledger.standing(event.id) for event in events} == {"settled"})
             until(lambda: not broker.exists(QUEUE, MALFORMED_LIST) and not broker.keys("sluice:taken:*"))
             assert worker.poll() is None
         parked = [ledger.dead_letters.show(letter.id) for letter in ledger.dead_letters.list(LETTERS)]
@@ -675,11 +669,11 @@ def test_workers_that_are_killed_amid_garbage_lose_none_of_it(valkey: Valkey, br
         for _ in range(2):
             before = parked()
             with product_worker(valkey):
-                until(lambda before=before: parked() > before, 60)
+                until(lambda before=before: parked() > before)
                 time.sleep(chance.uniform(0, 0.1))
         with product_worker(valkey):
-            until(lambda: parked() >= len(garbage), 60)
-            until(lambda: not broker.exists(QUEUE, MALFORMED_LIST) and not broker.keys("sluice:taken:*"), 60)
+            until(lambda: parked() >= len(garbage))
+            until(lambda: not broker.exists(QUEUE, MALFORMED_LIST) and not broker.keys("sluice:taken:*"))
         letters = [ledger.dead_letters.show(letter.id).payload.raw for letter in ledger.dead_letters.list(LETTERS)]
     assert set(letters) == garbage
     assert len(letters) <= len(garbage) + 2

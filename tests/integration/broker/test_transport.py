@@ -136,7 +136,7 @@ def test_announcements_reach_whoever_listens_and_nothing_else_does(transport: Tr
         for garbage in (b"\xff", b"null", b"[]", b"{}", b'{"run_id": 7, "kind": "x", "corpus": "y"}'):
             broker.publish(announced_channel("sluice"), garbage)
         transport.announce([told])
-    listener.join(timeout=5)
+    listener.join(timeout=60)
     assert heard[0] == {"run_id": told.run_id, "kind": "CrawlDirected", "corpus": "docs"}
 
 

@@ -135,7 +135,7 @@ def test_a_worker_that_holds_the_corpus_hands_it_over_and_takes_it_up_again(
         assert instance.context.readers.reader(CORPUS).model_fingerprint == FINGERPRINTS["int8"]
     finally:
         worker.terminate()
-        worker.wait(timeout=30)
+        worker.wait(timeout=90)
 
 
 def test_a_corpus_that_is_being_handed_over_is_to_be_tried_again(instance: Instance) -> None:

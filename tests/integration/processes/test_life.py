@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.repository import REPOSITORY
+from tests.support.waiting import until
 from workers.processes.process_group import LIFELINE, belongs_to, child_name, worker_name
 from workers.processes.procfs import ZOMBIE, all_processes, anonymous_bytes, descendants, environment, facts_of
 from workers.processes.shutdown import stacks
@@ -88,7 +89,7 @@ lock.acquire()
     assert said(parent) == "SIGINT", "the child's SIGTERM is not the parent's"
     parent.send_signal(signal.SIGQUIT)
     assert said(parent) == "SIGQUIT"
-    assert parent.wait(10) == 0
+    assert parent.wait(60) == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
@@ -118,7 +119,7 @@ signal.pause()
     assert json.loads(listed.replace("'", '"')) == ["1", "2"]
     [first] = [process.pid for process in descendants(container.pid, all_processes())][:1]
     os.kill(first, signal.SIGTERM)
-    assert container.wait(10) == 42
+    assert container.wait(60) == 42
 
 
 def test_a_family_is_found_and_a_process_that_is_gone_is_none() -> None:
@@ -224,10 +225,3 @@ def heard(ear: int) -> bool:
 def state(process_id: int) -> str:
     facts = facts_of(process_id)
     return facts.state if facts else ""
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.02)

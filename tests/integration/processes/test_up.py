@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.support.ledger_story import page
 from tests.support.old_ledger import old_ledger_in
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
+from tests.support.waiting import until
 from workers.broker.transport import Transport
 from workers.processes.process_group import child_name, give_signs_of_life, worker_name
 from workers.processes.procfs import ZOMBIE, all_processes, descendants, environment, facts_of
@@ -217,7 +218,7 @@ def test_a_worker_that_grew_too_large_is_asked_to_end_and_no_death_is_counted(
     until((tmp_path / "large").exists)
     supervisor._weigh_workers()
     assert large.process is not None
-    assert large.process.wait(10) == -signal.SIGTERM
+    assert large.process.wait(60) == -signal.SIGTERM
     assert small.pid == pids[1]
 
 
@@ -391,13 +392,13 @@ def test_how_a_forked_child_ended_is_told_as_of_any_other(capfd: pytest.CaptureF
     def fails() -> None:
         raise InvalidSetting("pools", "no such thing")
 
-    assert fork(lambda: None, "ends").wait(10) == 0
-    assert fork(lambda: sys.exit(7), "exits").wait(10) == 7
-    assert fork(fails, "fails").wait(10) == 1
+    assert fork(lambda: None, "ends").wait(60) == 0
+    assert fork(lambda: sys.exit(7), "exits").wait(60) == 7
+    assert fork(fails, "fails").wait(60) == 1
     assert "pools" in capfd.readouterr().err
     asleep = fork(signal.pause, "sleeps")
     asleep.kill()
-    assert asleep.wait(10) == -signal.SIGKILL
+    assert asleep.wait(60) == -signal.SIGKILL
 
 
 def test_a_data_directory_has_one_supervisor_and_a_fork_of_it_does_not_keep_the_lock(tmp_path: Path) -> None:
@@ -445,13 +446,13 @@ def test_a_whole_instance_comes_through_a_storm_of_kills_and_leaves_nothing_behi
         supervising = instance._process.pid
         frozen = instance.processes["gate-1"]
         os.kill(frozen, signal.SIGSTOP)
-        instance.wait_until(lambda: instance.processes.get("gate-1", frozen) != frozen, 60)
+        until(lambda: instance.processes.get("gate-1", frozen) != frozen)
         for _ in range(20):
             table = instance.processes
             with suppress(ProcessLookupError):  # it may be dead already
                 os.kill(table[chance.choice(sorted(table))], signal.SIGKILL)
             time.sleep(0.2)
-        instance.wait_until(lambda: len(instance.processes) == len(QUEUES) + 3, 60)
+        until(lambda: len(instance.processes) == len(QUEUES) + 3)
         family = descendants(supervising, all_processes())
         assert [process for process in family if process.state == ZOMBIE] == []
         instance._process.kill()
@@ -512,10 +513,3 @@ def tell(path: Path, what: str) -> None:
 def lives(process_id: int) -> bool:
     facts = facts_of(process_id)
     return facts is not None and facts.state != ZOMBIE
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.02)

@@ -59,7 +59,7 @@ def in_processes(target: object, arguments: list[tuple[object, ...]]) -> list[ob
         running.append((process, mine))
     answers = [mine.recv() if mine.poll(60) else None for _, mine in running]
     for process, _ in running:
-        process.join(30)
+        process.join(90)
         assert process.exitcode == 0
     return answers
 
@@ -83,7 +83,7 @@ def test_what_a_killed_worker_claimed_is_handled_by_another(story: Story) -> Non
     [event] = story.begins(page())
     process = FORK.Process(target=claim_and_die, args=(story.url,))
     process.start()
-    process.join(30)
+    process.join(90)
     assert process.exitcode == -signal.SIGKILL
     assert story.statuses(event) == "claimed"
     assert story.ledger.release("doomed") == (("crawl", event.id),)

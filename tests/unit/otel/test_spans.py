@@ -81,5 +81,5 @@ def test_many_processes_write_at_the_same_time_and_no_span_is_lost(tmp_path: Pat
         subprocess.Popen([sys.executable, "-c", _WRITER, str(store.path), str(number)], cwd=REPOSITORY)
         for number in range(4)
     ]
-    assert [writer.wait(30) for writer in writers] == [0] * 4
+    assert [writer.wait(90) for writer in writers] == [0] * 4
     assert len(store.of_run("run_1")) == 160

@@ -547,7 +547,7 @@ class TestLife:
         proxy = EgressProxy(EgressSettings(allow=(site.address,)))
         proxy.start()
         address = urlsplit(proxy.url)
-        with socket.create_connection(("127.0.0.1", address.port or 0), timeout=5) as idle:
+        with socket.create_connection(("127.0.0.1", address.port or 0), timeout=30) as idle:
             proxy.stop()
             with contextlib.suppress(ConnectionResetError):
                 assert idle.recv(1) == b""

@@ -453,7 +453,7 @@ class TestBreaker:
             assert failed.value.asked is asked
 
     def test_searches_run_side_by_side(self) -> None:
-        together = threading.Barrier(3, timeout=5)
+        together = threading.Barrier(3, timeout=60)
 
         class Waiting(Scripted):
             def search(self, query: SearchQuery) -> SearchAnswer:
