@@ -6,21 +6,20 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-import redis
 import typer
-from kombu.exceptions import OperationalError
 
 from cli.configured import configured
 from cli.output import INTERRUPTED, error_console, errors_told
 from contracts.api import ENDED, RunView
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
 from contracts.event import Event
+from otel.logs import configure as configure_logs
 from otel.settings import TelemetrySettings
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
-from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
 from workers.runtime.private_files import make_private
+from workers.settings import Settings
 
 PATIENCE_SECONDS = 0.5
 """How long to trust that no announcement means no news."""
@@ -32,16 +31,16 @@ def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[C
     with errors_told(as_json=as_json):
         settings = configured()
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        start_telemetry(
-            "sluice-cli", _quiet(settings.telemetry), data_dir=settings.data_dir, instance=settings.instance
-        )
+        _start_telemetry(settings, traced=needs_workers)
         make_private(settings.data_dir)  # after the log is set up: what it mends must not stand before a JSON answer
         context = Context(settings)
         try:
             if needs_workers:
                 _require_broker(context)
             yield context
-        except (OperationalError, redis.RedisError) as error:
+        except Exception as error:
+            if not _is_of_broker(error):
+                raise
             raise Unavailable(f"the broker does not answer: {error}") from error
         finally:
             context.close()
@@ -103,10 +102,26 @@ def wait_for(context: Context, run_id: str, timeout_seconds: float) -> RunView:
 
 
 def _require_broker(context: Context) -> None:
+    from workers.broker.transport import BROKER_ERRORS
+
     try:
         context.transport.ping()
     except (InvalidSetting, *BROKER_ERRORS) as error:
         raise Unavailable("the broker does not answer; is `sluice up` running?") from error
+
+
+def _is_of_broker(error: Exception) -> bool:
+    """Whether it is an error of the broker's clients, which are imported only where a command needs the broker."""
+    return type(error).__module__.partition(".")[0] in ("redis", "kombu", "amqp")
+
+
+def _start_telemetry(settings: Settings, *, traced: bool) -> None:
+    """The log, and for a command that begins work also its trace."""
+    quiet = _quiet(settings.telemetry)
+    if traced:
+        start_telemetry("sluice-cli", quiet, data_dir=settings.data_dir, instance=settings.instance)
+    else:
+        configure_logs("sluice-cli", quiet)
 
 
 def _quiet(telemetry: TelemetrySettings) -> TelemetrySettings:

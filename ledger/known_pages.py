@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from typing import TYPE_CHECKING
 
 import zstandard
 from sqlalchemy import bindparam, delete, func, select, update
@@ -22,7 +23,10 @@ from contracts.ingest import WithdrawnBy
 from contracts.known_pages import PageLink, RememberedPage, WithdrawnPage
 from ledger.database import Database
 from ledger.tables import AnyRow, pages
-from ledger.upsert import Insert, insert_into
+from ledger.upsert import insert_into
+
+if TYPE_CHECKING:
+    from ledger.upsert import Insert
 
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from ledger.transaction import Transaction
 
-Insert = sqlite.Insert | postgresql.Insert
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
+
+    Insert = sqlite.Insert | postgresql.Insert
 
 
 def insert_once(connection: Transaction, table: Table, row: Mapping[str, Any]) -> bool:
@@ -21,7 +24,11 @@ def insert_once(connection: Transaction, table: Table, row: Mapping[str, Any]) -
 
 def insert_into(dialect: str, table: Table) -> Insert:
     """The dialect's own insert, which knows what to do about a key that is taken."""
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    if dialect != "postgresql":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # here: it takes as long to import as the rest of the ledger
+
+    return postgresql.insert(table)
 
 
 @cache

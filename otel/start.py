@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from typing import TYPE_CHECKING
 
 from otel import context, logs
-from otel.exporter import StoreExporter
 from otel.settings import TelemetrySettings
 from otel.spans import SpanStore
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 STORE_DELAY_MS = 200
 """How long a finished span may wait for its batch: short, so that `sluice trace` shows a run that just ended."""
@@ -51,6 +51,12 @@ def start(service: str, settings: TelemetrySettings, *, data_dir: Path, instance
     global _running
     if _running and _running.process_id == os.getpid():
         return
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+    from otel.exporter import StoreExporter
+
     logs.configure(service, settings)
     # ALWAYS_ON: the local store must have the run even when the calling agent does not sample its own trace.
     provider = TracerProvider(sampler=ALWAYS_ON, resource=_resource(service, instance))
@@ -81,6 +87,8 @@ def shutdown() -> None:
 
 
 def _resource(service: str, instance: str) -> Resource:
+    from opentelemetry.sdk.resources import Resource
+
     return Resource.create(
         {
             "service.name": service,
@@ -94,6 +102,7 @@ def _resource(service: str, instance: str) -> Resource:
 def _otlp_processor(endpoint: str) -> BatchSpanProcessor:
     # Imported here: a fifth of this package's import time, and most installations have no collector.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=OTLP_TIMEOUT_SECONDS)
     return BatchSpanProcessor(exporter, max_queue_size=QUEUE_SPANS, schedule_delay_millis=OTLP_DELAY_MS)

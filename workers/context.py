@@ -1,6 +1,7 @@
 """The wiring: what a process needs, built once and only when it is first asked for.
 
-A `Context` is made per process, after any fork. Nothing here decides anything.
+A `Context` is made per process, after any fork. Nothing here decides anything. What a member needs is imported when it
+is built: a command that lists runs needs neither the broker's client nor a metric.
 """
 
 from __future__ import annotations
@@ -12,17 +13,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ledger.ledger import Ledger
-from workers.broker.cancellation import Cancellations
-from workers.broker.transport import Transport
-from workers.runtime.backpressure import Admission
 from workers.runtime.blob_store import BlobStore
-from workers.runtime.heartbeat import check_cancelled
-from workers.runtime.transient_pages import TransientPages
 from workers.settings import Settings
 from workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollections
 from workers.wiring.embedding import EmbeddingService
-from workers.wiring.observers import count_circuit_opened, log_refusal, utc_now
-from workers.wiring.snapshot_upload import Shipper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +34,12 @@ if TYPE_CHECKING:
     from ingest.politeness.host_rendering import HostMemory
     from ingest.politeness.host_stats import HostStats
     from ingest.settings import Purpose
+    from workers.broker.cancellation import Cancellations
+    from workers.broker.transport import Transport
+    from workers.runtime.backpressure import Admission
+    from workers.runtime.transient_pages import TransientPages
     from workers.wiring.searcher import Searcher
+    from workers.wiring.snapshot_upload import Shipper
 
 Built = TypeVar("Built")
 
@@ -95,11 +94,15 @@ class Context:
     @lazy
     def transient_pages(self) -> TransientPages:
         """Raw pages of which no copy may be kept once they are read."""
+        from workers.runtime.transient_pages import TransientPages
+
         return TransientPages(self.settings.data_dir / "unarchived")
 
     @lazy
     def transport(self) -> Transport:
         """The broker."""
+        from workers.broker.transport import Transport
+
         transport = Transport(self.settings, publish_patience_seconds=self._publish_patience_seconds)
         self._closing.callback(transport.close)
         return transport
@@ -107,6 +110,8 @@ class Context:
     @lazy
     def cancellations(self) -> Cancellations:
         """Notices of cancelled runs."""
+        from workers.broker.cancellation import Cancellations
+
         cancellations = Cancellations(self.settings)
         self._closing.callback(cancellations.close)
         return cancellations
@@ -114,6 +119,8 @@ class Context:
     @lazy
     def admission(self) -> Admission:
         """Whether there is room for one more request."""
+        from workers.runtime.backpressure import Admission
+
         return Admission(self.ledger, self.settings.delivery)
 
     # -- gate ---------------------------------------------------------------------------------
@@ -138,6 +145,7 @@ class Context:
     def egress(self) -> EgressProxy:
         """The one way out of this process, started. Where the policy is `deny` it refuses everything."""
         from ingest.egress.proxy import EgressProxy
+        from workers.wiring.observers import log_refusal
 
         proxy = EgressProxy(self.settings.egress, on_refusal=log_refusal)
         proxy.start()
@@ -148,6 +156,7 @@ class Context:
         """HTTP through the egress proxy, for one purpose."""
         from ingest.crawl.egress_context import current_egress_grant
         from ingest.http.fetch import Fetcher
+        from workers.runtime.heartbeat import check_cancelled
 
         with self.lock:
             if purpose not in self._fetchers:
@@ -163,6 +172,7 @@ class Context:
         from ingest.search.build import build_providers
         from ingest.search.negative_cache import BrokerEmptySearches
         from ingest.search.quota import BrokerQuota
+        from workers.wiring.observers import count_circuit_opened, utc_now
         from workers.wiring.searcher import Searcher
 
         search, broker_url, instance = self.settings.search, self.settings.broker_location, self.settings.instance
@@ -194,6 +204,7 @@ class Context:
     def host_stats(self) -> HostStats:
         """What the crawl did to each host, counted in the broker."""
         from ingest.politeness.host_stats import HostStats
+        from workers.wiring.observers import utc_now
 
         stats = HostStats(self.settings.broker_location, clock=utc_now, key_prefix=self.settings.instance)
         self._closing.callback(stats.close)
@@ -228,14 +239,15 @@ class Context:
     @lazy
     def tokenizer(self) -> Tokenizer:
         """The embedding model's tokenizer."""
-        from ingest.embed.tokens import load_tokenizer
+        from ingest.embed.tokens import shared_tokenizer
 
-        return load_tokenizer(None)
+        return shared_tokenizer()
 
     @lazy
     def embedder(self) -> Embedder:
         """The configured embedder, behind its cache."""
         from ingest.embed.embed import make_embedder
+        from workers.runtime.heartbeat import check_cancelled
 
         cache = self.settings.data_dir / "embedding-cache.sqlite"
         return make_embedder(self.settings.embed, self.settings.model_dir, cache, check_cancelled=check_cancelled)
@@ -255,6 +267,7 @@ class Context:
     @lazy
     def reranker(self) -> Reranker | None:
         """The configured reranker."""
+        from workers.wiring.observers import utc_now
         from workers.wiring.reranker import DailyBudget, build_reranker
 
         rerank = self.settings.rerank
@@ -284,6 +297,8 @@ class Context:
     @lazy
     def shipper(self) -> Shipper:
         """Copies published snapshots to the object store, where one is configured."""
+        from workers.wiring.snapshot_upload import Shipper
+
         index = self.settings.index
         shipper = Shipper(
             self.settings.index_root, index.object_store_url, self.settings.object_store, index.keep_generations

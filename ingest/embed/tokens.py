@@ -15,7 +15,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -39,6 +39,12 @@ def load_tokenizer(model_dir: Path | None) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+@cache
+def shared_tokenizer() -> Tokenizer:
+    """The tokenizer of the installed weights, one for the process and those that it forks: it is 19 MB."""
+    return load_tokenizer(None)
 
 
 _SPACES = " \n\t\r"

@@ -1,6 +1,6 @@
 """How a worker process comes to its end, whatever its threads are doing.
 
-1. SIGTERM, SIGINT or SIGHUP: *drain*. No further permit is taken, what is in hand may finish for `drain_seconds`.
+1. SIGTERM, SIGINT or SIGHUP: *drain*. No further message is taken, what is in hand may finish for `DRAIN_SECONDS`.
 2. A second one, or SIGQUIT: *stop*, at once.
 3. An event held for longer than one may take: drain, then stop, because the thread that hangs cannot be ended alone.
 
@@ -24,15 +24,24 @@ import structlog
 
 from workers.processes.process_group import hear_signals
 from workers.processes.procfs import all_processes, descendants
+from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+DRAIN_SECONDS = 3.0
+"""How long what is in hand may take to finish once a process is to end. No event holds more than about a second of
+work; what takes longer, a page that answers slowly, is repeated, as after any other interruption."""
 STOP_SECONDS = 5.0
 """How long handing back and the last spans may take."""
 HUNG, DEAF = 70, 69
 """Exit codes of a process that ends itself because an event hangs, or because it takes no more permits."""
 _LOOK_SECONDS = 0.1
 _MOST_STACK_CHARACTERS = 16_384
+
+
+def drain_seconds(settings: Settings) -> float:
+    """How long what is in hand may take to finish: no longer than it is held."""
+    return min(DRAIN_SECONDS, settings.delivery.lease_seconds)
 
 
 class Shutdown:

@@ -44,6 +44,7 @@ from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
 from workers.broker.keys import PRESENCE_TTL_SECONDS
 from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 from workers.context import Context
+from workers.processes.heap import limit_heaps, return_free_memory
 from workers.processes.process_group import (
     belongs_to,
     child_name,
@@ -55,7 +56,7 @@ from workers.processes.process_group import (
 )
 from workers.processes.procfs import ZOMBIE, all_processes
 from workers.processes.release_claims import hand_back
-from workers.processes.shutdown import DEAF, Shutdown, stacks
+from workers.processes.shutdown import DEAF, Shutdown, drain_seconds, stacks
 from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
 from workers.runtime.heartbeat import Heartbeat
 from workers.settings import Settings
@@ -176,7 +177,7 @@ class WorkerProcess:
         flush()
 
     def _own_shutdown(self) -> Shutdown:
-        return Shutdown(self.settings.delivery.lease_seconds, _take_no_more, lambda: self.in_hand, self.hand_back)
+        return Shutdown(drain_seconds(self.settings), _take_no_more, lambda: self.in_hand, self.hand_back)
 
     def read(self, request: ReadRequest) -> None:
         """Answer one direct query."""
@@ -220,6 +221,7 @@ def run_worker(settings: Settings, stage: Queue, name: str | None = None) -> Non
     """Run a worker of `stage` until it is told to stop."""
     run_below_init()
     die_with_parent()
+    limit_heaps()
     give_signs_of_life()
     configure_logs(f"sluice-{stage}", settings.telemetry)
     process = WorkerProcess(settings, stage, name or worker_name(stage, os.getpid()))
@@ -329,6 +331,11 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
 
 
 def _warm(process: WorkerProcess) -> None:
+    _load_what_is_needed(process)
+    return_free_memory()
+
+
+def _load_what_is_needed(process: WorkerProcess) -> None:
     process.begin()
     process.serve(lambda stopping: _keep_tidy(process, stopping), "tidy")
     process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")

@@ -6,14 +6,11 @@ when it is imported, so it is left to the processes that embed.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
-import sys
 
-_M_ARENA_MAX = -8
-MOST_ARENAS = 2
-"""Heaps of one process (mallopt(3)): glibc gives every thread one of its own, and what a thread freed stays in it."""
+from ingest.embed.tokens import shared_tokenizer
+from workers.processes.heap import limit_heaps, return_free_memory
 
 SHARED = (
     "workers.processes.worker",
@@ -38,12 +35,13 @@ SHARED = (
 
 
 def preload() -> None:
-    """Import what is shared, and tell the collector that it stays: it would write to every page of it."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, MOST_ARENAS)
+    """Import and load what is shared, and tell the collector that it stays: it would write to every page of it."""
+    limit_heaps()
     gc.disable()
     for module in SHARED:
         importlib.import_module(module)
+    shared_tokenizer()
     gc.enable()
     gc.collect()
+    return_free_memory()
     gc.freeze()

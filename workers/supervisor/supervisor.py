@@ -6,7 +6,7 @@ Promises:
   handed back at once, so its events need not wait for their leases to run out.
 - One that lives but gives no sign of life (it is stopped, or its interpreter hangs) is killed and started again, as is
   a reconciler that no longer ticks. A worker that has grown too large is asked to end first.
-- The first signal lets every worker finish what it has in hand, for a lease at most; the second kills. Either way
+- The first signal lets every worker finish what it has in hand, for three seconds; the second kills. Either way
   what is left in hand is handed back, and counts no death.
 - When it has ended, nothing that it started is left: no worker, no broker, no browser, no zombie. That holds for one
   that is killed outright too, whose children are told by the kernel; what they could not do in time the next
@@ -331,7 +331,7 @@ class Supervisor:
     @property
     def _end_seconds(self) -> float:
         """How long a process that was asked to end is waited for."""
-        return self.settings.delivery.lease_seconds + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
+        return shutdown.drain_seconds(self.settings) + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
 
     def _stop_everything(self) -> None:
         if self.children:

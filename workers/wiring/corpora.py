@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from contracts.errors import Fenced, NotFound, Overloaded
 from workers.settings import Settings
-from workers.wiring.observers import count_fallback
 
 if TYPE_CHECKING:
     from contracts.retrieval import RetrievalPort
@@ -115,6 +114,7 @@ class CorpusReaders:
 
             return QdrantReader(self._collections.collection(corpus), corpus, settings.query, self._reranker())
         from index.local.reader import IndexReader
+        from workers.wiring.observers import count_fallback
 
         return IndexReader(
             settings.index_root,
@@ -202,6 +202,7 @@ class CorpusWriters:
             return QdrantWriter(settings.index_root, corpus, self._collections.collection(corpus))
         from index.local.write_policy import WritePolicy
         from index.local.writer import IndexWriter
+        from workers.wiring.observers import count_fallback
 
         policy = WritePolicy(keep_generations=settings.index.keep_generations)
         return IndexWriter(settings.index_root, corpus, policy, on_fallback=count_fallback)

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from contracts.errors import InvalidSetting
 from ingest.cancel_check import CancelCheck, never_cancelled
-from ingest.embed import tokens
 from ingest.embed.minilm.files import (
     DIMENSION,
     FINGERPRINT,
@@ -41,7 +40,7 @@ from ingest.embed.minilm.files import (
     load_tokenizer,
 )
 from ingest.embed.port import Embedded, Vectors, require_fingerprint
-from ingest.embed.tokens import TokenizedText, tokenizer_sha256
+from ingest.embed.tokens import TokenizedText, shared_tokenizer, tokenizer_sha256
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -126,8 +125,8 @@ class _Loaded:
     """The tokenizer and the network in memory."""
 
     def __init__(self, folder: Path, threads: int) -> None:
-        self._tokenizer = load_tokenizer(folder)
-        self._tokenizer_sha256 = tokenizer_sha256(tokens.load_tokenizer(folder))
+        self._tokenizer = shared_tokenizer()
+        self._tokenizer_sha256 = tokenizer_sha256(self._tokenizer)
         self._session = _open_session(folder / MODEL_FILE, threads)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -135,7 +134,7 @@ class _Loaded:
         brought = [self._brought(text) for text in texts]
         missing = [text for text, ids in zip(texts, brought, strict=True) if ids is None]
         counted = iter(self._tokenizer.encode_batch_fast([str(text) for text in missing]))
-        return [next(counted).ids if ids is None else ids for ids in brought]
+        return [_window(next(counted).ids) if ids is None else ids for ids in brought]
 
     def _brought(self, text: str) -> list[int] | None:
         if not isinstance(text, TokenizedText) or text.tokenizer_sha256 != self._tokenizer_sha256:
@@ -146,6 +145,11 @@ class _Loaded:
         """(texts, tokens) to (texts, dimension)."""
         vectors: Vectors = self._session.run(["vectors"], {"token_ids": token_ids})[0]
         return vectors
+
+
+def _window(ids: list[int]) -> list[int]:
+    """What the network reads of a whole text's ids, which begin with _CLS and end with _SEP."""
+    return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], _SEP]
 
 
 def batches_of_length(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> list[list[int]]:
