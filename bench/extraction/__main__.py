@@ -2,8 +2,10 @@
 
     python -m bench.extraction [FOLDER] [--rounds N] [--only sluice trafilatura]
 
-FOLDER (or the environment variable EXTRACT_DIR) holds `NAME.html` with `NAME.txt`, the gold text; without one the
-bench's own pages are taken (bench/extraction/pages.py). Contestants take turns; times are medians over the rounds.
+FOLDER (or the environment variable EXTRACT_DIR) holds `NAME.html` with `NAME.txt`, the gold text, or `gold.jsonl` with
+the phrases of each page (bench/extraction/phrases.py); without one the bench's own pages are taken
+(bench/extraction/pages.py), and hidden instructions put into them. Contestants take turns; times are medians over the
+rounds.
 """
 
 from __future__ import annotations
@@ -21,13 +23,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.environments import python_with
+from bench.extraction.hidden import hidden_pages, leaks
 from bench.extraction.pages import Page, own_pages, pages_in
+from bench.extraction.phrases import phrase_pages, print_halves
 from bench.extraction.score import Score, Structure, score, structure
 from tests.support.repository import REPOSITORY
 
 CONTESTANTS = ("sluice", "trafilatura", "trafilatura_fast", "trafilatura_markdown", "resiliparse")
 ENVIRONMENT = REPOSITORY / ".cache" / "peers-extraction"
-PEER_PACKAGES = ("trafilatura==2.3.1", "lxml_html_clean==0.4.6", "resiliparse==2.0.1")
+PEER_PACKAGES = ("resiliparse==2.0.1",)
+"""What is no dependency of ours."""
 INSTALL_SECONDS = 600
 CONTESTANT = Path(__file__).with_name("contestant.py")
 RUN_SECONDS = 900
@@ -60,9 +65,8 @@ def measure_extraction(pages: Sequence[Page], rounds: int, names: Sequence[str] 
 
 
 def _answers(name: str, source: Path, target: Path) -> list[dict[str, str | float]]:
-    python = (
-        sys.executable if name == "sluice" else str(python_with(ENVIRONMENT, PEER_PACKAGES, seconds=INSTALL_SECONDS))
-    )
+    is_peer = name == "resiliparse"
+    python = str(python_with(ENVIRONMENT, PEER_PACKAGES, seconds=INSTALL_SECONDS)) if is_peer else sys.executable
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY) if name == "sluice" else ""}
     command = [python, str(CONTESTANT), name, str(source), str(target)]
     subprocess.run(command, check=True, env=environment, timeout=RUN_SECONDS)
@@ -116,16 +120,22 @@ def _print_structure(pages: Sequence[Page], results: dict[str, Result]) -> None:
             )
 
 
+def _print_leaks(pages: Sequence[Page], names: Sequence[str]) -> None:
+    print(f"hidden instructions that come out, of {len(pages)} pages")
+    for name, result in measure_extraction(pages, 1, names).items():
+        print(f"  {name:<22}{leaks(result.texts):4}")
+
+
 def chosen_pages(folder: Path | None = None) -> Sequence[Page]:
     """The pages of `folder`, else of the folder that `EXTRACT_DIR` names, else those that the bench makes itself.
 
     Raises:
-        FileNotFoundError: there is no page with its gold text in that folder.
+        FileNotFoundError: there is no page with its gold in that folder.
     """
     named = folder or (Path(os.environ["EXTRACT_DIR"]) if os.environ.get("EXTRACT_DIR") else None)
     pages = pages_in(named) if named else own_pages()
     if not pages:
-        raise FileNotFoundError(f"no NAME.html with NAME.txt in {named}")
+        raise FileNotFoundError(f"no gold.jsonl and no NAME.html with NAME.txt in {named}")
     return pages
 
 
@@ -136,11 +146,19 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=EXTRACTION_ROUNDS)
     arguments.add_argument("--only", nargs="+", choices=CONTESTANTS, default=CONTESTANTS)
     given = arguments.parse_args()
+    folder = given.folder or (Path(os.environ["EXTRACT_DIR"]) if os.environ.get("EXTRACT_DIR") else None)
+    pages, phrases = phrase_pages(folder) if folder else ([], [])
+    if phrases:
+        results = measure_extraction(pages, given.rounds, given.only)
+        print_halves(results, [result.texts for result in results.values()], phrases)
+        return
     try:
-        pages = chosen_pages(given.folder)
+        pages = list(chosen_pages(folder))
     except FileNotFoundError as error:
-        sys.exit(str(error))
+        sys.exit(f"skipped: {error}")
     print_results(pages, measure_extraction(pages, given.rounds, given.only))
+    if folder is None:
+        _print_leaks(hidden_pages(pages), given.only)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from itertools import islice
 from lxml import etree
 
 from ingest.extract.extracted import Extracted, LinkedWords
-from ingest.extract.html.extract_html import extract_html
+from ingest.extract.html.extract_html import extract_fragment
 from ingest.extract.html.metadata import parse_moment, resolve
 from ingest.extract.invisible_text import visible
 from ingest.extract.media_types import XML
@@ -82,7 +82,7 @@ def _body(item: etree._Element, url: str | None) -> str:
     if "<" not in raw:
         return raw.strip()
     # Headings inside an item would break out of its section.
-    lines = extract_html(raw, url).text.splitlines()
+    lines = extract_fragment(raw, url).splitlines()
     return "\n".join(f"**{line.lstrip('# ')}**" if line.startswith("#") else line for line in lines)
 
 

@@ -54,7 +54,7 @@ class Cascade:
         self._siblings: list[int] | None = None
         first = Look() if _is_styled_elsewhere(nodes) else BLACK_ON_WHITE
         self._first = _Place(first, hides_text=False)
-        self._fair_slots: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
+        self._places: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
 
     def hides(self, node: int) -> bool:
         """Whether an element takes what is in it out of sight, or a text cannot be read.
@@ -62,7 +62,7 @@ class Cascade:
         Raises InvalidInput after more than `MOST_STEPS` comparisons.
         """
         parent = self._nodes.parents[node]
-        around = self._fair_slots[parent] if parent >= 0 else self._first
+        around = self._places[parent] if parent >= 0 else self._first
         tag = self._nodes.tags[node]
         if not tag:
             return around.hides_text
@@ -74,7 +74,7 @@ class Cascade:
         place = around.below.get((name, own))
         if place is None:
             place = self._place(node, around, name, own)
-        self._fair_slots[node] = place
+        self._places[node] = place
         return place.is_hidden
 
     def _asked_of(self, attributes: Mapping[str, str]) -> tuple[str, ...]:

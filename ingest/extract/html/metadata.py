@@ -34,6 +34,11 @@ _AUTHOR_NAMES = ("author", "article:author", "dc.creator", "dcterms.creator", "c
 _LANGUAGE_NAMES = ("content-language", "language", "lang", "dc.language", "dcterms.language", "og:locale")
 _LICENCE_NAMES = ("dcterms.license", "dc.license", "license", "dcterms.rights", "dc.rights", "rights")
 _COMMONS = re.compile(r"https?://(?:www\.)?creativecommons\.org/(?:licenses|publicdomain)/", re.IGNORECASE)
+_FORUM_KINDS = frozenset(("discussionforumposting", "qapage", "question", "socialmediaposting"))
+_FORUMS = re.compile(
+    r"phpbb|vbulletin|xenforo|discourse|mybb|simple machines|smf|invision|vanilla|nodebb|flarum|fluxbb|punbb|woltlab"
+)
+"""Software that makes forums, as the page names what generated it."""
 _NO_RELATIONS: frozenset[str] = frozenset()
 _READ = frozenset(("html", "base", "title", "h1", "meta", "link", "script", "time", "a", "area"))
 
@@ -43,26 +48,26 @@ class PageFacts:
 
     def __init__(self, nodes: Nodes, url: str | None) -> None:
         self._nodes = nodes
-        self._fair_slots: dict[str, list[int]] = {tag: [] for tag in _READ}
+        self._places: dict[str, list[int]] = {tag: [] for tag in _READ}
         for place, tag in enumerate(nodes.tags):
             if tag in _READ:
-                self._fair_slots[tag].append(place)
-        self._title = next((nodes.text(place) for place in self._fair_slots["title"]), None)
+                self._places[tag].append(place)
+        self._title = next((nodes.text(place) for place in self._places["title"]), None)
         self._meta = self._read_meta()
         self._linked_data = tuple(self._read_linked_data())
         self._items = tuple(_items(self._linked_data))
         self._resolved: dict[str, str | None] = {}
-        base = next((address for place in self._fair_slots["base"] if (address := self._get(place, "href"))), None)
+        base = next((address for place in self._places["base"] if (address := self._get(place, "href"))), None)
         self._base = (resolve(base, url) or url) if base else url
 
     def title(self) -> str | None:
         """The title; the name of the site, where the page repeats it, is kept."""
-        heading = next((text for place in self._fair_slots["h1"][:10] if (text := self._nodes.text(place))), None)
+        heading = next((text for place in self._places["h1"][:10] if (text := self._nodes.text(place))), None)
         return _first((self._linked("headline"), self._meta.get("og:title"), self._title, heading))
 
     def language(self) -> str | None:
         """The declared language, as two letters."""
-        of_page = [self._get(place, name) for place in self._fair_slots["html"][:1] for name in ("lang", "xml:lang")]
+        of_page = [self._get(place, name) for place in self._places["html"][:1] for name in ("lang", "xml:lang")]
         for declared in (*of_page, *(self._meta.get(name) for name in _LANGUAGE_NAMES)):
             found = _LANGUAGE.match(declared.strip()) if declared else None
             if found:
@@ -87,20 +92,20 @@ class PageFacts:
 
     def canonical_url(self) -> str | None:
         """The address that the page prefers for itself."""
-        for place in self._fair_slots["link"]:
+        for place in self._places["link"]:
             if "canonical" in self._relations(place):
                 return self.resolve(self._get(place, "href"))
         return self.resolve(self._meta.get("og:url"))
 
     def licence(self) -> str | None:
         """The licence as an address (rel=license, JSON-LD, a link to Creative Commons), else in the page's words."""
-        for place in (*self._fair_slots["link"], *self._fair_slots["a"]):
+        for place in (*self._places["link"], *self._places["a"]):
             if "license" in self._relations(place) and (address := self.resolve(self._get(place, "href"))):
                 return address
         declared = self._linked("license")
         if isinstance(declared, dict):
             declared = declared.get("@id") or declared.get("url") or declared.get("name")
-        commons = (address for place in self._fair_slots["a"] if _COMMONS.match(address := self._get(place, "href")))
+        commons = (address for place in self._places["a"] if _COMMONS.match(address := self._get(place, "href")))
         return _first((declared, next(commons, None), *(self._meta.get(name) for name in _LICENCE_NAMES)))
 
     def json_ld(self) -> str | None:
@@ -118,21 +123,13 @@ class PageFacts:
                 room -= size
         return f"[{','.join(kept)}]" if kept else None
 
-    def kinds(self) -> frozenset[str]:
-        """The types that the linked data names, in lower case: `newsarticle`, `discussionforumposting`."""
-        found: set[str] = set()
-        for item in self._items:
-            declared = item.get("@type")
-            found.update(
-                kind.lower()
-                for kind in (declared if isinstance(declared, list) else [declared])
-                if isinstance(kind, str)
-            )
-        return frozenset(found)
-
-    def generator(self) -> str:
-        """The software that made the page, as it says, in lower case."""
-        return self._meta.get("generator", "").lower()
+    def is_forum(self) -> bool:
+        """Whether the page says that it is a discussion, whose remarks are its content."""
+        declared = (item.get("@type") for item in self._items)
+        kinds = (kind for one in declared for kind in (one if isinstance(one, list) else [one]))
+        return any(isinstance(kind, str) and kind.lower() in _FORUM_KINDS for kind in kinds) or bool(
+            _FORUMS.search(self._meta.get("generator", "")[:_TEXT_CHARS].lower())
+        )
 
     def resolve(self, address: str | None) -> str | None:
         """`address` on this page as an absolute http(s) URL without fragment, or None."""
@@ -151,17 +148,17 @@ class PageFacts:
 
     def _time(self) -> str | None:
         """The first `<time>` that says it is the publication's, or that stands in an article."""
-        for place in self._fair_slots["time"]:
+        for place in self._places["time"]:
             attributes = self._nodes.attributes[place]
             if "pubdate" in attributes or "datePublished" in attributes.get("itemprop", ""):
                 return attributes.get("datetime")
         articles = self._nodes.tags.index("article") if "article" in self._nodes.tags else len(self._nodes)
-        inside = (place for place in self._fair_slots["time"] if articles < place < self._nodes.ends[articles])
+        inside = (place for place in self._places["time"] if articles < place < self._nodes.ends[articles])
         return next((self._get(place, "datetime") for place in inside), None)
 
     def _read_meta(self) -> dict[str, str]:
         meta: dict[str, str] = {}
-        for place in self._fair_slots["meta"]:
+        for place in self._places["meta"]:
             get = self._nodes.attributes[place].get
             name = get("property") or get("name") or get("itemprop") or get("http-equiv")
             content = get("content")
@@ -170,7 +167,7 @@ class PageFacts:
         return meta
 
     def _read_linked_data(self) -> Iterator[Any]:
-        scripts = (place for place in self._fair_slots["script"] if self._get(place, "type") == "application/ld+json")
+        scripts = (place for place in self._places["script"] if self._get(place, "type") == "application/ld+json")
         for _, place in zip(range(_MOST_LD_SCRIPTS), scripts, strict=False):
             source = readable("".join(self._nodes.texts[place : self._nodes.ends[place]]))
             try:

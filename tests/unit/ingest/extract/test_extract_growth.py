@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-PAGE_BYTES = 2_500_000
+PAGE_BYTES = 1_500_000
 CPU_SECONDS = 20
 """Hard: the kernel ends the child. The slowest of these takes a few seconds, and minutes where it is quadratic."""
 

@@ -85,7 +85,7 @@ def test_what_the_styles_of_a_page_hide_is_not_read(style: str, body: str) -> No
         (".a>.h{display:none}", "<div class=a><div><p class=h>SHOWN</p></div></div>"),
         ("h2+p{display:none}", "<h2>x</h2><div>y</div><p>SHOWN</p>"),
         (".h{display:none}.h{display:block}", "<p class=h>SHOWN</p>"),
-        (".m{display:none}.m.open{display:block}", "<div class='m open'>SHOWN</div>"),
+        (".m{display:none}.m.open{display:block}", "<div class='m open'><p>SHOWN</p></div>"),
         ("p{display:none}.h{display:block}", "<p class=h>SHOWN</p>"),
         (".h{display:none}", "<p class=h style='display:block'>SHOWN</p>"),
         ("@media print{.h{display:none}}", "<p class=h>SHOWN</p>"),
@@ -104,7 +104,7 @@ def test_what_the_styles_of_a_page_hide_is_not_read(style: str, body: str) -> No
         ("body{background:#111;color:#eee}", "<p>SHOWN</p>"),
         (".h{color:#777}", "<p class=h>SHOWN</p>"),
         ("", "<details><summary>More</summary>SHOWN</details>"),
-        ("", "<div style='font-size:0'><span style='font-size:14px'>SHOWN</span></div>"),
+        ("", "<p style='font-size:0'><span style='font-size:14px'>SHOWN</span></p>"),
         ("", "<p style='color:#333;background:#fff'>SHOWN</p>"),
     ],
 )

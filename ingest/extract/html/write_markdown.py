@@ -1,10 +1,7 @@
 """Writes the shown part of a page as Markdown: headings, paragraphs, lists, tables, code with its language, emphasis.
 
-One loop over the entries, no recursion and no second look at what was written: white space is run together, lines are
-begun and marks are put as the words come. Links keep their words; their addresses are returned beside the text, each
-with the range of its words.
-
-Text that begins like a heading or a fence is text: a backslash keeps the chunker from seeing structure in it.
+One loop over the entries, no recursion and no second look at what was written. Links keep their words; their addresses
+are returned beside the text, each with the range of its words.
 """
 
 from __future__ import annotations
@@ -14,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ingest.extract.css.bounded_cache import kept_if_short
 from ingest.extract.extracted import LinkedWords
+from ingest.extract.html.markdown_lines import Lines
+from ingest.extract.html.markdown_table import Table
 from ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
 from ingest.extract.html.visual_outline import Outline
 
@@ -35,10 +34,6 @@ _ALONE = frozenset(
     ("p", "pre", "blockquote", "ul", "ol", "dl", "table", "dd", "dt", "figure", "section", "article", "details")
 )
 """Blocks that stand between blank lines."""
-_DEEPEST = 12
-"""Levels of lists and quotes that are indented: deeper ones, which only a machine makes, would square the text."""
-_MOST_COLUMNS = 200
-_READS_AS_MARKUP = re.compile(r"#{1,6}(?:\s|$)|`{3,}|~{3,}|(?:=+|-{2,})\s*$")
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGE = re.compile(
     r"(?:language|lang|highlight-source|highlight|brush|code|source|syntax)[-:_]([a-z][a-z0-9+#.]{0,29})", re.IGNORECASE
@@ -48,7 +43,6 @@ _SOURCE_CODE = re.compile(r"(?:^|\s)(?:sourceCode|hljs|src|brush:)\s+([A-Za-z][A
 _NO_LANGUAGE = frozenset(
     ("default", "none", "text", "plain", "plaintext", "block", "code", "listing", "wrapper", "source", "nohighlight")
 )
-_PILCROW = re.compile(r"\s*[¶§🔗#]\s*")
 
 
 class Markdown:
@@ -58,10 +52,10 @@ class Markdown:
         self._nodes = nodes
         self._outline = outline
         self._resolve = resolve
-        self._out = _Lines()
+        self._out = Lines()
         self._ends: list[tuple[int, Callable[[], None]]] = []
         self._numbers: list[int | None] = []
-        self._table: _Table | None = None
+        self._table: Table | None = None
         self._shown: Sequence[int] = ()
 
     def write(self, shown: Sequence[int]) -> tuple[str, tuple[LinkedWords, ...]]:
@@ -168,8 +162,6 @@ class Markdown:
         elif tag in _CODE:
             return self._code_words(node, position)
         elif tag == "a":
-            if _PILCROW.fullmatch(self._nodes.text(node)) and self._nodes.ends[node] - node < 8:
-                return True
             address = self._resolve(self._nodes.attributes[node].get("href"))
             if address and out.link(address):
                 self._at_end(node, out.end_emphasis)
@@ -235,7 +227,7 @@ class Markdown:
         out, attributes = self._out, self._nodes.attributes[node]
         if tag == "table" and node not in self._outline.layout and self._table is None:
             out.gap(2)
-            self._table = _Table(out)
+            self._table = Table(out)
             self._at_end(node, self._end_table)
         elif self._table is None:
             out.gap(1)
@@ -274,224 +266,3 @@ def _language_in(classes: str) -> str:
 
 def _number(written: str | None) -> int:
     return int(written) if written and written.isascii() and written.isdigit() and len(written) < 7 else 1
-
-
-class _Lines:
-    """The text so far. `gap` asks for line breaks before the next words; marks wait until there are words for them."""
-
-    def __init__(self, *, is_cell: bool = False) -> None:
-        self._context: list[str] = []
-        self._add = self._context.append
-        self._length = self._counted = 0
-        self._gap = 0
-        self._space = False
-        self._prefix = ""
-        self._depth = 0
-        self._mark: str | None = None
-        self._around = ""
-        self._open: list[list[str]] = []
-        self._link_start = 0
-        self._is_cell = is_cell
-        self.is_heading = False
-        self.linked: list[LinkedWords] = []
-
-    def text(self) -> str:
-        """All of it, without white space at its end."""
-        return "".join(self._context)
-
-    def gap(self, lines: int) -> None:
-        """Ask for a line break (1) or a blank line (2); in a heading or a cell it is a space."""
-        if self._is_cell or self.is_heading:
-            self._space = True
-            return
-        if self._open:
-            self._suspend()
-        if lines > self._gap:
-            self._gap = lines
-        self._space = False
-
-    def mark(self, mark: str, prefix: str) -> int:
-        """Put `mark` before the next words and `prefix` before the lines after them; the width to give to `unmark`."""
-        if self._is_cell:
-            return 0
-        if self._depth >= _DEEPEST and prefix:
-            return 0
-        if self._mark is None:
-            self._mark = self._around = self._prefix
-        self._mark += mark
-        self._prefix += prefix
-        self._depth += bool(prefix)
-        return len(prefix)
-
-    def unmark(self, width: int) -> None:
-        """End the last mark, with the `width` of its prefix."""
-        if width:
-            self._prefix = self._prefix[:-width]
-            self._depth -= 1
-        if not self._is_cell:
-            self._mark = None
-
-    def emphasise(self, mark: str) -> bool:
-        """Put `mark` around the words until `end_emphasis`; False where they are so marked already, or in a heading."""
-        if self.is_heading or any(opened[2] == mark for opened in self._open):
-            return False
-        self._open.append(["", "", mark])
-        return True
-
-    def link(self, address: str) -> bool:
-        """The words until `end_emphasis` lead to `address`; False within another link."""
-        if any(opened[1] for opened in self._open):
-            return False
-        self._open.append(["", address, ""])
-        return True
-
-    def end_emphasis(self) -> None:
-        """End the last emphasis or link."""
-        if self._open:
-            self._end(self._open.pop())
-
-    def words(self, text: str) -> None:
-        """Add text, its white space run together."""
-        words = text.split()
-        if not words:
-            self._space = self._space or bool(text)
-            return
-        if text[0].isspace():
-            self._space = True
-        line = " ".join(words)
-        if self._is_cell and "|" in line:
-            line = line.replace("|", "\\|")
-        self._begin(line)
-        self._add(line)
-        self._space = text[-1].isspace()
-
-    def code(self, line: str, *, opens: bool, closes: bool) -> None:
-        """Add a piece of code within a line; `opens` and `closes`: whether space stands at its ends."""
-        self._space = self._space or opens
-        self._begin("")
-        self._add(line.replace("|", "\\|") if self._is_cell else line)
-        self._space = closes
-
-    def lines(self, lines: Sequence[str]) -> None:
-        """Add whole lines as they are."""
-        if self._is_cell:
-            self.words(" ".join(lines[1:-1]))
-            return
-        for line in lines:
-            self._begin("")
-            self._add(line)
-            self._gap = 1
-
-    def close(self) -> None:
-        """End what is still open."""
-        while self._open:
-            self.end_emphasis()
-
-    def add_rows(self, rows: Sequence[tuple[str, Sequence[LinkedWords]]]) -> None:
-        """Add lines of a table with the links in them, counted from the start of each line."""
-        for line, linked in rows:
-            self._begin("")
-            start = self._written()
-            self._add(line)
-            self.linked += [LinkedWords(start + link.start, start + link.end, link.url) for link in linked]
-            self._gap = 1
-        self._gap = 2
-
-    def _begin(self, line: str) -> None:
-        """What stands before the next words: line breaks, the marks of the line, a space, emphasis."""
-        if self._gap or not self._context:
-            if self._context:
-                blank = (self._prefix if self._mark is None else self._around).rstrip()
-                self._add(f"\n{blank}\n" if self._gap > 1 else "\n" * self._gap)
-            before = self._prefix if self._mark is None else self._mark
-            if before:
-                self._add(before)
-            self._mark = None
-            self._gap = 0
-            if _READS_AS_MARKUP.match(line) and not self.is_heading and not self._is_cell:
-                self._add("\\")
-        elif self._mark is not None and not self._is_cell:
-            self._mark = None
-        elif self._space:
-            self._add(" ")
-        self._space = False
-        if self._open:
-            self._resume()
-
-    def _written(self) -> int:
-        """The characters so far."""
-        self._length += sum(map(len, self._context[self._counted :]))
-        self._counted = len(self._context)
-        return self._length
-
-    def _resume(self) -> None:
-        for opened in self._open:
-            if opened[0] or (opened[2] and self.is_heading):
-                continue
-            opened[0] = "begun"
-            if opened[1]:
-                self._link_start = self._written()
-            else:
-                self._add(opened[2])
-
-    def _suspend(self) -> None:
-        for opened in reversed(self._open):
-            self._end(opened)
-
-    def _end(self, opened: list[str]) -> None:
-        if not opened[0]:
-            return
-        opened[0] = ""
-        if opened[1]:
-            self.linked.append(LinkedWords(self._link_start, self._written(), opened[1]))
-        else:
-            self._add(opened[2])
-
-
-class _Table:
-    """The rows of a table, each a list of cells; it is written at its end, when its width is known."""
-
-    def __init__(self, out: _Lines) -> None:
-        self.out = out
-        self.rows: list[list[_Lines]] = []
-        self._held: dict[int, int] = {}
-
-    def cell(self, columns: int, rows: int) -> _Lines:
-        """A new cell at the end of the last row, that spans `columns` and `rows`."""
-        if not self.rows:
-            self.rows.append([])
-        row = self.rows[-1]
-        self._skip_held(row)
-        cell = _Lines(is_cell=True)
-        width = max(1, min(columns, _MOST_COLUMNS - len(row)))
-        if rows > 1:
-            self._held.update((len(row) + column, min(rows, 1_000) - 1) for column in range(width))
-        row.append(cell)
-        row.extend(_Lines(is_cell=True) for _ in range(width - 1))
-        return cell
-
-    def _skip_held(self, row: list[_Lines]) -> None:
-        """Empty cells where one of a row above reaches down."""
-        while self._held.get(len(row), 0) and len(self.rows) > 1 and len(row) < _MOST_COLUMNS:
-            self._held[len(row)] -= 1
-            row.append(_Lines(is_cell=True))
-
-    def write(self) -> None:
-        """Add the table to the text around it; the first row is its head."""
-        rows = [row for row in self.rows if any(cell.text() for cell in row)]
-        if not rows:
-            return
-        width = min(max(map(len, rows)), _MOST_COLUMNS)
-        lines = [_joined(row, width) for row in rows]
-        self.out.gap(2)
-        self.out.add_rows([lines[0], ("|" + " --- |" * width, ()), *lines[1:]])
-
-
-def _joined(row: Sequence[_Lines], width: int) -> tuple[str, list[LinkedWords]]:
-    linked: list[LinkedWords] = []
-    line = "|"
-    for cell in row[:width]:
-        line += " "
-        linked += [LinkedWords(len(line) + link.start, len(line) + link.end, link.url) for link in cell.linked]
-        line += f"{cell.text()} |"
-    return line + "  |" * (width - len(row)), linked

@@ -1,0 +1,187 @@
+"""The lines of a Markdown text as they are written: white space run together, marks put as the words come.
+
+Text that begins like a heading or a fence is text: a backslash keeps the chunker from seeing structure in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ingest.extract.extracted import LinkedWords
+
+_DEEPEST = 12
+"""Levels of lists and quotes that are indented: deeper ones, which only a machine makes, would square the text."""
+_READS_AS_MARKUP = re.compile(r"#{1,6}(?:\s|$)|`{3,}|~{3,}|(?:=+|-{2,})\s*$")
+
+
+class Lines:
+    """The text so far. `gap` asks for line breaks before the next words; marks wait until there are words for them."""
+
+    def __init__(self, *, is_cell: bool = False) -> None:
+        self._parts: list[str] = []
+        self._add = self._parts.append
+        self._length = self._counted = 0
+        self._gap = 0
+        self._space = False
+        self._prefix = ""
+        self._depth = 0
+        self._mark: str | None = None
+        self._around = ""
+        self._open: list[list[str]] = []
+        self._link_start = 0
+        self._is_cell = is_cell
+        self.is_heading = False
+        self.linked: list[LinkedWords] = []
+
+    def text(self) -> str:
+        """All of it, without white space at its end."""
+        return "".join(self._parts)
+
+    def gap(self, lines: int) -> None:
+        """Ask for a line break (1) or a blank line (2); in a heading or a cell it is a space."""
+        if self._is_cell or self.is_heading:
+            self._space = True
+            return
+        if self._open:
+            self._suspend()
+        if lines > self._gap:
+            self._gap = lines
+        self._space = False
+
+    def mark(self, mark: str, prefix: str) -> int:
+        """Put `mark` before the next words and `prefix` before the lines after them; the width to give to `unmark`."""
+        if self._is_cell:
+            return 0
+        if self._depth >= _DEEPEST and prefix:
+            return 0
+        if self._mark is None:
+            self._mark = self._around = self._prefix
+        self._mark += mark
+        self._prefix += prefix
+        self._depth += bool(prefix)
+        return len(prefix)
+
+    def unmark(self, width: int) -> None:
+        """End the last mark, with the `width` of its prefix."""
+        if width:
+            self._prefix = self._prefix[:-width]
+            self._depth -= 1
+        if not self._is_cell:
+            self._mark = None
+
+    def emphasise(self, mark: str) -> bool:
+        """Put `mark` around the words until `end_emphasis`; False where they are so marked already, or in a heading."""
+        if self.is_heading or any(opened[2] == mark for opened in self._open):
+            return False
+        self._open.append(["", "", mark])
+        return True
+
+    def link(self, address: str) -> bool:
+        """The words until `end_emphasis` lead to `address`; False within another link."""
+        if any(opened[1] for opened in self._open):
+            return False
+        self._open.append(["", address, ""])
+        return True
+
+    def end_emphasis(self) -> None:
+        """End the last emphasis or link."""
+        if self._open:
+            self._end(self._open.pop())
+
+    def words(self, text: str) -> None:
+        """Add text, its white space run together."""
+        words = text.split()
+        if not words:
+            self._space = self._space or bool(text)
+            return
+        if text[0].isspace():
+            self._space = True
+        line = " ".join(words)
+        if self._is_cell and "|" in line:
+            line = line.replace("|", "\\|")
+        self._begin(line)
+        self._add(line)
+        self._space = text[-1].isspace()
+
+    def code(self, line: str, *, opens: bool, closes: bool) -> None:
+        """Add a piece of code within a line; `opens` and `closes`: whether space stands at its ends."""
+        self._space = self._space or opens
+        self._begin("")
+        self._add(line.replace("|", "\\|") if self._is_cell else line)
+        self._space = closes
+
+    def lines(self, lines: Sequence[str]) -> None:
+        """Add whole lines as they are."""
+        if self._is_cell:
+            self.words(" ".join(lines[1:-1]))
+            return
+        for line in lines:
+            self._begin("")
+            self._add(line)
+            self._gap = 1
+
+    def close(self) -> None:
+        """End what is still open."""
+        while self._open:
+            self.end_emphasis()
+
+    def add_rows(self, rows: Sequence[tuple[str, Sequence[LinkedWords]]]) -> None:
+        """Add lines of a table with the links in them, counted from the start of each line."""
+        for line, linked in rows:
+            self._begin("")
+            start = self._written()
+            self._add(line)
+            self.linked += [LinkedWords(start + link.start, start + link.end, link.url) for link in linked]
+            self._gap = 1
+        self._gap = 2
+
+    def _begin(self, line: str) -> None:
+        """What stands before the next words: line breaks, the marks of the line, a space, emphasis."""
+        if self._gap or not self._parts:
+            if self._parts:
+                blank = (self._prefix if self._mark is None else self._around).rstrip()
+                self._add(f"\n{blank}\n" if self._gap > 1 else "\n" * self._gap)
+            before = self._prefix if self._mark is None else self._mark
+            if before:
+                self._add(before)
+            self._mark = None
+            self._gap = 0
+            if _READS_AS_MARKUP.match(line) and not self.is_heading and not self._is_cell:
+                self._add("\\")
+        elif self._mark is not None and not self._is_cell:
+            self._mark = None
+        elif self._space:
+            self._add(" ")
+        self._space = False
+        if self._open:
+            self._resume()
+
+    def _written(self) -> int:
+        """The characters so far."""
+        self._length += sum(map(len, self._parts[self._counted :]))
+        self._counted = len(self._parts)
+        return self._length
+
+    def _resume(self) -> None:
+        for opened in self._open:
+            if opened[0] or (opened[2] and self.is_heading):
+                continue
+            opened[0] = "begun"
+            if opened[1]:
+                self._link_start = self._written()
+            else:
+                self._add(opened[2])
+
+    def _suspend(self) -> None:
+        for opened in reversed(self._open):
+            self._end(opened)
+
+    def _end(self, opened: list[str]) -> None:
+        if not opened[0]:
+            return
+        opened[0] = ""
+        if opened[1]:
+            self.linked.append(LinkedWords(self._link_start, self._written(), opened[1]))
+        else:
+            self._add(opened[2])

@@ -1,0 +1,90 @@
+"""What a reader could see of a page, and how much text there is in each part of it.
+
+Hidden text goes: nobody reads it, and it is where a page speaks to a machine behind its reader's back. Linear in the
+page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ingest.extract.css.cascade import Cascade
+from ingest.extract.html.nodes import Nodes
+
+_NEVER_READ = frozenset(
+    [
+        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "applet", "portal"),
+        *("title", "audio", "video", "map", "link", "meta", "base", "dialog", "frame", "frameset", "noembed", "button"),
+        *("input", "select", "textarea", "datalist", "progress", "meter", "annotation", "annotation-xml", "rp"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """For every entry the characters of text in it, and those of them that stand in links."""
+
+    chars: Sequence[int]
+    linked: Sequence[int]
+
+
+def visible_nodes(nodes: Nodes) -> list[int]:
+    """The entries that a reader could see, in their order.
+
+    Raises InvalidInput where the page's style sheets ask for more work than any honest page's do.
+    """
+    cascade = Cascade(nodes)
+    hides = cascade.hides if cascade.is_needed else None
+    tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
+    visible: list[int] = []
+    node, count = 0, len(tags)
+    while node < count:
+        tag = tags[node]
+        if not tag:
+            if hides is None or not hides(node):
+                visible.append(node)
+            node += 1
+        elif (
+            tag in _NEVER_READ or (attributes[node] and _is_marked_hidden(attributes[node])) or (hides and hides(node))
+        ):
+            node = ends[node]
+        else:
+            visible.append(node)
+            node += 1
+    return visible
+
+
+def blank_hidden(nodes: Nodes, visible: Iterable[int]) -> None:
+    """Take the words that are not `visible` out of the arrays, so that no title and no link can hold them."""
+    is_visible = bytearray(len(nodes))
+    for node in visible:
+        is_visible[node] = 1
+    texts = nodes.texts
+    for node, seen in enumerate(is_visible):
+        if not seen and texts[node]:
+            texts[node] = ""
+
+
+def counted(nodes: Nodes, visible: Sequence[int]) -> Counted:
+    """The characters of the entries `visible`, summed up over what is around them."""
+    count = len(nodes)
+    chars, linked = [0] * count, [0] * count
+    anchored_to = 0
+    for node in visible:
+        if nodes.tags[node] == "a":
+            anchored_to = max(anchored_to, nodes.ends[node])
+        elif length := len(nodes.texts[node].strip()):
+            chars[node] = length + 1
+            linked[node] = chars[node] if node < anchored_to else 0
+    for node in reversed(visible):
+        parent = nodes.parents[node]
+        if parent >= 0 and chars[node]:
+            chars[parent] += chars[node]
+            linked[parent] += linked[node]
+    return Counted(chars, linked)
+
+
+def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
+    # `hidden` hides by being there: `hidden=no` does too.
+    return "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true"

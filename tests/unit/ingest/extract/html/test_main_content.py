@@ -1,0 +1,82 @@
+"""What of a page is content: the library chooses among what a reader sees, and what it chooses keeps its structure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ingest.extract.extract import extract
+from ingest.extract.html import main_content, marked_copy
+
+STORY = "".join(f"<p>Sentence {number} of the story says, at some length, what came next.</p>" for number in range(9))
+MENU = "<nav>" + "".join(f"<a href=/{number}>Other page {number}</a> " for number in range(30)) + "</nav>"
+
+
+def text_of(body: str) -> str:
+    return extract(f"<html><head><title>T</title></head><body>{body}</body></html>".encode(), "text/html").text
+
+
+def test_headings_lists_tables_and_code_between_paragraphs_of_a_story_stay() -> None:
+    between = (
+        "<h2>Part</h2><ul><li>one<li>two</ul><pre>a = 1\n  b</pre>"
+        "<table><tr><th>k<th>v<tr><td>x<td>y<tr><td>z<td></table>"
+    )
+    text = text_of(f"{MENU}<div>{STORY}{between}{STORY}</div>")
+    for part in ("## Part", "- one\n- two", "```\na = 1\n  b\n```", "| k | v |", "| x | y |", "| z |  |"):
+        assert part in text
+    assert "Other page" not in text
+
+
+def test_text_that_stands_loose_between_blocks_is_content() -> None:
+    assert "Loose words, *a whole line* of them" in text_of(
+        f"<article>{STORY}Loose words, <i>a whole line</i> of them.{STORY}</article>"
+    )
+
+
+def test_code_in_a_figure_is_content() -> None:
+    assert "```\ncode()\n```" in text_of(f"<article>{STORY}<figure><pre>code()</pre></figure>{STORY}</article>")
+
+
+def test_words_in_elements_of_their_own_keep_the_spaces_between_them() -> None:
+    line = "<p><em>class</em><span class=w> </span><code>Name</code><b> </b>of the story, at some length.</p>"
+    assert "*class* `Name` of the story" in text_of(f"<article>{STORY}{line}{STORY}</article>")
+
+
+def test_a_page_that_is_too_large_for_the_library_is_read_without_what_it_declares_to_be_surroundings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(marked_copy, "MOST_ELEMENTS", 5)
+    text = text_of(f"{MENU}<main><h1>Title</h1>{STORY}</main><footer>imprint</footer>")
+    assert text.startswith("# Title\n\nSentence 0 of the story")
+    assert "Other page" not in text
+    assert "imprint" not in text
+
+
+def test_a_page_on_which_the_library_fails_is_read_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def bare_extraction(self, *_: object, **__: object) -> None:
+            raise RecursionError
+
+    monkeypatch.setattr(main_content, "_library", Failing)
+    assert text_of(f"{MENU}<div>{STORY}</div>").startswith("Sentence 0 of the story")
+
+
+def test_a_page_cannot_name_entries_by_writing_marks_itself() -> None:
+    marks = "".join(chr(0x12000 + number) * 2 for number in range(40))
+    text = text_of(f"<div hidden>SECRET</div><article>{STORY}<p>{marks} and words.</p></article>")
+    assert "SECRET" not in text
+    assert f"{marks} and words." in text
+
+
+def test_the_library_is_imported_by_the_first_page_and_not_before() -> None:
+    script = (
+        "import sys; from ingest.extract.extract import extract\n"
+        "before = 'trafilatura' in sys.modules\n"
+        "extract(b'# text', 'text/markdown'); extract(b'<rss><item><title>x</title></item></rss>', 'text/xml')\n"
+        "still = 'trafilatura' in sys.modules\n"
+        "extract(b'<p>text</p>', 'text/html'); print(before, still, 'trafilatura' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False", "False", "True"]
