@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.gate import CoverageProbed, GateRequested, Plan, ProbeHit
-from gate.decide import plan_of, score_of
-from gate.intent import anchors, classify, word_groups
+from gate.decide import choose_plan, compute_score
+from gate.intent import classify, find_time_anchors, find_time_words
 from gate.probe import content_terms, intent_similarity, term_coverage
 from gate.profile import Profile, load_profiles
 from gate.signals import Signals, read_signals
@@ -144,8 +144,8 @@ def time_inputs(query: str, near: dict[str, float], profile: Profile) -> list[fl
     """What the time model reads from one question, in the order of the fit."""
     bound = max(near[name] for name, intent in profile.intents.items() if intent.time_bound)
     other = max(near[name] for name, intent in profile.intents.items() if not intent.time_bound)
-    found = word_groups(query, profile.time)
-    past_year, numbered_part = anchors(query, NOW.year)
+    found = find_time_words(query, profile.time)
+    past_year, numbered_part = find_time_anchors(query, NOW.year)
     return [bound - other, *(float(name in found) for name in profile.time.words), past_year, numbered_part]
 
 
@@ -222,14 +222,14 @@ def report(title: str, groups: Sequence[Sequence[Case]], profile: Profile) -> No
     for case in (case for group in groups for case in group):
         by_kind[case.kind].append(case)
     for kind, cases in by_kind.items():
-        plans = Counter(plan_of(score_of(case.signals, profile), case.signals, profile) for case in cases)
+        plans = Counter(choose_plan(compute_score(case.signals, profile), case.signals, profile) for case in cases)
         shares = ", ".join(f"{plan.value} {plans[plan] / len(cases):.3f}" for plan in Plan if plans[plan])
         print(f"{title}, {kind} ({len(cases)}): {shares}")
     for kind in set(by_kind) - {"covered"}:
         both = [*by_kind["covered"], *by_kind[kind]]
         if by_kind["covered"]:
             targets = np.array([case.kind == kind for case in both])
-            scores = np.array([score_of(case.signals, profile) for case in both])
+            scores = np.array([compute_score(case.signals, profile) for case in both])
             print(f"{title}, {kind} told from covered: {measures(targets, scores, profile.thresholds.search)}")
 
 

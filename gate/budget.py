@@ -34,7 +34,7 @@ class Fitting(Generic[Item]):
     gaps: tuple[Gap, ...]
 
 
-def ceilings_of_run(
+def lowest_ceilings(
     budget: BudgetSettings, limits: Limits, *, max_pages: int, max_bytes: int, named_pages: int = 0
 ) -> Ceilings:
     """What a run and its day may use: the settings, lowered by the request's limits.
@@ -70,7 +70,7 @@ def affordable_searches(budget: BudgetState, most: int = 1, *, besides: Spend = 
     return sum(not left.missing_for(_searches(budget, calls) + besides) for calls in range(1, most + 1))
 
 
-def within(
+def fit_within(
     left: Ceilings, wanted: Iterable[tuple[Item, Spend]], *, stage: str, subject: Callable[[Item], str]
 ) -> Fitting[Item]:
     """As many of the items as there is room for, in order. `subject` names one that is left out, in its gap."""

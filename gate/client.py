@@ -35,7 +35,7 @@ from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
 from contracts.retrieval import Query, Retrieval
 from gate.event_stream import Stream
-from gate.problem import error_of
+from gate.problem import parse_error
 
 DEFAULT_DEADLINE_SECONDS = 60.0
 """How long a run that names no deadline may take, as the server's default has it."""
@@ -183,7 +183,7 @@ class SluiceClient:
         response = self._exchange(request)
         if response.is_success or response.status_code in also_good:
             return response
-        raise error_of(response)
+        raise parse_error(response)
 
     def _exchange(self, request: httpx.Request) -> httpx.Response:
         tries = stamina.retry_context(

@@ -30,9 +30,9 @@ from contracts.gate import (
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.policy import policy_denials
 from gate.profile import Profile
-from gate.seeds import SearchSeed, aims_of, crawl_seeds, search_seeds
+from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 from gate.signals import Signals, read_signals
-from gate.veto import lower
+from gate.veto import lower_plan
 
 DECIMALS = 6
 
@@ -52,13 +52,13 @@ def decide(
     """
     signals = read_signals(request, probed, profile)
     contributions = _contributions(signals, profile)
-    score = score_of(signals, profile)
-    scored_plan = plan_of(score, signals, profile)
+    score = compute_score(signals, profile)
+    scored_plan = choose_plan(score, signals, profile)
     wanted = request.plan or scored_plan
 
     seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
     denials = (*policy_denials(policy), *budget_denials(budget, request.limits))
-    plan, vetoes = lower(wanted, denials, has_seeds=bool(seeds))
+    plan, vetoes = lower_plan(wanted, denials, has_seeds=bool(seeds))
     searching = plan in (Plan.SEARCH, Plan.FULL_LOOP) and all(denial.capability != "search" for denial in denials)
     searches = _search_seeds(request, signals, profile, plan, budget, decided_at) if searching else ()
     return GateDecided(
@@ -71,7 +71,7 @@ def decide(
         contributions=(*contributions, *_unweighted(policy, budget)),
         vetoes=(*refusals, *vetoes),
         search_seeds=tuple(seed.query for seed in searches),
-        search_aims=aims_of(searches),
+        search_aims=list_aims(searches),
         crawl_seeds=seeds if plan is Plan.FULL_LOOP else (),
         intent=signals.kind.intent,
         profile=profile.name,
@@ -84,14 +84,14 @@ def decide(
     )
 
 
-def score_of(signals: Signals, profile: Profile) -> float:
+def compute_score(signals: Signals, profile: Profile) -> float:
     """The sum of weight x feature, rounded to six places."""
     weights = profile.weights
     products = (_product(feature.value, getattr(weights, feature.name)) for feature in signals.features)
     return round(math.fsum(products), DECIMALS)
 
 
-def plan_of(score: float, signals: Signals, profile: Profile) -> Plan:
+def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
     """The plan that the signals ask for, before any request, rule or ceiling is looked at."""
     thresholds = profile.thresholds
     if signals["session_sufficiency"] >= thresholds.skip and not signals.kind.time_sensitive:

@@ -39,7 +39,7 @@ class CrawlLimits(Value):
     search_filters: dict[str, str] = Field(default_factory=dict)
 
 
-def lowered(crawl_limits: CrawlLimits, limits: Limits) -> CrawlLimits:
+def lower_limits(crawl_limits: CrawlLimits, limits: Limits) -> CrawlLimits:
     """The configured reach, lowered by a request's own limits. A request never raises a ceiling."""
     return crawl_limits.model_copy(
         update={
@@ -50,34 +50,34 @@ def lowered(crawl_limits: CrawlLimits, limits: Limits) -> CrawlLimits:
     )
 
 
-def shown_as(crawl_limits: CrawlLimits, render: Render | None, *, screenshot: bool) -> CrawlLimits:
+def set_rendering(crawl_limits: CrawlLimits, render: Render | None, *, screenshot: bool) -> CrawlLimits:
     """The reach with pages shown as a request says. Where the settings have no browser, no request gets one."""
     wanted = crawl_limits.render if render is None or crawl_limits.render == "never" else render
     return crawl_limits.model_copy(update={"render": wanted, "screenshot": screenshot})
 
 
-def directives(request: GateRequested, decided: GateDecided, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
+def make_directives(request: GateRequested, decided: GateDecided, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
     """The searches and crawls that `decided` orders: none for `skip` and `retrieve`.
 
     Together they reserve no more than the budget had left when it was decided.
     """
-    crawl_limits, left = lowered(crawl_limits, request.limits), decided.budget.left
-    crawl_limits = shown_as(crawl_limits, request.render, screenshot=request.screenshot)
+    crawl_limits, left = lower_limits(crawl_limits, request.limits), decided.budget.left
+    crawl_limits = set_rendering(crawl_limits, request.render, screenshot=request.screenshot)
     if decided.plan in (Plan.SKIP, Plan.RETRIEVE):
         return ()
     queries = _aimed(decided)
     searching = Spend(milliseconds=crawl_limits.search_milliseconds * len(queries))
     pages = crawl_limits.max_pages if decided.plan is Plan.FULL_LOOP else 0
-    allowance = allowance_of(pages, crawl_limits, left, before=searching)
+    allowance = compute_allowance(pages, crawl_limits, left, before=searching)
     seeds = decided.crawl_seeds[: allowance.pages]
     of_seeds, of_results = allowance.shared(_seeds_and_results(allowance.pages, len(seeds), len(queries)))
     searches = _searches(
         queries, of_results, crawl_limits, left, render=crawl_limits.render if request.render else None
     )
-    return (*crawl_directives(seeds, of_seeds, crawl_limits), *searches)
+    return (*make_crawl_directives(seeds, of_seeds, crawl_limits), *searches)
 
 
-def allowance_of(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
+def compute_allowance(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, before: Spend = NOTHING) -> Allowance:
     """What crawling `pages` pages may take of what is left after `before`: fewer pages where they do not all fit."""
     milliseconds = left.least("milliseconds")
     wanted = Allowance(
@@ -95,7 +95,7 @@ def allowance_of(pages: int, crawl_limits: CrawlLimits, left: Ceilings, *, befor
     )
 
 
-def crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
+def make_crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limits: CrawlLimits) -> tuple[Next, ...]:
     """One directive per seed, as many as there are pages; the first seeds take what does not divide evenly."""
     pages = [
         CrawlDirected(
@@ -106,7 +106,7 @@ def crawl_directives(seeds: Sequence[str], allowance: Allowance, crawl_limits: C
     return _shared_out(pages, allowance)
 
 
-def crawls_of_results(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
+def make_result_crawls(directed: SearchDirected, completed: SearchCompleted, render: Render) -> tuple[Next, ...]:
     """Crawl directives for the best results: breadth first, links only with the pages that are left over.
 
     `render` is the configured way to show pages, where the directive names none.
@@ -125,7 +125,7 @@ def crawls_of_results(directed: SearchDirected, completed: SearchCompleted, rend
     return _shared_out(pages, directed.allowance)
 
 
-def crawl_of(directed: CrawlDirected) -> Next:
+def make_crawl(directed: CrawlDirected) -> Next:
     """The directive with the key by which a run crawls a URL once. Its allowance is reserved."""
     return Next(directed, f"crawl:{directed.url}", directed.allowance.reserve)
 
@@ -140,7 +140,7 @@ def _shared_out(pages: Sequence[CrawlDirected], allowance: Allowance) -> tuple[N
     if not pages:
         return ()
     found = allowance.shared(shares(allowance.pages, len(pages)))
-    return tuple(crawl_of(page.with_allowance(share)) for page, share in zip(pages, found, strict=True))
+    return tuple(make_crawl(page.with_allowance(share)) for page, share in zip(pages, found, strict=True))
 
 
 def _aimed(decided: GateDecided) -> tuple[tuple[str, SearchAim], ...]:

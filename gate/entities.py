@@ -1,13 +1,13 @@
-"""What a question is about, read from it and its session: names and numbers that a search query can be made of.
+"""Entities of a question and its session: names and numbers of which search queries are made.
 
     cve, ghsa, rfc       identifiers: `CVE-2024-3094`, `GHSA-jfh8-c2jp-5v3q`, the number of `RFC 9110`
     error                an error message: one in quotes, or `TypeError: object is not iterable`
     brand, campaign      names: as labelled (`Brand: Acme Cola`), or by how they stand in a sentence
     region               a country or region of the profile's list
 
-Promises: the same texts give the same slots; the question goes before the session, and later messages before earlier
-ones; only what users and the system prompt say is read, as a tool's output may be a stranger's page. What fills a slot
-is sent to the search provider.
+Promises: the same texts give the same entities. The question has precedence over the session, and later messages over
+earlier ones. Only messages of users and the system prompt are read, as a tool's output may be an untrusted page.
+Entities are sent to the search provider.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contracts.gate import Message
 from gate.words import STOP_WORDS
 
-SLOTS = ("cve", "ghsa", "rfc", "error", "brand", "campaign", "region")
-MAX_SLOT_CHARACTERS = 120
+ENTITY_NAMES = ("cve", "ghsa", "rfc", "error", "brand", "campaign", "region")
+MAX_ENTITY_CHARACTERS = 120
 MAX_MESSAGES = 8
 MAX_MESSAGE_CHARACTERS = 4_000
-"""Read of each of them: what a conversation is about is said early and often."""
+"""Characters read of each message: a conversation names its subject early and often."""
 
 _NAME = r"[A-Z][\w&.+-]{0,30}(?: (?:of |& |de )?[A-Z0-9][\w&.+-]{0,30}){0,4}"
 _CVE = re.compile(r"\bCVE-\d{4}-\d{4,19}\b", re.IGNORECASE | re.ASCII)
@@ -42,12 +42,12 @@ _CALENDAR = """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december christmas easter q1 q2 q3 q4 h1 h2 here
 """
-"""Words in capitals that are no brand."""
+"""Capitalised words that are no brand."""
 _ARTICLES = "a an the this that these our their its his her new"
 
 
-def slots_of(query: str, session: Sequence[Message], regions: Sequence[str]) -> dict[str, str]:
-    """The slots that can be filled, by name. `regions` are the names that `region` knows."""
+def extract_entities(query: str, session: Sequence[Message], regions: Sequence[str]) -> dict[str, str]:
+    """Extract the entities that the texts name, by their name in `ENTITY_NAMES`. `regions` are the known regions."""
     texts = (query, *_own_texts(session))
     region = _labelled("region", texts) or _first(texts, lambda text: _region(text, regions))
     known = frozenset(name.casefold() for name in (*regions, region or ""))
@@ -84,8 +84,8 @@ def _matched(pattern: re.Pattern[str], text: str) -> str | None:
     return (match[match.lastindex or 0]).upper() if match else None
 
 
-def _labelled(slot: str, texts: Iterable[str]) -> str | None:
-    return _first(texts, lambda text: match[1] if (match := _LABELS[slot].search(text)) else None)
+def _labelled(name: str, texts: Iterable[str]) -> str | None:
+    return _first(texts, lambda text: match[1] if (match := _LABELS[name].search(text)) else None)
 
 
 def _region(text: str, regions: Sequence[str]) -> str | None:
@@ -134,6 +134,8 @@ def _error(query: str) -> str | None:
 def _clean(value: str) -> str:
     """One line without characters that cannot be seen, cut at a word."""
     line = " ".join("".join(char if char.isprintable() else " " for char in value).split()).strip(" .\"'“”`*_-")
-    if len(line) <= MAX_SLOT_CHARACTERS:
+    if len(line) <= MAX_ENTITY_CHARACTERS:
         return line
-    return line[: line.rfind(" ", 0, MAX_SLOT_CHARACTERS) if " " in line[:MAX_SLOT_CHARACTERS] else MAX_SLOT_CHARACTERS]
+    return line[
+        : line.rfind(" ", 0, MAX_ENTITY_CHARACTERS) if " " in line[:MAX_ENTITY_CHARACTERS] else MAX_ENTITY_CHARACTERS
+    ]

@@ -11,7 +11,7 @@ import httpx
 from contracts.errors import Unavailable
 from contracts.event import Event, decode
 from contracts.index import RunFinished
-from gate.problem import error_of
+from gate.problem import parse_error
 
 _LINE_END = re.compile("\r\n|\n|\r")
 
@@ -68,14 +68,14 @@ class Stream:
         with self._http.stream("GET", self._path, headers=headers) as response:
             if not response.is_success:
                 response.read()
-                raise error_of(response)
-            for frame in frames(lines(response.iter_text())):
+                raise parse_error(response)
+            for frame in parse_frames(split_lines(response.iter_text())):
                 event = decode(frame.data)
                 self._last_id = frame.id
                 yield event
 
 
-def lines(chunks: Iterable[str]) -> Iterator[str]:
+def split_lines(chunks: Iterable[str]) -> Iterator[str]:
     """The lines of a stream: they end at CR LF, LF or CR alone. Others that Unicode knows stand inside JSON texts."""
     rest = ""
     for chunk in chunks:
@@ -86,7 +86,7 @@ def lines(chunks: Iterable[str]) -> Iterator[str]:
         yield from complete
 
 
-def frames(lines: Iterable[str]) -> Iterator[Frame]:
+def parse_frames(lines: Iterable[str]) -> Iterator[Frame]:
     """The messages in the lines of an event stream. Comments, and a message cut off by the end, are dropped."""
     last_id: str | None = None
     data: list[str] = []

@@ -53,8 +53,8 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
 
     Intents that the profile does not know are ignored; one that was not measured counts as similarity 0.
     """
-    groups = word_groups(query, profile.time)
-    past_year, numbered_part = anchors(query, present_year)
+    groups = find_time_words(query, profile.time)
+    past_year, numbered_part = find_time_anchors(query, present_year)
     bound, unbound = _nearest(intent_similarity, profile, True), _nearest(intent_similarity, profile, False)
     log_odds = (
         profile.time.bias
@@ -67,24 +67,24 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
     intent, closeness = bound if sensitivity >= TIME_SENSITIVE else unbound
     urgent = [group.half_life_days for group in groups.values() if group.half_life_days is not None]
     half_life = min([profile.intents[intent].half_life_days, *urgent])
-    newest_year = max(years_in(query, present_year), default=None)
+    newest_year = max(extract_years(query, present_year), default=None)
     return QuestionKind(intent, closeness, sensitivity, half_life, newest_year, tuple(groups))
 
 
-def word_groups(query: str, time: TimeModel) -> dict[str, TimeWords]:
+def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
     """The groups of time words of which the query holds a phrase, by name."""
     text = _words(query)
     return {name: group for name, group in time.words.items() if any(f" {phrase} " in text for phrase in group.phrases)}
 
 
-def anchors(query: str, present_year: int) -> tuple[bool, bool]:
+def find_time_anchors(query: str, present_year: int) -> tuple[bool, bool]:
     """What fixes a question to one moment: a past year and none later; a numbered part of a work."""
-    years = years_in(query, present_year)
+    years = extract_years(query, present_year)
     past_year = bool(years) and max(years) < present_year
     return past_year, _NUMBERED_PART.search(_words(query)) is not None
 
 
-def years_in(query: str, present_year: int) -> tuple[int, ...]:
+def extract_years(query: str, present_year: int) -> tuple[int, ...]:
     """The calendar years that the query names, from 1500 to ten years ahead of the present."""
     return tuple(year for year in map(int, _YEAR.findall(query)) if year <= present_year + YEARS_AHEAD)
 

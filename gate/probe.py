@@ -91,15 +91,15 @@ def session_measures(
     """What the session already holds: `session_similarity` and `session_term_coverage`.
 
     The similarity is one cosine a message, in order (`session_vectors` is (messages, d)). The coverage is
-    the share of the query's idf mass found in the messages that can hold an answer: see `informs`.
+    the share of the query's idf mass found in the messages that can hold an answer: see `is_informative`.
     """
     similarity = tuple(_cosines(query_vector, session_vectors, "session")) if len(session) else ()
     question = [entry.term for entry in terms]
-    holds = _TextMatcher(message.content for message in session if informs(message, question))
-    return similarity, covered_share([entry.model_copy(update={"covered": holds(entry.term)}) for entry in terms])
+    holds = _TextMatcher(message.content for message in session if is_informative(message, question))
+    return similarity, compute_coverage([entry.model_copy(update={"covered": holds(entry.term)}) for entry in terms])
 
 
-def informs(message: Message, question_terms: Sequence[str]) -> bool:
+def is_informative(message: Message, question_terms: Sequence[str]) -> bool:
     """Whether a message can hold an answer: one that only asks, or adds no word to the question's, cannot."""
     bare_question = message.content.rstrip().endswith(("?", "？")) and len(message.content) <= LONGEST_BARE_QUESTION
     if message.role == "user" and bare_question:
@@ -108,7 +108,7 @@ def informs(message: Message, question_terms: Sequence[str]) -> bool:
     return any(term not in asked for term in _each_term(message.content[:CHARACTERS_THAT_TELL]))
 
 
-def covered_share(terms: Sequence[QueryTerm]) -> float:
+def compute_coverage(terms: Sequence[QueryTerm]) -> float:
     """Share of the idf mass of `terms` that is covered, from 0 to 1; 0 without terms."""
     total = math.fsum(entry.idf for entry in terms)
     covered = math.fsum(entry.idf for entry in terms if entry.covered)

@@ -39,7 +39,7 @@ _WITH_FIELD: tuple[type[InvalidInput], ...] = (InvalidInput, MalformedEvent, Inv
 SHOWN_CHARACTERS = 200
 
 
-def error_of(response: httpx.Response) -> SluiceError:
+def parse_error(response: httpx.Response) -> SluiceError:
     """The error in `contracts.errors` that `response` stands for: by its `Problem`, else by its status."""
     try:
         problem = Problem.model_validate_json(response.content)

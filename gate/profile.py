@@ -24,7 +24,7 @@ from contracts.base import Value, is_empty
 from contracts.errors import InvalidInput, InvalidSetting, first_problem
 from contracts.gate import ProfileName
 from contracts.ingest import Vertical
-from gate.entities import SLOTS
+from gate.entities import ENTITY_NAMES
 
 PROFILES_DIR = Path(__file__).parent / "profiles"
 
@@ -111,12 +111,12 @@ class Intent(Value):
 
 
 Domain = Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+$")]
-SLOT = re.compile(r"\{(\w+)\}")
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
 """A place in a template that is filled in."""
 
 
 class VerticalQuery(Value):
-    """A query for one part of the web, asked where every slot of its template is filled and its conditions hold.
+    """A query for one part of the web, asked if every placeholder of its template has an entity and its conditions hold.
 
     Slots are `{query}`, `{year}` and those of `gate.entities`.
     """
@@ -133,10 +133,10 @@ class VerticalQuery(Value):
     """Where it is about something that changes: no results that are known to be older."""
 
     @model_validator(mode="after")
-    def _slots_are_known(self) -> VerticalQuery:
-        unknown = sorted(set(SLOT.findall(self.template)) - {"query", "year", *SLOTS})
+    def _placeholders_are_known(self) -> VerticalQuery:
+        unknown = sorted(set(PLACEHOLDER.findall(self.template)) - {"query", "year", *ENTITY_NAMES})
         if unknown:
-            raise ValueError(f"no slot {{{unknown[0]}}}; there are query, year, {', '.join(SLOTS)}")
+            raise ValueError(f"no entity {{{unknown[0]}}}; there are query, year, {', '.join(ENTITY_NAMES)}")
         return self
 
 
@@ -210,7 +210,7 @@ def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
     return _highest_versions(own) | _highest_versions(extra)
 
 
-def chosen_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
+def choose_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
     """The profile of that name.
 
     Raises:

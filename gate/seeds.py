@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from contracts.gate import Message, Plan, SearchAim, Veto
 from contracts.ingest import Vertical
-from gate.entities import slots_of
-from gate.profile import SLOT, SearchQueries, VerticalQuery
+from gate.entities import extract_entities
+from gate.profile import PLACEHOLDER, SearchQueries, VerticalQuery
 
 MAX_SEARCH_CHARACTERS = 400
 """The shortest limit among the search providers' interfaces."""
@@ -38,7 +38,7 @@ def search_seeds(
     """The profile's queries of parts of the web, the question itself, then the profile's reformulations of it.
 
     Each once, at most `max_queries`, and the question always among them. A template whose own words the question
-    already holds adds nothing and is left out, as is one with a slot that nothing fills.
+    already holds adds nothing and is left out, as is one with a placeholder without an entity.
     """
     question = _shortened(query)
     specific = _specific(query, question, queries, session, time_sensitive=time_sensitive, year=year)
@@ -48,7 +48,7 @@ def search_seeds(
     return (*specific[: queries.max_queries - 1], *plain)[: queries.max_queries]
 
 
-def aims_of(seeds: Sequence[SearchSeed]) -> tuple[SearchAim, ...]:
+def list_aims(seeds: Sequence[SearchSeed]) -> tuple[SearchAim, ...]:
     """As `GateDecided.search_aims`: one for each seed, none where all of them search the whole web."""
     aims = tuple(seed.aim for seed in seeds)
     return () if all(aim == SearchAim() for aim in aims) else aims
@@ -73,27 +73,29 @@ def _specific(
     """The profile's queries of parts of the web that apply here, each once."""
     if not queries.verticals:
         return []
-    slots = {**slots_of(query, session, queries.regions), "query": question, "year": str(year)}
+    entities = {**extract_entities(query, session, queries.regions), "query": question, "year": str(year)}
     found: list[SearchSeed] = []
     for asked in queries.verticals:
-        seed = _seed(asked, slots, time_sensitive=time_sensitive) if _applies(asked, slots, time_sensitive) else None
+        seed = (
+            _seed(asked, entities, time_sensitive=time_sensitive) if _applies(asked, entities, time_sensitive) else None
+        )
         if seed is not None and seed not in found:
             found.append(seed)
     return found
 
 
-def _applies(asked: VerticalQuery, slots: Mapping[str, str], time_sensitive: bool) -> bool:
-    text = slots["query"].casefold()
+def _applies(asked: VerticalQuery, entities: Mapping[str, str], time_sensitive: bool) -> bool:
+    text = entities["query"].casefold()
     named = any(re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text) for word in asked.words)
     return (
-        set(SLOT.findall(asked.template)) <= slots.keys()
+        set(PLACEHOLDER.findall(asked.template)) <= entities.keys()
         and (named or not asked.words)
         and (time_sensitive or not asked.only_fresh)
     )
 
 
-def _seed(asked: VerticalQuery, slots: Mapping[str, str], *, time_sensitive: bool) -> SearchSeed:
-    text = SLOT.sub(lambda slot: slots[slot[1]], asked.template)
+def _seed(asked: VerticalQuery, entities: Mapping[str, str], *, time_sensitive: bool) -> SearchSeed:
+    text = PLACEHOLDER.sub(lambda placeholder: entities[placeholder[1]], asked.template)
     filters = {"site": ",".join(asked.sites)} if asked.sites else {}
     if asked.freshness and time_sensitive:
         filters["freshness"] = asked.freshness

@@ -27,7 +27,7 @@ from datetime import datetime
 from contracts.errors import InvalidInput
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from gate.intent import QuestionKind, classify
-from gate.probe import content_terms, covered_share, informs
+from gate.probe import compute_coverage, content_terms, is_informative
 from gate.profile import Profile, Scales
 
 DECIMALS = 6
@@ -86,7 +86,7 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
     )
 
 
-def as_of(hit: ProbeHit) -> datetime:
+def effective_date(hit: ProbeHit) -> datetime:
     """The moment whose state of the world the hit shows: its publication if known, else when it was fetched."""
     return min(hit.published_at, hit.fetched_at) if hit.published_at is not None else hit.fetched_at
 
@@ -116,7 +116,7 @@ def _missing_terms(probed: CoverageProbed) -> Feature:
         return Feature("missing_terms", 0.0, "no content words in the question")
     missing = [term.term for term in probed.terms if not term.covered]
     raw = f"not covered: {', '.join(missing[:8])}" if missing else "every content word is covered"
-    return Feature("missing_terms", _rest(covered_share(probed.terms)), raw)
+    return Feature("missing_terms", _rest(compute_coverage(probed.terms)), raw)
 
 
 def _flat_ranking(similarities: list[float], scales: Scales) -> Feature:
@@ -144,7 +144,7 @@ def _staleness(relevant: list[ProbeHit], now: datetime, kind: QuestionKind, prof
     about = f"time sensitivity {kind.time_sensitivity:.3f}, half-life {kind.half_life_days:g} days"
     if not relevant:
         return Feature("staleness", sensitivity, f"no relevant hit, {about}")
-    age_days = max(0.0, (now - max(map(as_of, relevant))).total_seconds() / SECONDS_PER_DAY)
+    age_days = max(0.0, (now - max(map(effective_date, relevant))).total_seconds() / SECONDS_PER_DAY)
     lost = 1 - 0.5 ** (age_days / kind.half_life_days)
     raw = f"newest relevant hit {age_days:.2f} days old, {about}"
     return Feature("staleness", round(sensitivity * lost, DECIMALS), raw)
@@ -155,7 +155,7 @@ def _newer_year(relevant: list[ProbeHit], present_year: int, kind: QuestionKind)
     if kind.newest_year is None:
         return Feature("newer_year", 0.0, "the question names no year")
     wanted = min(kind.newest_year, present_year)
-    newest = max((as_of(hit).year for hit in relevant), default=None)
+    newest = max((effective_date(hit).year for hit in relevant), default=None)
     raw = f"the question names {kind.newest_year}, the newest relevant hit is of {newest or 'no year'}"
     return Feature("newer_year", float(newest is None or wanted > newest), raw)
 
@@ -188,7 +188,7 @@ def _informing_similarities(request: GateRequested, probed: CoverageProbed) -> l
         )
     terms = content_terms(request.query)
     pairs = zip(request.session, probed.session_similarity, strict=True)
-    return [similarity for message, similarity in pairs if informs(message, terms)]
+    return [similarity for message, similarity in pairs if is_informative(message, terms)]
 
 
 def _is_relevant(hit: ProbeHit, scales: Scales) -> bool:

@@ -28,7 +28,7 @@ class Denial:
     lifted_by: str
 
 
-def lower(plan: Plan, denials: Sequence[Denial], *, has_seeds: bool) -> tuple[Plan, tuple[Veto, ...]]:
+def lower_plan(plan: Plan, denials: Sequence[Denial], *, has_seeds: bool) -> tuple[Plan, tuple[Veto, ...]]:
     """The plan that the denials leave, and a veto for each of them that mattered.
 
     Crawling is looked at before searching, so that a plan falls one step at a time. A denial that lowers

@@ -33,8 +33,8 @@ from contracts.ingest import (
 )
 from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
 from gate.decide import decide
-from gate.directives import crawl_of, crawls_of_results, directives
-from gate.profile import chosen_profile
+from gate.directives import make_crawl, make_directives, make_result_crawls
+from gate.profile import choose_profile
 from ingest.chunk.token_ids import embedding_texts
 from ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
 from ingest.crawl.budget_meter import BudgetMeter
@@ -86,7 +86,7 @@ def on_gate_requested(
 ) -> Outcome:
     """Probe the local corpus. A read: a second run measures again."""
     request = event.body_as(GateRequested)
-    profile = chosen_profile(profiles, request.profile)
+    profile = choose_profile(profiles, request.profile)
     probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory)
     return Done((Next(probed),), spend=spend)
 
@@ -101,7 +101,7 @@ def on_coverage_probed(
 ) -> Outcome:
     """Decide. Pure; the profile is kept under its hash, so that the decision can always be recomputed."""
     request = _cause_of(event, ledger).body_as(GateRequested)
-    profile = chosen_profile(profiles, request.profile)
+    profile = choose_profile(profiles, request.profile)
     blobs.put(profile.canonical_bytes())
     decided = decide(
         request,
@@ -111,7 +111,7 @@ def on_coverage_probed(
         budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
     )
-    return Done((Next(decided), *directives(request, decided, crawl_limits)))
+    return Done((Next(decided), *make_directives(request, decided, crawl_limits)))
 
 
 def _cause_of(event: Event, ledger: Ledger) -> Event:
@@ -159,7 +159,7 @@ def _searched(directed: SearchDirected, searcher: Searcher, crawl_limits: CrawlL
     if not completed.results:
         gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
     spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
-    return Done((Next(completed), *crawls_of_results(directed, completed, crawl_limits.render)), gaps, spend)
+    return Done((Next(completed), *make_result_crawls(directed, completed, crawl_limits.render)), gaps, spend)
 
 
 def on_search_completed(
@@ -203,7 +203,7 @@ def on_crawl_directed(
         raise CostlyFailure(meter.spend) from error
     finally:
         mark_refusals(meter.egress)
-    children = map(crawl_of, directions_from(page.links, directed, meter.spend, page_url=page.final_url))
+    children = map(make_crawl, directions_from(page.links, directed, meter.spend, page_url=page.final_url))
     return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
 
 

@@ -43,4 +43,4 @@ def test_four_steps_lead_from_the_readme_to_the_line_that_decides_a_plan() -> No
     for page, following in steps.items():
         assert following in (REPOSITORY / page).read_text(), f"{page} does not lead to {following}"
     assert handlers.decide is decide.decide
-    assert callable(decide.plan_of)
+    assert callable(decide.choose_plan)

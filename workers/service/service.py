@@ -23,9 +23,9 @@ from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
 from contracts.ingest import DocumentsRemoved, DocumentsSubmitted, Render
 from contracts.outcome import Next
-from gate.budget import ceilings_of_run, lifted_by
-from gate.directives import allowance_of, crawl_directives, lowered, shown_as
-from gate.profile import chosen_profile
+from gate.budget import lifted_by, lowest_ceilings
+from gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
+from gate.profile import choose_profile
 from ledger.fair_queue import NO_KEY
 from ledger.ledger import NewRun
 from ledger.outbox import run_baggage
@@ -63,7 +63,7 @@ class Service:
             Overloaded: its queues are full; says when to come back.
             BudgetExhausted: embedding the session costs more than is left; a question alone is never refused.
         """
-        chosen_profile(self._context.profiles, request.profile)
+        choose_profile(self._context.profiles, request.profile)
         seconds = request.deadline_seconds or self._context.settings.gate.deadline_seconds
         body = GateRequested(
             query=request.query,
@@ -254,7 +254,7 @@ class Service:
             request_sha256=hashlib.sha256(f"{kind}:{fingerprint}".encode()).hexdigest(),
             deadline_at=deadline_at,
             traceparent=current_traceparent(),
-            ceilings=ceilings_of_run(
+            ceilings=lowest_ceilings(
                 self._context.settings.budget,
                 limits,
                 max_pages=crawl_limits.max_pages,
@@ -296,9 +296,9 @@ class Service:
         if not self._context.settings.crawl.enabled:
             raise PolicyRefused("crawl.enabled", "crawling is switched off", "crawl.enabled = true in sluice.toml")
         pages, size = ceilings.run.pages or 0, ceilings.run.bytes or 0
-        crawl_limits = shown_as(lowered(self._context.crawl_limits, limits), render, screenshot=screenshot)
+        crawl_limits = set_rendering(lower_limits(self._context.crawl_limits, limits), render, screenshot=screenshot)
         crawl_limits = crawl_limits.model_copy(update={"max_pages": pages, "max_bytes": size})
-        directed = crawl_directives(urls, allowance_of(pages, crawl_limits, ceilings), crawl_limits)
+        directed = make_crawl_directives(urls, compute_allowance(pages, crawl_limits, ceilings), crawl_limits)
         left_out = [Next(GapFound(gap=_no_room_for(url, len(urls), ceilings))) for url in urls[len(directed) :]]
         if not directed:
             raise BudgetExhausted(f"there is no room for a page: {_lifts(len(urls), ceilings)}")

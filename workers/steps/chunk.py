@@ -16,7 +16,7 @@ from contracts.errors import InvalidInput, PolicyRefused
 from contracts.event import Event, Gap
 from contracts.ingest import ChunkFact, DocumentChunked
 from contracts.outcome import Done, Next, Outcome
-from gate.budget import within
+from gate.budget import fit_within
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
 from ingest.chunk.token_ids import chunk_batch, tokenized_texts
 from ingest.embed.cost import Portion, in_portions
@@ -68,7 +68,7 @@ def chunk_documents(
     tokenizer_hash = tokenizer_sha256(tokenizer)
     texts = ((one, tokenized_texts(one, tokenizer_hash)) for one in chunked)
     priced = [_Priced(one, embedding.reserve(those, event.corpus, left)) for one, those in texts]
-    payable = within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
+    payable = fit_within(left, ((one, one.price) for one in priced), stage="embed", subject=_source_of)
     sizes = [_size(one.document) for one in payable.items]
     batches = [payable.items[part] for part in in_portions(sizes, embedding.portion(event.corpus))]
     emits = tuple(

@@ -7,14 +7,14 @@ from pydantic import ValidationError
 
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.gate import Limits
-from gate.budget import ceilings_of_run, lifted_by, within
+from gate.budget import fit_within, lifted_by, lowest_ceilings
 from gate.settings import BudgetSettings
 
 PLANNED = {"max_pages": 8, "max_bytes": 8_000_000}
 
 
 def test_without_settings_a_run_has_the_pages_and_bytes_that_it_plans() -> None:
-    found = ceilings_of_run(BudgetSettings(run_usd=None, day_usd=None, day_pages=None), Limits(), **PLANNED)
+    found = lowest_ceilings(BudgetSettings(run_usd=None, day_usd=None, day_pages=None), Limits(), **PLANNED)
     assert found == Ceilings(run=Ceiling(pages=8, bytes=8_000_000))
 
 
@@ -22,21 +22,21 @@ def test_without_settings_a_run_has_the_pages_and_bytes_that_it_plans() -> None:
 def test_a_request_lowers_the_ceiling_of_each_unit_and_never_raises_it(unit: str) -> None:
     settings = BudgetSettings(run_pages=5, run_bytes=5, run_tokens=5, run_milliseconds=5, run_usd=5)
     for asked, most in ((3, 3), (7, 5), (0, 0)):
-        found = ceilings_of_run(settings, Limits.model_validate({f"max_{unit}": asked}), **PLANNED)
+        found = lowest_ceilings(settings, Limits.model_validate({f"max_{unit}": asked}), **PLANNED)
         assert getattr(found.run, unit) == most
 
 
 @pytest.mark.parametrize("unit", ["pages", "bytes", "tokens", "milliseconds", "usd"])
 def test_the_days_ceilings_are_the_owners_alone(unit: str) -> None:
     settings = BudgetSettings.model_validate({f"day_{unit}": 7})
-    found = ceilings_of_run(settings, Limits.model_validate({f"max_{unit}": 1}), **PLANNED)
+    found = lowest_ceilings(settings, Limits.model_validate({f"max_{unit}": 1}), **PLANNED)
     assert getattr(found.day, unit) == 7
 
 
 def test_whoever_names_pages_gets_those_and_bytes_in_proportion() -> None:
-    found = ceilings_of_run(BudgetSettings(), Limits(), named_pages=80, **PLANNED)
+    found = lowest_ceilings(BudgetSettings(), Limits(), named_pages=80, **PLANNED)
     assert (found.run.pages, found.run.bytes) == (80, 80_000_000)
-    assert ceilings_of_run(BudgetSettings(run_pages=20), Limits(), named_pages=80, **PLANNED).run.pages == 20
+    assert lowest_ceilings(BudgetSettings(run_pages=20), Limits(), named_pages=80, **PLANNED).run.pages == 20
 
 
 def test_a_ceiling_can_be_taken_away_in_a_file_that_knows_no_null() -> None:
@@ -50,7 +50,7 @@ def test_a_ceiling_can_be_taken_away_in_a_file_that_knows_no_null() -> None:
 def test_what_fits_is_kept_in_order_and_the_rest_is_named_with_its_ceiling() -> None:
     left = Ceilings(run=Ceiling(tokens=100), day=Ceiling(tokens=1_000, usd=0.3))
     wanted = [(name, Spend(tokens=tokens, usd=0.1)) for name, tokens in (("a", 60), ("b", 50), ("c", 40), ("d", 0))]
-    found = within(left, wanted, stage="chunk", subject=str.upper)
+    found = fit_within(left, wanted, stage="chunk", subject=str.upper)
     assert (found.items, found.cost.tokens) == (("a", "c", "d"), 100)
     assert found.cost.usd == pytest.approx(0.3)
     (gap,) = found.gaps

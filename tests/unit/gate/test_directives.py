@@ -13,7 +13,7 @@ from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowanc
 from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, Plan, PolicyState, SearchAim
 from contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
 from gate.decide import decide, explain
-from gate.directives import CrawlLimits, crawl_directives, crawls_of_results, directives
+from gate.directives import CrawlLimits, make_crawl_directives, make_directives, make_result_crawls
 from gate.profile import load_profiles
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, probed
 
@@ -55,11 +55,11 @@ def decided(plan: Plan, *, searches: tuple[str, ...] = (), seeds: tuple[str, ...
 
 @pytest.mark.parametrize("plan", [Plan.SKIP, Plan.RETRIEVE])
 def test_a_plan_that_stays_inside_directs_nothing(plan: Plan) -> None:
-    assert directives(GateRequested(query="q"), decided(plan, searches=("q",)), REACH) == ()
+    assert make_directives(GateRequested(query="q"), decided(plan, searches=("q",)), REACH) == ()
 
 
 def test_a_search_plan_keeps_snippets_and_crawls_no_page() -> None:
-    (only,) = directives(GateRequested(query="q"), decided(Plan.SEARCH, searches=("q",)), REACH)
+    (only,) = make_directives(GateRequested(query="q"), decided(Plan.SEARCH, searches=("q",)), REACH)
     assert isinstance(only.body, SearchDirected)
     assert only.body.crawl_pages == 0
     assert only.reserve == Spend(usd=REACH.search_usd)
@@ -78,7 +78,7 @@ def test_a_full_loop_never_gives_out_more_pages_than_the_run_has(searches: int, 
     )
     request = GateRequested(query="q", limits=Limits(max_pages=max_pages))
     given_out = 0
-    for directive in directives(request, plan, REACH):
+    for directive in make_directives(request, plan, REACH):
         body = directive.body
         given_out += body.page_allowance if isinstance(body, CrawlDirected) else 0
         given_out += body.crawl_pages if isinstance(body, SearchDirected) else 0
@@ -90,21 +90,21 @@ def test_a_full_loop_never_gives_out_more_pages_than_the_run_has(searches: int, 
 def test_a_day_with_few_pages_left_gives_out_those_and_no_more() -> None:
     plan = decided(Plan.FULL_LOOP, searches=("q",), seeds=("http://example.com/",))
     few = plan.model_copy(update={"budget": plan.budget.model_copy(update={"day_pages_left": 3})})
-    given_out = [one.reserve.pages for one in directives(GateRequested(query="q"), few, REACH) if one.reserve]
+    given_out = [one.reserve.pages for one in make_directives(GateRequested(query="q"), few, REACH) if one.reserve]
     assert sum(given_out) == 3
 
 
 def test_a_search_reserves_its_price_its_time_and_all_that_its_pages_may_take() -> None:
     plan = decided(Plan.FULL_LOOP, searches=("q",))
     timed = plan.model_copy(update={"budget": plan.budget.model_copy(update={"run_milliseconds_left": 50_000.0})})
-    (only,) = directives(GateRequested(query="q"), timed, REACH)
+    (only,) = make_directives(GateRequested(query="q"), timed, REACH)
     assert isinstance(only.body, SearchDirected)
     assert only.body.millisecond_allowance == 40_000
     assert only.reserve == Spend(usd=0.01, pages=8, bytes=8_000_000, milliseconds=50_000)
 
 
 def test_time_that_nobody_counts_is_not_reserved() -> None:
-    (only,) = directives(GateRequested(query="q"), decided(Plan.FULL_LOOP, searches=("q",)), REACH)
+    (only,) = make_directives(GateRequested(query="q"), decided(Plan.FULL_LOOP, searches=("q",)), REACH)
     assert isinstance(only.body, SearchDirected)
     assert only.body.millisecond_allowance is None
     assert only.reserve is not None
@@ -128,7 +128,7 @@ def test_a_small_ceiling_means_fewer_pages_and_not_smaller_ones(
     seeds = tuple(f"http://example.com/{number}" for number in range(8))
     plan = decided(Plan.FULL_LOOP, seeds=seeds)
     poor = plan.model_copy(update={"budget": plan.budget.model_copy(update=left)})
-    assert len(directives(GateRequested(query="q", limits=limits), poor, REACH)) == pages
+    assert len(make_directives(GateRequested(query="q", limits=limits), poor, REACH)) == pages
 
 
 def test_a_page_never_reserves_more_than_a_page_can_take() -> None:
@@ -136,7 +136,7 @@ def test_a_page_never_reserves_more_than_a_page_can_take() -> None:
         update={"budget": BudgetState(run_pages_left=1, run_bytes_left=10**9, run_milliseconds_left=10.0**9)}
     )
     crawl_limits = REACH.model_copy(update={"max_bytes": 10**9})
-    (only,) = directives(GateRequested(query="q"), rich, crawl_limits)
+    (only,) = make_directives(GateRequested(query="q"), rich, crawl_limits)
     assert only.reserve == Spend(pages=1, bytes=REACH.page_bytes, milliseconds=REACH.page_milliseconds)
 
 
@@ -162,7 +162,7 @@ def test_what_the_gate_orders_fits_what_was_left_in_every_unit(
     budget = BudgetState.of(left, search_usd=price, search_milliseconds=crawl_limits.search_milliseconds)
     request = asked(plan=Plan.FULL_LOOP, seeds=tuple(f"http://example.com/{number}" for number in range(seeds)))
     found = decide(request, probed(), PROFILES["default"], OPEN, budget, NOW)
-    ordered = directives(request, found, crawl_limits)
+    ordered = make_directives(request, found, crawl_limits)
     reserved = sum((one.reserve for one in ordered if one.reserve), Spend())
     assert left.missing_for(reserved) == ()
     assert bool(ordered) == (found.plan in (Plan.SEARCH, Plan.FULL_LOOP))
@@ -175,7 +175,7 @@ def test_results_share_what_their_search_was_given() -> None:
     completed = SearchCompleted(
         query="q", provider="searxng", results=results, cost_usd=0, elapsed_ms=1, searched_at=NOW
     )
-    first, second = crawls_of_results(directed, completed, "never")
+    first, second = make_result_crawls(directed, completed, "never")
     assert (first.reserve, second.reserve) == (
         Spend(pages=3, bytes=600, milliseconds=60),
         Spend(pages=2, bytes=400, milliseconds=40),
@@ -186,7 +186,7 @@ def test_results_share_what_their_search_was_given() -> None:
 
 
 def searches(found: GateDecided, crawl_limits: CrawlLimits = REACH, **request: Any) -> list[SearchDirected]:
-    ordered = directives(GateRequested(query="q", **request), found, crawl_limits)
+    ordered = make_directives(GateRequested(query="q", **request), found, crawl_limits)
     return [one.body for one in ordered if isinstance(one.body, SearchDirected)]
 
 
@@ -198,7 +198,7 @@ def test_each_query_is_searched_for_in_its_part_of_the_web() -> None:
     )
     plan = decided(Plan.SEARCH, searches=("q", "q", "q")).model_copy(update={"search_aims": aims})
     crawl_limits = REACH.model_copy(update={"search_filters": {"before": "2026-01-01"}})
-    found = directives(GateRequested(query="q"), plan, crawl_limits)
+    found = make_directives(GateRequested(query="q"), plan, crawl_limits)
     assert [(body.vertical, body.filters) for body in searches(plan, crawl_limits)] == [
         ("news", {"before": "2026-01-01", "freshness": "month"}),
         ("code", {"before": "2026-01-01", "site": "docs.python.org"}),
@@ -239,19 +239,19 @@ def test_pages_are_shown_as_the_request_says_where_there_is_a_browser(
     plan = decided(Plan.FULL_LOOP, searches=("q",), seeds=("http://example.com/",))
     crawl_limits = REACH.model_copy(update={"render": configured})
     request = GateRequested(query="q", render=asked_for, screenshot=True)
-    crawl, search = (one.body for one in directives(request, plan, crawl_limits))
+    crawl, search = (one.body for one in make_directives(request, plan, crawl_limits))
     assert isinstance(crawl, CrawlDirected)
     assert isinstance(search, SearchDirected)
     assert (crawl.render, crawl.screenshot) == (shown, True)
     assert (search.render, search.screenshot) == (shown if asked_for else None, True)
     result = SearchResult(url="http://example.com/1", title="t", rank=1)
     completed = SearchCompleted(query="q", provider="p", results=(result,), cost_usd=0, elapsed_ms=1, searched_at=NOW)
-    (page,) = crawls_of_results(search, completed, configured)
+    (page,) = make_result_crawls(search, completed, configured)
     assert isinstance(page.body, CrawlDirected)
     assert (page.body.render, page.body.screenshot) == (shown, True)
 
 
 def test_seeds_beyond_the_pages_are_left_out() -> None:
     plan = decided(Plan.FULL_LOOP, seeds=tuple(f"http://example.com/{number}" for number in range(20)))
-    assert len(directives(GateRequested(query="q"), plan, REACH)) == REACH.max_pages
-    assert crawl_directives([], Allowance(pages=3), REACH) == ()
+    assert len(make_directives(GateRequested(query="q"), plan, REACH)) == REACH.max_pages
+    assert make_crawl_directives([], Allowance(pages=3), REACH) == ()

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.gate import Message
-from gate.entities import MAX_SLOT_CHARACTERS, SLOTS, slots_of
+from gate.entities import ENTITY_NAMES, MAX_ENTITY_CHARACTERS, extract_entities
 from gate.profile import load_profiles
 
 REGIONS = load_profiles()["marketing"].search.regions
 
 
 def slots(query: str, *session: tuple[Any, str]) -> dict[str, str]:
-    return slots_of(query, [Message(role=role, content=content) for role, content in session], REGIONS)
+    return extract_entities(query, [Message(role=role, content=content) for role, content in session], REGIONS)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_what_cannot_be_seen_is_no_part_of_a_name() -> None:
 def test_any_text_gives_the_same_short_slots_each_time(query: str, message: str) -> None:
     read = slots(query or "q", ("user", message))
     assert read == slots(query or "q", ("user", message))
-    assert set(read) <= set(SLOTS)
-    assert all(0 < len(value) <= MAX_SLOT_CHARACTERS and value.isprintable() for value in read.values())
+    assert set(read) <= set(ENTITY_NAMES)
+    assert all(0 < len(value) <= MAX_ENTITY_CHARACTERS and value.isprintable() for value in read.values())
 
 
 @pytest.mark.parametrize(

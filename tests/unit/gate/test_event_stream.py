@@ -10,7 +10,7 @@ import pytest
 from contracts.errors import NotFound, Unavailable
 from contracts.event import Event, Gap, GapFound, encode
 from contracts.index import RunFinished
-from gate.event_stream import Frame, Stream, frames, lines
+from gate.event_stream import Frame, Stream, parse_frames, split_lines
 
 GAP = Event.of(GapFound(gap=Gap(stage="crawl", subject="x", reason="robots")), run_id="run_1", corpus="default")
 END = Event.of(RunFinished(status="finished"), run_id="run_1", corpus="default")
@@ -27,12 +27,12 @@ def stream(handler: Callable[[httpx.Request], httpx.Response], after: str | None
 
 def test_frames_join_data_lines_and_keep_the_last_id() -> None:
     told = [": comment", "id: 7", "data: a", "data:b", "", "data: c", "", "data: cut off"]
-    assert list(frames(told)) == [Frame("7", "a\nb"), Frame("7", "c")]
+    assert list(parse_frames(told)) == [Frame("7", "a\nb"), Frame("7", "c")]
 
 
 def test_lines_end_only_where_the_protocol_ends_them() -> None:
     chunks = ["a\u2028b\u0085c\x0cd\r", "\ne\rf", "g\n", "cut off"]
-    assert list(lines(chunks)) == ["a\u2028b\u0085c\x0cd", "e", "fg"]
+    assert list(split_lines(chunks)) == ["a\u2028b\u0085c\x0cd", "e", "fg"]
 
 
 def test_a_text_with_separators_of_its_own_arrives_whole() -> None:

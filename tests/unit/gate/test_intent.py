@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.intent import classify, years_in
+from gate.intent import classify, extract_years
 from gate.profile import load_profiles
 
 DEFAULT = load_profiles()["default"]
@@ -78,4 +78,4 @@ def test_unknown_intents_are_ignored_and_absent_ones_count_as_unlike() -> None:
     ],
 )
 def test_years_are_read_where_they_are_years(query: str, years: tuple[int, ...]) -> None:
-    assert years_in(query, 2026) == years
+    assert extract_years(query, 2026) == years

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
 from contracts.gate import Message, QueryTerm
-from gate.probe import content_terms, covered_share, informs, intent_similarity, session_measures, term_coverage
+from gate.probe import (
+    compute_coverage,
+    content_terms,
+    intent_similarity,
+    is_informative,
+    session_measures,
+    term_coverage,
+)
 from gate.words import stem
 
 
@@ -85,8 +92,8 @@ def test_scripts_without_spaces_are_found_inside_a_text() -> None:
 @given(st.lists(st.text("abcde ", max_size=30), max_size=4), st.text("abcde ", max_size=30))
 def test_one_more_text_never_lowers_the_covered_share(texts: list[str], more: str) -> None:
     names = ["abc", "bcd", "cde", "abcde"]
-    before = covered_share(term_coverage(names, {"abc": 3}, 10, texts))
-    assert covered_share(term_coverage(names, {"abc": 3}, 10, [*texts, more])) >= before
+    before = compute_coverage(term_coverage(names, {"abc": 3}, 10, texts))
+    assert compute_coverage(term_coverage(names, {"abc": 3}, 10, [*texts, more])) >= before
 
 
 def test_negative_counts_are_refused() -> None:
@@ -119,9 +126,11 @@ TERMS = (QueryTerm(term="bridge", idf=2.0, covered=False), QueryTerm(term="opene
 
 
 def test_a_message_with_news_informs_and_a_question_does_not() -> None:
-    assert informs(Message(role="assistant", content="The bridge opened in May 1937."), ["bridge", "opened"])
-    assert not informs(Message(role="user", content="When was the Golden Gate bridge opened?"), ["bridge", "opened"])
-    assert not informs(Message(role="assistant", content="bridge opened"), ["bridge", "opened"])
+    assert is_informative(Message(role="assistant", content="The bridge opened in May 1937."), ["bridge", "opened"])
+    assert not is_informative(
+        Message(role="user", content="When was the Golden Gate bridge opened?"), ["bridge", "opened"]
+    )
+    assert not is_informative(Message(role="assistant", content="bridge opened"), ["bridge", "opened"])
 
 
 def test_the_session_covers_terms_only_where_it_informs() -> None:

@@ -52,7 +52,7 @@ def test_the_highest_version_decides() -> None:
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ('template = "{colour}"', r"no slot \{colour\}; there are query, year, cve"),
+        ('template = "{colour}"', r"no entity \{colour\}; there are query, year, cve"),
         ('template = "{query}"\nsites = ["https://docs.python.org/"]', "sites"),
         ('template = "{query}"\nsites = ["a.example, b.example"]', "sites"),
         ('template = ""', "template"),

@@ -6,14 +6,14 @@ import pytest
 
 from contracts.gate import Message, Plan
 from gate.profile import SearchQueries, VerticalQuery, load_profiles
-from gate.seeds import SearchSeed, aims_of, crawl_seeds, search_seeds
+from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 
 CODE = SearchQueries(templates=("{query} documentation",), fresh_templates=("{query} {year}",), max_queries=3)
 
 
 def seeds(query: str, *, time_sensitive: bool = False, queries: SearchQueries = CODE) -> tuple[str, ...]:
     found = search_seeds(query, queries, time_sensitive=time_sensitive, year=2026)
-    assert aims_of(found) == ()
+    assert list_aims(found) == ()
     return tuple(seed.query for seed in found)
 
 
@@ -108,7 +108,7 @@ def test_the_question_itself_keeps_its_place_however_many_others_there_are() -> 
     many = tuple(VerticalQuery(template=f"{{query}} {number}", vertical="news") for number in range(9))
     found = search_seeds("q", SearchQueries(verticals=many, max_queries=3), time_sensitive=False, year=2026)
     assert [seed.query for seed in found] == ["q 0", "q 1", "q"]
-    assert [aim.vertical for aim in aims_of(found)] == ["news", "news", "web"]
+    assert [aim.vertical for aim in list_aims(found)] == ["news", "news", "web"]
     alone = search_seeds("q", SearchQueries(verticals=many, max_queries=1), time_sensitive=False, year=2026)
     assert alone == (SearchSeed("q"),)
 

@@ -7,7 +7,7 @@ import pytest
 from contracts.gate import BudgetState, Limits, Plan, PolicyState
 from gate.budget import affordable_searches, budget_denials
 from gate.policy import policy_denials, policy_state
-from gate.veto import Denial, lower
+from gate.veto import Denial, lower_plan
 from tests.unit.gate.samples import RICH
 
 SEARCH = Denial("no_search", "search", "why", "lift")
@@ -29,15 +29,15 @@ CRAWL = Denial("no_crawl", "crawl", "why", "lift")
     ],
 )
 def test_a_plan_falls_to_the_farthest_that_needs_nothing_denied(plan, denials, has_seeds, left) -> None:
-    assert lower(plan, denials, has_seeds=has_seeds)[0] is left
+    assert lower_plan(plan, denials, has_seeds=has_seeds)[0] is left
 
 
 def test_what_a_plan_does_not_need_is_no_veto() -> None:
-    assert lower(Plan.SEARCH, [CRAWL], has_seeds=False)[1] == ()
+    assert lower_plan(Plan.SEARCH, [CRAWL], has_seeds=False)[1] == ()
 
 
 def test_every_denial_that_stands_in_the_way_is_recorded() -> None:
-    _, vetoes = lower(Plan.SEARCH, [SEARCH, SEARCH], has_seeds=False)
+    _, vetoes = lower_plan(Plan.SEARCH, [SEARCH, SEARCH], has_seeds=False)
     assert [(veto.lowered_from, veto.lowered_to) for veto in vetoes] == [
         (Plan.SEARCH, Plan.RETRIEVE),
         (Plan.RETRIEVE, Plan.RETRIEVE),
@@ -101,7 +101,7 @@ def test_without_tokens_or_time_nothing_outside_is_worth_while(state: dict[str, 
     assert {denial.name for denial in denials} == {name}
     expected = {"search"} if state == {"day_milliseconds_left": 9_999.0} else {"search", "crawl"}
     assert {denial.capability for denial in denials} == expected
-    assert lower(Plan.FULL_LOOP, denials, has_seeds=False)[0] is Plan.RETRIEVE
+    assert lower_plan(Plan.FULL_LOOP, denials, has_seeds=False)[0] is Plan.RETRIEVE
 
 
 def test_where_only_the_search_has_room_its_pages_are_denied() -> None:
