@@ -16,9 +16,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from typer.core import TyperGroup
 
 from cli.configured import configured
+from cli.main import Group
 from cli.output import (
     AsJson,
     checked_corpus,
@@ -48,7 +48,7 @@ REPORT = Path("reports/retrieval-metrics.json")
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (only recognised, never listened on)
 
 
-class RunUnlessNamed(TyperGroup):
+class RunUnlessNamed(Group):
     """`sluice eval PATH` is `sluice eval run PATH`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -114,7 +114,10 @@ def load(name: str) -> Any:
     found = getattr(importlib.import_module(f"cli.{module}"), attribute)
     gc.enable()
     if isinstance(found, typer.Typer):
-        found.info.cls, found.info.epilog = Group, examples_of(name)
+        own_kind = found.info.cls
+        if not (isinstance(own_kind, type) and issubclass(own_kind, Group)):
+            found.info.cls = Group
+        found.info.epilog = examples_of(name)
         for command in found.registered_commands:
             command.epilog = examples_of(name, str(command.name))
         return get_command(found)

@@ -116,9 +116,9 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class VerticalQuery(Value):
-    """A query for one part of the web, asked if every placeholder of its template has an entity and its conditions hold.
+    """A query for one part of the web, asked if each placeholder has an entity and the conditions hold.
 
-    Slots are `{query}`, `{year}` and those of `gate.entities`.
+    Placeholders are `{query}`, `{year}` and those of `gate.entities`.
     """
 
     template: Annotated[str, Field(min_length=1)]
