@@ -12,6 +12,7 @@ from contracts.errors import (
     BudgetExhausted,
     Conflict,
     Corrupted,
+    DiskFull,
     Fenced,
     Forbidden,
     InvalidInput,
@@ -32,6 +33,7 @@ _PLAIN: tuple[type[SluiceError], ...] = (
     BudgetExhausted,
     Unavailable,
     TimedOut,
+    DiskFull,
     Corrupted,
     Fenced,
 )

@@ -8,13 +8,12 @@ Safe to use from any number of threads.
 SQLite runs in WAL mode, and takes the write lock when the transaction begins (`BEGIN IMMEDIATE`), because a lock taken
 half-way can only fail. Writers queue at a `Turn` first: SQLite's own waiting is sleep and retry, which under contention
 leaves the disk idle and starves the unlucky. A durable commit is what `synchronous=FULL` makes of it, the same sync of
-the WAL after the same bytes, but done by `_WalSync` once the lock is given back: SQLite would let all other writers
+the WAL after the same bytes, but done by `WalSync` once the lock is given back: SQLite would let all other writers
 wait for the disk, and this way commits of several processes share a sync.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -22,7 +21,6 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -31,81 +29,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from contracts.errors import DiskFull, InvalidSetting, Unavailable, is_disk_full
+from ledger import sqlite_writers
+from ledger.sqlite_writers import Turn, WalSync
 from ledger.transaction import Transaction
 from otel import metrics
 
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 _POSTGRESQL_FULL = "53100"
-BUSY_TIMEOUT_SECONDS = 30.0
-"""How long SQLite waits for a lock: longer than any checkpoint, shorter than a patient caller."""
 _POOL_SIZE, _POOL_OVERFLOW = 8, 56
 """Connections kept, and more for bursts: every thread of a pool may write at once."""
 _LOOK_AGAIN_SECONDS = 0.01
 _WAL_SYNC = "wal_sync"
-"""Under which a connection's `_WalSync` is kept."""
-_LOOKS = 200
-"""How often a writer looks for its turn before it sleeps: a transaction is shorter than it takes to be woken."""
+"""Under which a connection's `WalSync` is kept."""
 _WAL_PAGES = 4_000
 """Pages (4 KiB) in the WAL before a commit checkpoints it: 16 MB, few fsyncs of the main file."""
-
-
-class Turn:
-    """A queue of writers across threads and processes, by a record lock on a file beside the database.
-
-    It only decides who goes next; SQLite's own lock still decides who may write. The kernel gives the turn back
-    when its holder dies, and a child does not inherit it by fork. A thread waits no longer for the others of its
-    process than SQLite would: behind a database that stays locked a queue must not grow.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._thread_turn = threading.Lock()
-        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-
-    def __enter__(self) -> None:
-        if not self._thread_turn.acquire(timeout=BUSY_TIMEOUT_SECONDS):
-            raise Unavailable("the ledger's database does not answer: too many wait to write to it")
-        try:
-            if not any(self._is_free() for _ in range(_LOOKS)):
-                fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
-        except BaseException:
-            self._thread_turn.release()
-            raise
-
-    def _is_free(self) -> bool:
-        """Take the turn if it is free; else let another thread have the processor first."""
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.sched_yield()
-            return False
-        return True
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
-        self._thread_turn.release()
-
-    def close(self) -> None:
-        """Give the file back."""
-        os.close(self._descriptor)
-
-
-class _WalSync:
-    """Syncs the write-ahead log of one connection, which has written to it.
-
-    While the connection is open the log stays the same file: it goes with the last connection. A checkpoint
-    in between has synced it before, and the pages that it moved after.
-    """
-
-    def __init__(self, database: Path) -> None:
-        self._descriptor = os.open(f"{database.resolve()}-wal", os.O_RDONLY | os.O_CLOEXEC)
-
-    def sync(self) -> None:
-        """Wait until the disk has what was written so far."""
-        os.fdatasync(self._descriptor)
-
-    def close(self) -> None:
-        """Give the file back."""
-        os.close(self._descriptor)
 
 
 class Database:
@@ -246,9 +183,9 @@ class Database:
         """Make what the connection has committed outlive a power cut. PostgreSQL did so when it committed."""
         if not self._on_sqlite:
             return
-        wal: _WalSync | None = pooled.info.get(_WAL_SYNC)
+        wal: WalSync | None = pooled.info.get(_WAL_SYNC)
         if wal is None:
-            wal = pooled.info[_WAL_SYNC] = _WalSync(Path(str(self.url.database)))
+            wal = pooled.info[_WAL_SYNC] = WalSync(Path(str(self.url.database)))
         try:
             wal.sync()
         except OSError as error:
@@ -289,7 +226,7 @@ def _open(url: URL) -> Engine:
             "ledger_url", "PostgreSQL needs the psycopg package", "install sluice[postgres]"
         ) from error
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    wait = {"timeout": BUSY_TIMEOUT_SECONDS}
+    wait = {"timeout": sqlite_writers.BUSY_TIMEOUT_SECONDS}
     engine = create_engine(url, pool_size=_POOL_SIZE, max_overflow=_POOL_OVERFLOW, connect_args=wait)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -311,7 +248,7 @@ def _close_wal_sync(_connection: Any, record: ConnectionPoolEntry) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switch a new file to WAL. SQLite refuses at once, without its usual wait, while another process does the same."""
-    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    deadline = time.monotonic() + sqlite_writers.BUSY_TIMEOUT_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -15,7 +15,7 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected, SearchDirected
 from contracts.outcome import CostlyFailure, DeadLetter, Done, Next, Outcome, Retry
-from ledger import database
+from ledger import sqlite_writers
 from ledger.ledger import Claim, NewRun
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
@@ -179,7 +179,7 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
 
 
 def test_finished_work_waits_for_a_ledger_that_is_away(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_writers, "BUSY_TIMEOUT_SECONDS", 0.05)
     event = worker.begins()
     file = worker.context.settings.data_dir / "ledger.sqlite"
 

@@ -10,6 +10,8 @@ from tests.support.valkey import Valkey
 from workers.processes import maintenance
 from workers.processes.maintenance import DISK_SHORT, STAGES_THAT_FILL_THE_DISK, Maintenance
 
+pytestmark = pytest.mark.own_broker
+
 
 @pytest.fixture
 def instance(make_instance: MakeInstance) -> Instance:

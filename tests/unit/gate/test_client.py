@@ -123,6 +123,7 @@ def test_a_wrong_field_is_named_before_anything_travels() -> None:
         (403, "forbidden", errors.Forbidden),
         (403, "policy_refused", errors.PolicyRefused),
         (429, "budget_exhausted", errors.BudgetExhausted),
+        (507, "disk_full", errors.DiskFull),
         (429, "overloaded", errors.Overloaded),
         (503, "unavailable", errors.Unavailable),
         (504, "timed_out", errors.TimedOut),
