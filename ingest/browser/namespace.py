@@ -44,6 +44,9 @@ _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sys", "/usr/bin"
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _DEBUGGING_PIPE = (3, 4)
 """The descriptors over which the browser is driven; who keeps them open keeps the browser from seeing their end."""
+PREFERENCES = {"net": {"network_prediction_options": 2}}
+"""Of the profile: no page is loaded ahead by another one's speculation rules, as robots.txt is not asked about it.
+There is no switch for that."""
 _MERGED_SWITCHES = ("--disable-features", "--enable-features", "--disable-blink-features")
 """Of several the browser heeds the last; here they are put together."""
 
@@ -89,6 +92,7 @@ def main(arguments: list[str]) -> int:
         file.write(str(os.getpid()))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     command = [arguments[1], *merged_switches(arguments[2:])]
+    _write_preferences(command)
     _give_profile_away(plan, command)
     isolation = find_isolation(plan)
     if not isolation.network and not isolation.processes:
@@ -263,6 +267,16 @@ def _become(plan: Plan) -> None:
         os.setresgid(plan.gid, plan.gid, plan.gid)
         os.setresuid(plan.uid, plan.uid, plan.uid)
         _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+
+
+def _write_preferences(command: list[str]) -> None:
+    """What Chromium has no switch for, in its profile, before it starts."""
+    profile = _profile(command)
+    if profile is not None:
+        folder = os.path.join(profile, "Default")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(os.path.join(folder, "Preferences"), "w", encoding="utf-8") as file:
+            json.dump(PREFERENCES, file)
 
 
 def _give_profile_away(plan: Plan, command: list[str]) -> None:

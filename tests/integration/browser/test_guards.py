@@ -52,6 +52,9 @@ PAGES |= {
     "<div id=consent><form action=/plain>We use cookies. <button>Accept all</button></form></div>",
     "/slow-shell": "<div id=root></div><script>setTimeout(() => { root.textContent = 'the content came late' }, 500)</script>",
 
+    "/ahead": "<p>loads ahead</p><script type=speculationrules>"
+    '{"prerender": [{"urls": ["/plain"], "eagerness": "immediate"}], "prefetch": [{"urls": ["/moving"], "eagerness": "immediate"}]}'
+    "</script><script>let n = 0; setInterval(() => { if (n++ < 40) document.body.append('.') }, 50)</script>",
     "/tall": "<title>tall</title><div style='height: 30000px; background: linear-gradient(red, blue)'>tall</div>",
 }  # fmt: skip
 
@@ -205,3 +208,10 @@ def test_a_page_is_told_how_many_requests_it_made(world: World) -> None:
 def test_a_download_by_script_yields_no_file_and_by_address_an_error(world: World) -> None:
     with pytest.raises(InvalidInput, match="download"):
         world.render("/file")
+
+
+def test_no_page_is_loaded_ahead_of_a_visit(world: World) -> None:
+    """Robots.txt was not asked about it, and its host's turn was not waited for."""
+    world.seen.clear()
+    assert "loads ahead" in world.render("/ahead").html
+    assert not {"/plain", "/moving"} & set(world.seen)
