@@ -1,7 +1,9 @@
 """From bytes to text: byte order mark, the header's charset, the document's own, UTF-8, then Windows-1252.
 
-Only the labels of the WHATWG Encoding Standard count (ingest/extract/charset_labels.py); any other is as if it
-were not there. One pass over the bytes per candidate, and there are four at most.
+Only the labels of the WHATWG Encoding Standard count, as webencodings knows them; any other is as if it were not there.
+A page's label chooses code that runs on what the page holds, and some codecs that Python knows by other names are no
+encodings of text, or take time that grows with the square of the input (`punycode`). One pass over the bytes per
+candidate, and there are four at most.
 
 Two departures from the plain order. A declaration that the bytes contradict is passed over. And a
 declared Latin-1 or Windows-1252 yields to UTF-8 when non-ASCII bytes form valid UTF-8: those two
@@ -14,11 +16,14 @@ import codecs
 import re
 from collections.abc import Iterator
 
+import webencodings
+
 from contracts.errors import InvalidInput
-from ingest.extract.charset_labels import codec_of
 
 _DECLARATION_BYTES = 4_096
 _FALLBACK = "cp1252"
+_NOT_READ = frozenset(("replacement", "x-user-defined"))
+"""Encodings of the standard in which every text can be hidden: `hz-gb-2312` and its like stand for the first."""
 _WINDOWS_1252 = "".join(bytes((byte,)).decode(_FALLBACK, "ignore") or chr(byte) for byte in range(256))
 """The standard's index, which leaves no byte without a character; five that Python's codec refuses are controls."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF16_LE, "utf-16-le"))
@@ -44,6 +49,15 @@ def decode(body: bytes, charset: str | None) -> str:
             continue
         return _refuse_binary(text)
     return _refuse_binary(codecs.charmap_decode(body, "strict", _WINDOWS_1252)[0])
+
+
+def codec_of(label: str | None) -> str | None:
+    """The name of the codec that `label` stands for; None where it stands for none, or for one that is not read."""
+    encoding = webencodings.lookup(label or "")
+    if encoding is None or encoding.name in _NOT_READ:
+        return None
+    # The standard reads GBK as GB 18030, which has all of it (section 10.1).
+    return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)
 
 
 def _candidates(body: bytes, charset: str | None) -> Iterator[str]:

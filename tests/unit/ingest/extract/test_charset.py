@@ -9,11 +9,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
 from contracts.errors import InvalidInput
-from ingest.extract.charset import decode
-from ingest.extract.charset_labels import CODECS, codec_of
+from ingest.extract.charset import codec_of, decode
 
+CODECS = {label: codec for label in LABELS if (codec := codec_of(label))}
 PYTHON_ONLY = (
     *("punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "utf_7", "base64", "zlib", "bz2", "hex"),
     *("rot13", "uu", "quopri", "undefined", "mbcs", "oem", "utf-32", "utf_8_sig", "cp037", "u8", "charmap", "palmos"),
