@@ -12,6 +12,7 @@
     ├── Unavailable           a part we depend on does not answer: trying later can help
     │   ├── TimedOut          it took longer than its limit
     │   ├── Overloaded        a queue or quota is full
+    │   ├── EmbedderDown      the embedding model keeps failing: work waits for it and is not counted as tried
     │   └── DiskFull          the disk of the data directory has no room
     ├── Corrupted             bytes on disk do not match their hash
     └── Fenced                another worker owns this work now; whatever we did must not count
@@ -113,6 +114,16 @@ class Overloaded(Unavailable):
     code = "overloaded"
 
     def __init__(self, message: str, retry_after_seconds: float = 1.0) -> None:
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message)
+
+
+class EmbedderDown(Unavailable):
+    """The embedding model is out of reach. What needs a vector waits, and comes back after `retry_after_seconds`."""
+
+    code = "embedder_down"
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
         self.retry_after_seconds = retry_after_seconds
         super().__init__(message)
 

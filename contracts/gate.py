@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import Moment, Switch, Value, is_empty
+from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
@@ -109,6 +109,8 @@ class CoverageProbed(Body):
     session_term_coverage: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the query's idf mass found in the session's messages."""
     probed_at: Moment
+    embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
+    """Why the question has no vector: then the hits are those of BM25, and nothing new can be embedded."""
 
 
 class Contribution(Value):

@@ -37,11 +37,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try again later: the cause is expected to pass. `spend` is what the attempt has cost all the same."""
+    """Try again later: the cause is expected to pass. `spend` is what the attempt has cost all the same.
+
+    Where it does not count (`counts` False) nothing was tried, and it may come back however often it takes.
+    """
 
     after_seconds: float
     why: str
     spend: Spend = field(default_factory=Spend)
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,7 @@ class RetrievalMetadata(Value):
 
     `reranked` says that the reranker's order stands. Where it was to be asked and the fused order stands instead,
     `rerank_failure` says why. `rerank_asked` says that it was asked, so it may have taken its price either way.
+    `embedder_down` says why the question has no vector; then it was searched by BM25 alone, as `strategy` says.
     """
 
     strategy: Strategy
@@ -151,6 +152,7 @@ class RetrievalMetadata(Value):
     reranked: Annotated[bool, Field(exclude_if=_is_empty)] = False
     rerank_failure: Annotated[str | None, Field(exclude_if=is_none)] = None
     rerank_asked: Annotated[bool, Field(exclude_if=_is_empty)] = False
+    embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
 
 
 class Retrieval(Value):

@@ -28,7 +28,7 @@ from contracts.gate import (
     PolicyState,
 )
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
-from gate.policy import policy_denials
+from gate.policy import embedder_denials, policy_denials
 from gate.profile import Profile
 from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 from gate.signals import Signals, read_signals
@@ -57,7 +57,7 @@ def decide(
     wanted = request.plan or scored_plan
 
     seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
-    denials = (*policy_denials(policy), *budget_denials(budget, request.limits))
+    denials = (*policy_denials(policy), *embedder_denials(probed), *budget_denials(budget, request.limits))
     plan, vetoes = lower_plan(wanted, denials, has_seeds=bool(seeds))
     searching = plan in (Plan.SEARCH, Plan.FULL_LOOP) and all(denial.capability != "search" for denial in denials)
     searches = _search_seeds(request, signals, profile, plan, budget, decided_at) if searching else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.gate import PolicyState
+from contracts.gate import CoverageProbed, PolicyState
 from gate.veto import Denial
 
 SEARCH_OFF = "web search is switched off"
@@ -25,6 +25,14 @@ def policy_state(*, search_enabled: bool, search_providers: int, crawl_enabled: 
         search_reason=search_reason,
         crawl_reason="" if crawl_enabled else CRAWL_OFF,
     )
+
+
+def embedder_denials(probed: CoverageProbed) -> tuple[Denial, ...]:
+    """What is of no use while the embedding model is out of reach: what is found could not be indexed."""
+    if probed.embedder_down is None:
+        return ()
+    why, lift = probed.embedder_down, "the embedding model answers again"
+    return (Denial("embedder_down", "crawl", why, lift), Denial("embedder_down", "search", why, lift))
 
 
 def policy_denials(policy: PolicyState) -> tuple[Denial, ...]:

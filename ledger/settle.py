@@ -58,7 +58,7 @@ _WAIT = (
         status="waiting",
         due_at=bindparam("moment"),
         worker=None,
-        attempts=events.c.attempts + 1,
+        attempts=events.c.attempts + bindparam("counted"),
         why=bindparam("because"),
     )
 )
@@ -92,7 +92,7 @@ def settle(
     match outcome:
         case Done():
             return _done(connection, claim, outcome, entries, make, now)
-        case Retry() if claim.attempts + 1 < max_attempts:
+        case Retry() if not outcome.counts or claim.attempts + 1 < max_attempts:
             return _wait(connection, claim, outcome, now)
         case Retry():
             verdict = DeadLetter("exhausted", _Exhausted(outcome.why), outcome.spend)
@@ -126,6 +126,7 @@ def _wait(connection: Transaction, claim: Claim, outcome: Retry, now: float) -> 
     balance = Balance(spent=outcome.spend)
     run = take(connection, claim.event.run_id, spend=outcome.spend) if outcome.spend != Spend() else None
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": due_at, "because": outcome.why}
+    facts["counted"] = int(outcome.counts)
     if connection.execute(_WAIT, facts).rowcount == 0:
         raise _lost(claim)
     if run is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ingest.crawl.crawler import Crawler
     from ingest.egress.proxy import EgressProxy
     from ingest.embed.port import Embedder
+    from ingest.embed.with_breaker import BreakingEmbedder
     from ingest.http.fetch import Fetcher
     from ingest.politeness.host_rendering import HostMemory
     from ingest.politeness.host_stats import HostStats
@@ -250,7 +251,25 @@ class Context:
         from workers.runtime.heartbeat import check_cancelled
 
         cache = self.settings.data_dir / "embedding-cache.sqlite"
-        return make_embedder(self.settings.embed, self.settings.model_dir, cache, check_cancelled=check_cancelled)
+        embed, models = self.settings.embed, self.settings.model_dir
+        return make_embedder(embed, models, cache, check_cancelled=check_cancelled, endpoints=self.embedding_endpoints)
+
+    @lazy
+    def question_embedder(self) -> Embedder:
+        """The same models for those who wait for an answer; where all are local, the same embedder."""
+        from ingest.embed.embed import make_embedder
+
+        embed = self.settings.embed
+        if "openai" not in (embed.provider, *(one.provider for one in embed.corpora.values())):
+            return self.embedder
+        cache = self.settings.data_dir / "embedding-cache.sqlite"
+        models, endpoints = self.settings.model_dir, self.embedding_endpoints
+        return make_embedder(embed, models, cache, for_questions=True, endpoints=endpoints)
+
+    @lazy
+    def embedding_endpoints(self) -> list[BreakingEmbedder]:
+        """The embedding endpoints that this process asks, each behind its circuit breaker."""
+        return []
 
     @lazy
     def embedding(self) -> EmbeddingService:
@@ -258,6 +277,7 @@ class Context:
         return EmbeddingService(
             self.settings.embed,
             embedder=lambda: self.embedder,
+            question_embedder=lambda: self.question_embedder,
             tokenizer=lambda: self.tokenizer,
             model_of_corpus=lambda corpus: self.readers.reader(corpus).model_fingerprint,
         )

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 from contracts.budget import Spend
 from contracts.errors import (
     BudgetExhausted,
+    EmbedderDown,
     Fenced,
     InvalidInput,
     NotFound,
@@ -232,7 +233,8 @@ def run_handler(event: Event, stage: Queue, attempts: int, context: Context) -> 
     except Exception as raised:  # noqa: BLE001 - whatever it is, it has an outcome and is logged
         error, spend = raised, Spend()
     failed = outcome_of(error, attempts, ATTEMPTS[stage], context.settings.delivery)
-    log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=error)
+    stack = None if isinstance(error, EmbedderDown) else error  # known, and told for as long as it lasts
+    log.warning("handler_failed", kind=event.kind, outcome=type(failed).__name__, error=repr(error), exc_info=stack)
     return Handled(replace(failed, spend=spend), error, time.perf_counter() - started)
 
 
@@ -248,6 +250,7 @@ def _decided(outcome: Outcome | Postponable, event: Event, context: Context) -> 
 def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySettings) -> Retry | DeadLetter:
     """What an error means: the one table that tells transient from permanent.
 
+    Work that needs an embedding model which is out of reach waits for it, however long that is.
     A bug is taken for transient, as a later deployment may mend it; it is parked once its tries are used up. So is a
     handler that was fenced: whoever took the corpus over may get the next try.
     """
@@ -260,6 +263,8 @@ def outcome_of(error: Exception, attempts: int, most: int, delivery: DeliverySet
             return DeadLetter("malformed", error)
         case SluiceError(transient=False):
             return DeadLetter("discarded", error)
+    if isinstance(error, EmbedderDown):
+        return Retry(error.retry_after_seconds, str(error), counts=False)
     if is_disk_full(error) and attempts + 1 < PATIENT_ATTEMPTS:
         return Retry(delivery.retry_max_seconds, "the disk is full")
     if isinstance(error, Overloaded) and attempts + 1 < PATIENT_ATTEMPTS:

@@ -2,7 +2,7 @@
 
     EmbeddingCache ── text seen before, by this model ──> its vector
           │ new
-    model of the corpus, known by its fingerprint
+    model of the corpus, known by its fingerprint; an endpoint behind its circuit breaker
           │
     first model ── Unavailable ──> second model, only if its vectors are the same
 
@@ -12,15 +12,17 @@ connected until the first text is embedded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import Conflict, Unavailable
+from contracts.errors import Conflict, EmbedderDown, Unavailable
 from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
 from ingest.embed.port import Embedded, Embedder, require_fingerprint, unit_rows
+from ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
 from ingest.settings import EmbedSettings
 
 if TYPE_CHECKING:
@@ -41,24 +43,39 @@ CACHE_ENTRIES = 200_000
 """Vectors kept by the hash of their text; of 384 dimensions 300 MB on disk."""
 
 
+QUESTION_SECONDS = 3.0
+"""How long a question waits for its vector: a hosted model takes half a second, and without one BM25 answers."""
+
+
 def make_embedder(
     settings: EmbedSettings,
     model_dir: Path,
     cache_path: Path | None,
     http_client: httpx2.Client | None = None,
     check_cancelled: CancelCheck = never_cancelled,
+    *,
+    for_questions: bool = False,
+    endpoints: list[BreakingEmbedder] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Embedder:
     """The configured embedder, of every model that a corpus may have; where it is local, of either precision.
 
     `model_dir` keeps the local model unless the settings name another folder. Without `cache_path`
     nothing is cached. `http_client` carries requests to an endpoint (and
     with them the rules of egress); by default they go direct, or through `openai_proxy_url`. `wanted` is called
-    between the steps of an embedding; what it raises ends it.
+    between the steps of an embedding; what it raises ends it. Each endpoint is behind a circuit breaker, which tells
+    seconds by `clock`, and is added to `endpoints`. `for_questions`: an endpoint is asked once, for `QUESTION_SECONDS`.
     """
+    if for_questions:
+        seconds = min(settings.openai_timeout_seconds, QUESTION_SECONDS)
+        settings = settings.model_copy(update={"openai_timeout_seconds": seconds})
+    asked: list[BreakingEmbedder] = []
     every = [settings, *(settings.changed_by(changed) for changed in settings.corpora.values())]
     if settings.provider == "local":  # a model that nobody asks for is never loaded
         every += [settings.model_copy(update={"precision": precision}) for precision in FINGERPRINTS]
-    models = [_model(one, model_dir, http_client, check_cancelled) for one in every]
+    models = [_model(one, model_dir, http_client, check_cancelled, for_questions, clock, asked) for one in every]
+    if endpoints is not None:
+        endpoints += asked
     embedder = RoutingEmbedder(models) if len(models) > 1 else models[0]
     if cache_path is not None:
         embedder = CachedEmbedder(embedder, EmbeddingCache(cache_path, CACHE_ENTRIES))
@@ -76,7 +93,13 @@ def fingerprint_of_corpus(settings: EmbedSettings, corpus: str) -> str:
 
 
 def _model(
-    settings: EmbedSettings, model_dir: Path, http_client: httpx2.Client | None, check_cancelled: CancelCheck
+    settings: EmbedSettings,
+    model_dir: Path,
+    http_client: httpx2.Client | None,
+    check_cancelled: CancelCheck,
+    for_questions: bool,
+    clock: Callable[[], float],
+    endpoints: list[BreakingEmbedder],
 ) -> Embedder:
     local = MiniLM(
         settings.model_dir or model_dir,
@@ -86,9 +109,12 @@ def _model(
     )
     if settings.provider == "local":
         return local
-    from ingest.embed.openai import OpenAIEmbedder  # here: its client takes half a second to import
+    from ingest.embed.openai import MAX_RETRIES, OpenAIEmbedder  # here: its client takes half a second to import
 
-    endpoint = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled)
+    max_retries = 0 if for_questions else MAX_RETRIES
+    asked = OpenAIEmbedder(settings, http_client, check_cancelled=check_cancelled, max_retries=max_retries)
+    endpoint = BreakingEmbedder(asked, ENDPOINT_RULE, clock=clock)
+    endpoints.append(endpoint)
     return FallbackEmbedder(endpoint, local) if settings.fallback == "local" else endpoint
 
 
@@ -171,7 +197,10 @@ class FallbackEmbedder:
         except Unavailable as error:
             if self._second.fingerprint == required:
                 return self._second.embed(texts, required)
-            raise Unavailable(
+            told = (
                 f"{error}; the fallback {self._second.fingerprint} may not step in, because the index holds "
                 f"vectors of {required} and models are never mixed in one index"
-            ) from error
+            )
+            if isinstance(error, EmbedderDown):
+                raise EmbedderDown(told, error.retry_after_seconds) from error
+            raise Unavailable(told) from error

@@ -15,6 +15,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:reads` | list | direct queries for the query pool | `REPLY_TTL_SECONDS` after the latest |
 | `{i}:reply:{id}` | list | the answer to one direct query | `REPLY_TTL_SECONDS` |
 | `{i}:worker:{stage}:{name}` | string | that this worker lives and listens | `PRESENCE_TTL_SECONDS` |
+| `{i}:embedder-down` | string | why the embedding model is out of reach | `EMBEDDER_DOWN_TTL_SECONDS` |
 | `{i}:turns:host:{host}`, `…domain:{domain}` | hash | when who may ask next | see
 `ingest.politeness.rate_limit_redis` |
 | `{i}:robots:{origin}` | string | what a robots.txt said | a day, five minutes where nobody can say |
@@ -36,6 +37,8 @@ EXCHANGE = "sluice"
 REPLY_TTL_SECONDS = 60
 PARKING_TTL_SECONDS = 10
 """How long a worker that dies while it parks holds up the others. Where the ledger takes longer, two may park one."""
+EMBEDDER_DOWN_TTL_SECONDS = 6
+"""Three words of a worker that it is still so."""
 PRESENCE_TTL_SECONDS = 6
 """Three missed signs of life."""
 
@@ -91,6 +94,11 @@ def kinds_of_keys(instance: str) -> dict[str, str]:
 def presence_key(instance: str, stage: str, worker: str) -> str:
     """Where a worker says that it lives. `*` for a part gives a pattern."""
     return f"{key_prefix(instance)}worker:{stage}:{worker}"
+
+
+def embedder_down_key(instance: str) -> str:
+    """Where a worker says that the embedding model is out of reach."""
+    return f"{key_prefix(instance)}embedder-down"
 
 
 def reads_key(instance: str) -> str:

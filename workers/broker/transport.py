@@ -30,12 +30,14 @@ from contracts.retrieval import Query
 from ledger.outbox import WakeUp, wake_ups_of
 from workers.broker.celery_app import HANDLE_TASK, make_app
 from workers.broker.keys import (
+    EMBEDDER_DOWN_TTL_SECONDS,
     EXCHANGE,
     PARKING_TTL_SECONDS,
     PRESENCE_TTL_SECONDS,
     REPLY_TTL_SECONDS,
     announced_channel,
     bindings_key,
+    embedder_down_key,
     in_flight_key,
     malformed_key,
     parking_key,
@@ -371,6 +373,23 @@ class Transport:
             pattern = presence_key(self._instance, stage, "*")
             counts[stage] = sum(1 for _ in self._redis.scan_iter(match=pattern, count=1_000))
         return counts
+
+    def say_embedder_down(self, why: str) -> None:
+        """Say that the embedding model is out of reach; forgotten after `EMBEDDER_DOWN_TTL_SECONDS`.
+
+        Raises:
+            redis.RedisError: the broker does not answer.
+        """
+        self._redis.set(embedder_down_key(self._instance), why, ex=EMBEDDER_DOWN_TTL_SECONDS)
+
+    def embedder_down(self) -> str | None:
+        """Why the embedding model is out of reach, as a worker said lately.
+
+        Raises:
+            redis.RedisError: the broker does not answer.
+        """
+        why = cast("bytes | None", self._redis.get(embedder_down_key(self._instance)))
+        return None if why is None else why.decode()
 
     def ping(self) -> float:
         """Round trip to the broker in milliseconds.

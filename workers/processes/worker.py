@@ -30,7 +30,7 @@ from celery.worker import state
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput, SluiceError
+from contracts.errors import InvalidInput, SluiceError, Unavailable
 from contracts.event import Queue
 from contracts.outcome import DeadLetterReason
 from ingest.chunk.language import load_model
@@ -41,7 +41,7 @@ from otel.start import flush
 from otel.start import shutdown as stop_telemetry
 from otel.start import start as start_telemetry
 from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
-from workers.broker.keys import PRESENCE_TTL_SECONDS
+from workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS, PRESENCE_TTL_SECONDS
 from workers.broker.transport import BROKER_ERRORS, SHORT_BLOCK_SECONDS, ReadRequest, Transport
 from workers.context import Context
 from workers.processes.heap import limit_heaps, return_free_memory
@@ -78,6 +78,7 @@ RECONNECT_SECONDS = 1.0
 TIDY_SECONDS = 2.0
 """How often a worker looks for what is no permit, and for what a dead worker had taken."""
 STANDBY_SECONDS = 0.5
+EMBEDDER_LOOK_SECONDS = EMBEDDER_DOWN_TTL_SECONDS / 3
 
 
 @dataclass
@@ -340,19 +341,39 @@ def _load_what_is_needed(process: WorkerProcess) -> None:
     process.serve(lambda stopping: _keep_tidy(process, stopping), "tidy")
     process.serve(lambda stopping: _heed_cancellations(process, stopping), "cancellations")
     if process.stage in ("embed", "query"):
-        # A text that no cache has seen, so that the model itself is loaded.
-        process.context.embedder.embed([f"warm {time.time_ns()}"])
+        _load_embedder(process)
+        process.serve(lambda stopping: _watch_embedder(process, stopping), "embedder")
     if process.stage == "index":
         process.serve(lambda stopping: _keep_whole(process, stopping), "heal")
     if process.stage == "query":
-        for profile in process.context.profiles.values():
-            process.context.embedding.prototypes(profile, process.context.embedder.fingerprint)
         for corpus in process.context.readers.names():
             process.context.readers.reader(corpus).reload()
         process.serve(lambda stopping: _follow_snapshots(process, stopping), "snapshots")
         process.serve(process.direct_reads.look_after_waiting, "waiting-reads")
         for number in range(pool_size(process.settings, "query")):
             process.serve(lambda stopping: _serve_reads(process, stopping), f"reads-{number}")
+
+
+def _load_embedder(process: WorkerProcess) -> None:
+    """Load the model before the first event; an endpoint that is out of reach now may be back by then."""
+    context = process.context
+    embedder = context.embedder if process.stage == "embed" else context.question_embedder
+    try:
+        embedder.embed([f"warm {time.time_ns()}"])  # no cache has seen it, so the model itself is asked
+        for profile in context.profiles.values() if process.stage == "query" else ():
+            context.embedding.prototypes(profile, embedder.fingerprint)
+    except Unavailable as error:
+        log.warning("embedder_not_loaded", error=str(error))
+
+
+def _watch_embedder(process: WorkerProcess, stopping: threading.Event) -> None:
+    """While an embedding endpoint is out of reach, say so, and see whether it is back."""
+    context = process.context
+    while not stopping.wait(EMBEDDER_LOOK_SECONDS):
+        for endpoint in tuple(context.embedding_endpoints):
+            endpoint.probe()
+            if why := endpoint.failure:
+                context.transport.say_embedder_down(f"{endpoint.fingerprint}: {why}")
 
 
 def _come_forward(process: WorkerProcess) -> None:

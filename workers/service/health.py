@@ -64,8 +64,10 @@ def _workers(context: Context) -> HealthCheck:
 
 
 def _embedder(context: Context) -> HealthCheck:
-    embedder = context.embedder
-    return HealthCheck(ok=True, facts={"model": embedder.fingerprint, "dimension": embedder.dimension})
+    embedder, why = context.embedder, context.transport.embedder_down()
+    detail = f"{why}: questions are answered by BM25 alone, new chunks wait" if why else ""
+    facts = {"model": embedder.fingerprint, "dimension": embedder.dimension}
+    return HealthCheck(ok=not why, detail=detail, facts=facts)
 
 
 def _snapshots(context: Context) -> HealthCheck:

@@ -6,11 +6,12 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.budget import Spend
+from contracts.errors import Unavailable
 from contracts.event import Gap
 from contracts.gate import GateDecided, GateRequested, Plan
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
-from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
 from gate.budget import lifted_by
 from index.search.compose_answer import compose_answer
 from index.search.nosnippet import hide_nosnippet_texts
@@ -64,12 +65,21 @@ def _searched(query: Query, readers: CorpusReaders, embedding: EmbeddingService)
     port = readers.retrieval(query.corpus)
     if query.strategy is Strategy.BM25:
         return port.retrieve(query), Spend()
-    embedded = embedding.embed([query.query], query.corpus)
+    try:
+        embedded = embedding.embed_question([query.query], embedding.fingerprint(query.corpus))
+    except Unavailable as error:
+        return _searched_by_words(query, port, str(error)), Spend()
     found = port.retrieve(query, embedded.vectors[0])
     if readers.reader(query.corpus).model_fingerprint in (None, embedded.fingerprint):
         return found, embedded.spend
     again, spend = _searched(query, readers, embedding)
     return again, embedded.spend + spend
+
+
+def _searched_by_words(query: Query, port: RetrievalPort, why: str) -> Retrieval:
+    """What BM25 alone finds, and why."""
+    found = port.retrieve(query.model_copy(update={"strategy": Strategy.BM25}))
+    return found.model_copy(update={"metadata": found.metadata.model_copy(update={"embedder_down": why})})
 
 
 def answer_question(
@@ -97,6 +107,7 @@ def answer_question(
     found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank)
     gaps = (
         *unpaid,
+        *_without_vector(found, corpus),
         *_not_reranked(found, corpus),
         *_lowered(run.decision),
         *_unfinished(run_id, directed, ledger),
@@ -144,6 +155,15 @@ def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tu
         Gap(stage="query", subject="rerank", reason="budget_exhausted", detail=why, lifted_by=lifted_by(ceiling))
         for ceiling in short
     )
+
+
+def _without_vector(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
+    """What keeps the answer from being searched by meaning."""
+    why = found.metadata.embedder_down
+    if why is None:
+        return ()
+    lift = "the embedding model answers again"
+    return (Gap(stage="query", subject=corpus, reason="embedder_down", detail=why, lifted_by=lift),)
 
 
 def _not_reranked(found: Retrieval, corpus: str) -> tuple[Gap, ...]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from contracts.budget import Spend
+from contracts.errors import Unavailable
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from contracts.known_pages import PageMemory
 from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
 from gate.profile import Profile
 from index.search.probe import RawHit
+from ingest.embed.port import Vectors
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
 from workers.wiring.observers import utc_now
@@ -28,13 +32,20 @@ def probe_coverage(
     readers: CorpusReaders,
     page_memory: PageMemory,
 ) -> tuple[CoverageProbed, Spend]:
-    """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost."""
-    question = embedding.embed([request.query], corpus)
-    vector, spend = question.vectors[0], question.spend
+    """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost.
+
+    Where the embedding model is out of reach, the corpus is probed by words alone, and the event says why.
+    """
+    fingerprint, meant, why = embedding.fingerprint(corpus), None, None
+    try:
+        meant = _embed(request, profile, fingerprint, embedding)
+    except Unavailable as error:
+        why = str(error)
+    spend = meant.spend if meant else Spend()
     words = content_terms(request.query)
     reader = readers.reader(corpus)
-    probe = reader.probe(request.query, vector, PROBE_HITS, words)
-    if reader.model_fingerprint not in (None, question.fingerprint):  # the corpus got another model meanwhile
+    probe = reader.probe(request.query, meant.question if meant else None, PROBE_HITS, words)
+    if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
         again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory)
         return again, spend + more
     terms = term_coverage(
@@ -43,23 +54,38 @@ def probe_coverage(
     seen_at = page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
     similarity: tuple[float, ...] = ()
     session_coverage = 0.0
-    if request.session:
-        session = embedding.embed_by(question.fingerprint, [message.content for message in request.session])
-        similarity, session_coverage = session_measures(vector, session.vectors, terms, request.session)
-        spend += session.spend
+    if meant and request.session:
+        similarity, session_coverage = session_measures(meant.question, meant.session, terms, request.session)
     probed = CoverageProbed(
         generation=probe.generation,
         journal_offset=probe.journal_offset,
         chunk_count=probe.chunk_count,
-        model_fingerprint=question.fingerprint,
+        model_fingerprint=fingerprint,
         hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
         terms=terms,
-        intent_similarity=intent_similarity(vector, embedding.prototypes(profile, question.fingerprint)),
+        intent_similarity=intent_similarity(meant.question, meant.prototypes) if meant else {},
         session_similarity=similarity,
         session_term_coverage=session_coverage,
         probed_at=utc_now(),
+        embedder_down=why,
     )
     return probed, spend
+
+
+class _Meant(NamedTuple):
+    """Vectors of the question (d,), of the session's messages (n, d), of each intent's prototypes; and their cost."""
+
+    question: Vectors
+    session: Vectors
+    prototypes: Mapping[str, Vectors]
+    spend: Spend
+
+
+def _embed(request: GateRequested, profile: Profile, fingerprint: str, embedding: EmbeddingService) -> _Meant:
+    texts = [request.query, *(message.content for message in request.session)]
+    embedded = embedding.embed_question(texts, fingerprint)
+    prototypes = embedding.prototypes(profile, fingerprint)
+    return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
 
 
 def _text(hit: RawHit) -> str:

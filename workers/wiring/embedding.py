@@ -24,27 +24,33 @@ class EmbeddingService:
         self,
         settings: EmbedSettings,
         embedder: Callable[[], Embedder],
+        question_embedder: Callable[[], Embedder],
         tokenizer: Callable[[], Tokenizer],
         model_of_corpus: Callable[[str], str | None],
     ) -> None:
         """`model_of_corpus` gives the fingerprint of the model that a corpus's vectors are of; None where it has none.
 
-        `embedder` and `tokenizer` are asked for at first use.
+        `question_embedder` has the models of `embedder` and gives up sooner. These and `tokenizer` are asked for at
+        first use.
         """
         self._settings = settings
         self._embedder = embedder
+        self._question_embedder = question_embedder
         self._tokenizer = tokenizer
         self._model_of_corpus = model_of_corpus
         self._lock = threading.Lock()
         self._prototypes: dict[tuple[str, str], Mapping[str, Vectors]] = {}
 
-    def embed(self, texts: Sequence[str], corpus: str) -> Embedded:
-        """Vectors (n, d) that may stand in the corpus's index: of its own model, or an error."""
-        return self.embed_by(self.fingerprint(corpus), texts)
-
     def embed_by(self, fingerprint: str, texts: Sequence[str]) -> Embedded:
-        """Vectors (n, d) of one model."""
+        """Vectors (n, d) of one model, for the index."""
         return self._embedder().embed(texts, fingerprint)
+
+    def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
+        """Vectors (n, d) of one model, for somebody who waits.
+
+        Raises Unavailable (or its children) within seconds where the model is out of reach.
+        """
+        return self._question_embedder().embed(texts, fingerprint)
 
     def fingerprint(self, corpus: str) -> str:
         """The model that the corpus is bound to, or the one that it will be."""
@@ -77,6 +83,7 @@ class EmbeddingService:
         with self._lock:
             if key not in self._prototypes:
                 self._prototypes[key] = {
-                    intent: self.embed_by(fingerprint, texts).vectors for intent, texts in profile.prototypes().items()
+                    intent: self.embed_question(texts, fingerprint).vectors
+                    for intent, texts in profile.prototypes().items()
                 }
             return self._prototypes[key]

@@ -148,6 +148,14 @@ def test_without_search_and_seeds_nothing_outside_can_begin() -> None:
     assert (found.plan, found.vetoes[0].lifted_by) == (Plan.RETRIEVE, "search.enabled = true in sluice.toml")
 
 
+def test_while_nothing_can_be_embedded_nothing_is_fetched_and_the_veto_says_so() -> None:
+    down = probed().model_copy(update={"embedder_down": "the embedding model m is out of reach"})
+    decision = decided(probe=down)
+    assert (decision.scored_plan, decision.plan) == (Plan.FULL_LOOP, Plan.RETRIEVE)
+    assert [veto.name for veto in decision.vetoes] == ["embedder_down", "embedder_down"]
+    assert decision.search_seeds == decision.crawl_seeds == ()
+
+
 def test_without_crawling_the_search_remains() -> None:
     found = decided(probe=probed(), policy=PolicyState(search_allowed=True, crawl_allowed=False))
     assert (found.plan, found.search_seeds) == (Plan.SEARCH, (asked().query,))

@@ -38,6 +38,15 @@ def test_a_second_settle_of_the_same_claim_is_fenced_and_writes_nothing(story: S
     assert story.ledger.dead_letters.list() == []
 
 
+def test_a_retry_that_does_not_count_is_never_the_last(story: Story) -> None:
+    [event] = story.begins(page(1))
+    for _ in range(3):
+        story.ledger.settle(story.claims(event), Retry(0.0, "down", counts=False), max_attempts=1)
+        story.ledger.wake_due_retries()
+    claim = story.claims(event)
+    assert (claim.attempts, claim.deliveries) == (0, 4)
+
+
 @pytest.mark.parametrize("key", ["page:3", "a NUL \x00", "half a pair \ud83d"])
 def test_a_second_event_with_a_dedupe_key_is_dropped_in_silence(story: Story, key: str) -> None:
     first, second = story.begins(page(1), page(2))

@@ -21,7 +21,7 @@ from ingest.embed.embed import (
     unit_rows,
 )
 from ingest.embed.minilm.model import FINGERPRINT, FINGERPRINTS
-from ingest.embed.openai import OpenAIEmbedder
+from ingest.embed.with_breaker import BreakingEmbedder
 from ingest.settings import CorpusEmbedSettings, EmbedSettings
 from tests.support.repository import MODELS
 
@@ -101,7 +101,7 @@ def test_a_local_instance_embeds_for_indices_of_either_precision() -> None:
 
 def test_an_endpoint_stands_alone_or_before_the_local_model(tmp_path: Path) -> None:
     alone = EmbedSettings(provider="openai")
-    assert isinstance(make_embedder(alone, tmp_path, None), OpenAIEmbedder)
+    assert isinstance(make_embedder(alone, tmp_path, None), BreakingEmbedder)
     backed = EmbedSettings(provider="openai", fallback="local", openai_fingerprint=FINGERPRINT, openai_dimension=384)
     embedder = make_embedder(backed, tmp_path, None)
     assert isinstance(embedder, FallbackEmbedder)
