@@ -42,7 +42,7 @@ embedded (all-MiniLM-L6-v2) and indexed as any others; the questions go through 
 `top_k` 200, by each strategy. A document stands where its best chunk stands. `hybrid` is the default strategy, its
 fusion `{fusion}`. The defaults say in `index/settings.py` where each of them comes from.
 
-Not all of them are strangers to these collections: the weight of the words was chosen on one half of the questions of
+Some defaults were chosen on these collections: the weight of the words was chosen on one half of the questions of
 these three, by a hash of their ids, and the weight of titles on all of SciFact's. `docs/decisions/0005-index.md` has
 the halves apart. Other collections will tell more.
 
@@ -57,7 +57,7 @@ baseline (Smucker, Allan and Carterette, CIKM 2007).
 
 {headline}
 
-The better arm is chosen with hindsight, a collection at a time: nobody knows it before asking. The limits:
+The better retriever is chosen with hindsight for each collection: it is not known before asking. The limits:
 
 {limits}
 
@@ -74,7 +74,7 @@ def verdicts(found: Sequence[Measured]) -> Iterator[tuple[str, bool]]:
     worst = min(found, key=lambda one: one.figures[4])
     below = worst.figures[4]
     yield (
-        f"on each collection hybrid ≥ better arm − {MOST_BELOW_BETTER_ARM}: worst {below:+.4f} ({worst.name})",
+        f"on each collection hybrid ≥ better retriever − {MOST_BELOW_BETTER_ARM}: worst {below:+.4f} ({worst.name})",
         below >= -MOST_BELOW_BETTER_ARM,
     )
     gain = float(np.mean([one.figures[6] for one in found]))
@@ -112,8 +112,8 @@ def headline_table(found: Sequence[Measured]) -> str:
         "bm25",
         "vector",
         "**hybrid**",
-        "better arm",
-        "hybrid − better arm",
+        "better retriever",
+        "hybrid − better retriever",
         "baseline",
         "hybrid − baseline",
         "p",

@@ -54,7 +54,7 @@ class Measured:
 
     @property
     def figures(self) -> tuple[float, ...]:
-        """nDCG@10 of bm25, vector, hybrid, better arm, hybrid - better arm, baseline, hybrid - baseline."""
+        """nDCG@10 of bm25, vector, hybrid, better retriever, hybrid - better arm, baseline, hybrid - baseline."""
         bm25, vector, hybrid = map(self.mean, (Strategy.BM25, Strategy.VECTOR, Strategy.HYBRID))
         better, baseline = max(bm25, vector), self.baseline[HEADLINE]
         return bm25, vector, hybrid, better, hybrid - better, baseline, hybrid - baseline

@@ -104,7 +104,7 @@ def test_every_command_shows_its_help(bin_folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_installed_program_knows_its_version(bin_folder: Path, tmp_path: Path) -> None:
-    assert PROJECT["project"]["version"] in run(bin_folder / "sluice", "version", folder=tmp_path)
+    assert PROJECT["project"]["version"] in run(bin_folder / "sluice", "--version", folder=tmp_path)
 
 
 def test_every_module_can_be_imported(bin_folder: Path, tmp_path: Path) -> None:
