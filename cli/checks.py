@@ -207,7 +207,7 @@ def _crawl(settings: Settings) -> Check:
     if egress.policy == "listed" and not egress.allow_domains and not egress.allow:
         return Check("crawl", "fail", "on, while nothing is listed", "name domains in egress.allow_domains")
     if not crawl.contact:
-        remedy = "set crawl.contact to a web or mail address: sites block what nobody answers for"
+        remedy = "set crawl.contact to a web or mail address: sites block crawlers that name no owner"
         return Check("crawl", "warn", f"as {crawl.agent}, without a contact", remedy)
     return Check("crawl", "ok", f"as {crawl.agent}")
 

@@ -1,4 +1,4 @@
-"""The settings that a command goes by."""
+"""The settings of a command, with a warning for variables that set nothing."""
 
 from __future__ import annotations
 

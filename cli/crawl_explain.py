@@ -80,7 +80,7 @@ def _crawled(
         note_to.append(("ended", f"{error.code}: {error}"))
     if meter.egress is not None:
         report = meter.egress
-        passed = f"{report.requests} requests to {', '.join(report.hosts) or 'nobody'}, {report.bytes_in} bytes in"
+        passed = f"{report.requests} requests to {', '.join(report.hosts) or 'no host'}, {report.bytes_in} bytes in"
         note_to.append(("egress", passed))
         for refusal, count in report.refusals:
             told = f"{refusal.host}:{refusal.port} refused by rule {refusal.rule}, {count} times: {refusal.detail}"

@@ -174,7 +174,7 @@ def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
 
 
 def _log_quietly(settings: Settings) -> None:
-    """Logs go to stderr; a try that is tried again is no news, its last failure is told as the error."""
+    """Log to stderr. A try that is repeated is not logged; its last failure becomes the error."""
     level = settings.telemetry.log_level
     configure("sluice-cli", settings.telemetry.model_copy(update={"log_level": "error" if level == "info" else level}))
 

@@ -95,7 +95,7 @@ class LazyGroup(Group):
         return name, load(name) if name in COMMANDS else placeholder, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an interruption is told, not traced, and a misspelt option is guessed."""
+        """Run the command. An interruption ends with a sentence and not a traceback; a misspelt option is guessed."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:

@@ -1,7 +1,7 @@
 """What commands print: tables for people, one JSON value for programs (`--json`), errors on stderr.
 
 Texts of pages and of agents are printed as they are but for control characters: a page cannot colour, clear or
-retitle the terminal of whoever reads it.
+retitle the reader's terminal.
 """
 
 from __future__ import annotations

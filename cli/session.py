@@ -1,4 +1,4 @@
-"""What commands work with: settings, parts, and an instance that runs."""
+"""What commands work with: the context of the configured instance, and its running workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 0.5
 
 @contextmanager
 def session(*, as_json: bool = False, needs_workers: bool = False) -> Iterator[Context]:
-    """The parts of the configured instance; errors become a message and an exit code."""
+    """The context of the configured instance; errors become a message and an exit code."""
     with errors_told(as_json=as_json):
         settings = configured()
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -28,7 +28,7 @@ def list_stages(as_json: AsJson = False) -> None:
 @stages.command("pause")
 def pause(
     stage: StageName,
-    why: Annotated[str, typer.Option(help="Why, for whoever looks later.")],
+    why: Annotated[str, typer.Option(help="Why; it is recorded.")],
     as_json: AsJson = False,
 ) -> None:
     """Pause a stage: its events stay ready until it is resumed."""
@@ -49,7 +49,7 @@ def _print(found: Sequence[StageView], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    columns = ("stage", "ready", "claimed", "waiting", "oldest (s)", "rests because", "paused by", "probe at")
+    columns = ("stage", "ready", "claimed", "waiting", "oldest (s)", "paused because", "paused by", "probe at")
     rows = [
         (
             stage.stage,

@@ -42,7 +42,7 @@ class BudgetSettings(Value):
     """Tokens one run may embed; no ceiling by default: the local model costs time alone, an endpoint USD."""
     run_milliseconds: Amount = None
     """Milliseconds that the searches and pages of one run may take together; no ceiling by default, as its deadline
-    bounds how long anybody waits."""
+    bounds how long its caller waits."""
     run_usd: Amount = 0.10
     """USD one run may spend: some twenty calls of a paid search interface, far above the three that a run makes."""
     day_pages: Count = 5_000

@@ -24,8 +24,8 @@ class EgressSettings(Value):
     allow: tuple[str, ...] = ()
     """Explicit exceptions, `purpose=host:port`: what may be reached for that purpose alone, although its address is
     not globally routable or its port is not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
-    `rerank=127.0.0.1:8000` an endpoint to the reranker, `crawl=wiki.internal:80` a site to the crawler, which goes
-    where strangers' pages send it. `host:port` alone means `crawl`.
+    `rerank=127.0.0.1:8000` an endpoint to the reranker, `crawl=wiki.internal:80` a site to the crawler, which follows
+    links of pages that others wrote. `host:port` alone means `crawl`.
 
     Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
     error that says what to write instead; where pages too may reach that address, it takes two entries."""
@@ -34,7 +34,7 @@ class EgressSettings(Value):
     deny_domains: tuple[str, ...] = ()
     """Domains (and their subdomains) that may never be reached."""
     ports: tuple[int, ...] = (80, 443)
-    """The ports of the public web; every other port is somebody's own service."""
+    """The ports of the public web; any other port may be a private service."""
     policy: Literal["open", "listed", "deny"] = "open"
     """`open`: everything may be reached but what the rules refuse. `listed`: only `allow_domains` and `allow`. `deny`:
     nothing at all, whatever else is set; it is refused before a name is looked up or a socket opened."""
@@ -247,9 +247,7 @@ class EmbedSettings(Value):
     openai_batch_texts: Annotated[int, Field(ge=1, le=2_048)] = 256
     """Texts per request. OpenAI takes 2,048; smaller batches lose less when one fails."""
     openai_max_text_tokens: Annotated[int, Field(ge=1)] = 8_192
-    """Estimated tokens of one text, the window of text-embedding-3; a chunk is far below it."""
-    openai_long_texts: Literal["cut", "refuse"] = "cut"
-    """What becomes of a longer one: cut at the window, as the local model does, or refused by name."""
+    """Estimated tokens of one text, the window of text-embedding-3; a longer text is cut there."""
     openai_proxy_url: str | None = None
     """A proxy for the requests; the proxy variables of the environment are not read."""
     threads: Annotated[int, Field(ge=0)] = 0

@@ -35,6 +35,7 @@ REMOVED = frozenset(
         "egress.resolver_threads",
         "embed.openai_max_retries",
         "embed.openai_batch_tokens",
+        "embed.openai_long_texts",
         "embed.openai_batch_bytes",
         "embed.batch_size",
         "embed.batch_tokens",

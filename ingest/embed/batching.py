@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from contracts.errors import InvalidInput
 from ingest.embed.tokens import BYTES_PER_TOKEN, estimated_tokens
 
 _FRAME_BYTES = 512
@@ -63,20 +62,13 @@ def body_bytes(text: str) -> int:
     return len(json.dumps(text)) + 1
 
 
-def fitted(texts: Sequence[str], most_tokens: int, *, cut: bool) -> list[str]:
-    """`texts`, none above `most_tokens` by estimate: cut there, or refused.
-
-    Raises InvalidInput for a longer text where `cut` is not allowed.
-    """
-    return [_fitted(text, position, most_tokens, cut=cut) for position, text in enumerate(texts)]
+def fitted(texts: Sequence[str], most_tokens: int) -> list[str]:
+    """`texts`, each cut at `most_tokens` by estimate, as the local model cuts at its window."""
+    return [_fitted(text, most_tokens) for text in texts]
 
 
-def _fitted(text: str, position: int, most_tokens: int, *, cut: bool) -> str:
-    tokens = estimated_tokens(text)
-    if tokens <= most_tokens:
+def _fitted(text: str, most_tokens: int) -> str:
+    if estimated_tokens(text) <= most_tokens:
         return text
-    if not cut:
-        problem = f"about {tokens} tokens, above the embedding model's {most_tokens}"
-        raise InvalidInput(f"texts.{position}", problem, 'split it, or set embed.openai_long_texts = "cut"')
     room = (most_tokens - 1) * BYTES_PER_TOKEN
     return text.encode("utf-8", "surrogatepass")[: max(room, 1)].decode("utf-8", "ignore") or text[:1]

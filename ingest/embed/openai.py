@@ -60,12 +60,12 @@ class OpenAIEmbedder:
         """As `Embedder.embed`. Vectors are normalised here, whatever the endpoint does.
 
         Raises TimedOut, Overloaded or Unavailable where a later try may help, InvalidSetting for a
-        refused key, an unknown model or another dimension, InvalidInput for a refused text, or one that is longer
-        than the model's window where the settings refuse such.
+        refused key, an unknown model or another dimension, InvalidInput for a refused text. A text longer than the
+        model's window is cut.
         """
         require_fingerprint(self.fingerprint, required_fingerprint)
         settings = self._settings
-        fit = fitted(texts, settings.openai_max_text_tokens, cut=settings.openai_long_texts == "cut")
+        fit = fitted(texts, settings.openai_max_text_tokens)
         vectors: Vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = 0
         for batch in packed(fit, self._limits):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
 from ingest.embed.batching import Limits, body_bytes, fitted, packed
 from ingest.embed.tokens import estimated_tokens
 
@@ -41,13 +39,7 @@ def test_bytes_are_those_of_json_with_everything_escaped() -> None:
 
 @given(text=st.text(max_size=200), most_tokens=st.integers(2, 30))
 def test_a_cut_text_is_a_beginning_of_it_and_fits(text: str, most_tokens: int) -> None:
-    [cut] = fitted([text], most_tokens, cut=True)
+    [cut] = fitted([text], most_tokens)
     assert text.startswith(cut)
     assert estimated_tokens(cut) <= most_tokens
     assert (cut == text) == (estimated_tokens(text) <= most_tokens)
-
-
-def test_a_long_text_is_refused_by_its_position() -> None:
-    assert fitted(["short"], 4, cut=False) == ["short"]
-    with pytest.raises(InvalidInput, match=r"texts\.1: .* \(split it, or set"):
-        fitted(["short", "x" * 100], 4, cut=False)

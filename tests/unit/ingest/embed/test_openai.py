@@ -188,13 +188,6 @@ def test_a_text_beyond_the_window_is_cut_and_still_gets_its_vector(endpoint: End
     assert embedded.vectors.shape == (2, 8)
 
 
-def test_a_text_beyond_the_window_is_refused_before_anything_is_sent_where_so_configured(endpoint: Endpoint) -> None:
-    refusing = settings(endpoint, openai_max_text_tokens=4, openai_long_texts="refuse")
-    with pytest.raises(InvalidInput, match=r"texts\.1: about 34 tokens, above the embedding model's 4"):
-        OpenAIEmbedder(refusing, max_retries=0).embed(["short", "x" * 100])
-    assert endpoint.requests == []
-
-
 def test_no_texts_ask_nothing(endpoint: Endpoint) -> None:
     assert OpenAIEmbedder(settings(endpoint), max_retries=0).embed([]).vectors.shape == (0, 8)
     assert endpoint.requests == []
