@@ -2,6 +2,8 @@
 
 PYTHON := $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# Without bytecode every process compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # Long tests first: the process that has them keeps them, and the other takes over what lies behind.
 QUICK := tests/test_walk.py tests/chaos tests/unit

@@ -23,7 +23,6 @@ from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
 from index.search.fusion import break_ties
 from index.settings import QuerySettings
-from tests.support.loopback_qdrant import collection_in_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
@@ -69,6 +68,8 @@ def _over(root: Path, collection: Collection) -> Iterator[Engine]:
 
 
 def _qdrant(root: Path) -> Iterator[Engine]:
+    from tests.support.loopback_qdrant import collection_in_memory  # the client library takes long to import
+
     yield from _over(root, collection_in_memory())
 
 
@@ -78,7 +79,7 @@ ENGINES: dict[str, Callable[[Path], Iterator[Engine]]] = {
 }
 
 
-@pytest.fixture(params=list(ENGINES))
+@pytest.fixture(params=["local", pytest.param("qdrant", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest, memory_path: Path) -> Iterator[Engine]:
     yield from ENGINES[request.param](memory_path)
 
