@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import sys
-from importlib.metadata import version as version_of
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -130,17 +129,23 @@ def version(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")] = False,
 ) -> None:
     """Print the version."""
-    facts = {"sluice": version_of("sluice"), "python": platform.python_version()}
-    typer.echo(json.dumps(facts, indent=2) if as_json else _version_line())
+    facts = _versions()
+    typer.echo(json.dumps(facts, indent=2) if as_json else _told(facts))
 
 
-def _version_line() -> str:
-    return f"sluice {version_of('sluice')} (Python {platform.python_version()})"
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version as version_of  # reads packages' metadata: costly for the other commands
+
+    return {"sluice": version_of("sluice"), "python": platform.python_version()}
+
+
+def _told(versions: dict[str, str]) -> str:
+    return f"sluice {versions['sluice']} (Python {versions['python']})"
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(_version_line())
+        typer.echo(_told(_versions()))
         raise typer.Exit
 
 
