@@ -1,4 +1,4 @@
-"""Every question, by every strategy, through whatever answers: a few at a time, and no answer left out."""
+"""Asks every question by every strategy, a few at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of JSON objects, one a line, whose every complaint names the line."""
+"""Reads a file of JSON objects, one a line; every error names the line."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from evaluation.measures import DEPTH, HIT_DEPTH
 from evaluation.ranking import Ranked
 
 SHOWN = 5
-"""Of what came instead, so many are kept."""
+"""Results reported for each missed question."""
 SHOWN_CHARACTERS = 160
 
 

@@ -1,4 +1,4 @@
-"""From ranked chunks to what was judged: documents, by the best of their chunks."""
+"""From ranked chunks to the judged documents, each ranked by its best chunk."""
 
 from __future__ import annotations
 

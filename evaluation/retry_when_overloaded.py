@@ -1,4 +1,4 @@
-"""Patience with a server that has no room just now: its own word on when to come back is kept."""
+"""Retries of calls that the server rejects while it is overloaded, after the time that it names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contracts.errors import Overloaded, Unavailable
 Answer = TypeVar("Answer")
 
 TRIES = 6
-"""With the pauses below half a minute of trouble is outlived; of a full queue as much as the server names."""
+"""With the pauses below a call survives half a minute of failures, and a full queue for as long as the server names."""
 LONGEST_PAUSE_SECONDS = 60.0
 FIRST_PAUSE_SECONDS = 1.0
 

@@ -1,4 +1,4 @@
-"""How much of a figure, and of a difference of two, may be chance. Every call has the same seed, so the same answer."""
+"""How much of a figure, and of a difference of two, may be chance. The seed is fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeding a corpus before it is asked: documents handed in in batches, then waited for until all can be found."""
+"""Submits a corpus before it is evaluated: in batches, and waits until all documents can be found."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def embedder_denials(probed: CoverageProbed) -> tuple[Denial, ...]:
 
 
 def policy_denials(policy: PolicyState) -> tuple[Denial, ...]:
-    """What the policy denies. A reason that is not one of this module's is kept as it was given."""
+    """What the policy denies. A reason that is not one of this module's stays as it is."""
     denials: list[Denial] = []
     if not policy.crawl_allowed:
         why = policy.crawl_reason or CRAWL_OFF

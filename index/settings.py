@@ -63,7 +63,7 @@ class QuerySettings(Value):
     """`adaptive` mixes z-scores by how decisive the words of the question are, `weighted` by `alpha`,
     `rrf` by ranks alone. docs/quality.md compares them."""
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.35
-    """Weight of the lexical arm in the weighted mix. 0.3-0.4 did best over nine public collections."""
+    """Weight of BM25 in the weighted mix. 0.3-0.4 did best over nine public collections."""
     duplicate_threshold: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Jaccard index of three-word shingles from which two results are one; 0 for never. At 0.9 one word in 60 may
     differ: copies and reprints fall together, texts of one template stay apart."""

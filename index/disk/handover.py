@@ -67,6 +67,6 @@ def _await_lock(layout: CorpusLayout, patience_seconds: float) -> WriterLock:
             return WriterLock(layout)
         except Unavailable as error:
             if time.monotonic() >= deadline:
-                problem = f"the writer of corpus {layout.corpus} has not let go within {patience_seconds:g} s"
+                problem = f"the writer of corpus {layout.corpus} has not closed within {patience_seconds:g} s"
                 raise TimedOut(problem) from error
         time.sleep(_LOOK_SECONDS)

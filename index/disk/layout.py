@@ -80,7 +80,7 @@ class CorpusLayout:
 
     @property
     def beside(self) -> Path:
-        """The folder in which the corpus is built anew."""
+        """The folder of the build alias."""
         return self.root / f".reindex-{self.corpus}"
 
 

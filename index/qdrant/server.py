@@ -49,7 +49,7 @@ class ServerCollection:
             return bool(self._client.collection_exists(self._name))
 
     def create(self, dimension: int) -> None:
-        """Make it anew, dropping what is there."""
+        """Create the collection; an existing one is dropped."""
         from qdrant_client import models
 
         with _failures():

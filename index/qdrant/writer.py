@@ -194,7 +194,7 @@ class QdrantWriter:
         return state
 
     def _is_unusable(self) -> bool:
-        """Whether the collection must be made anew: what it says it covers is not known, or its vectors are others."""
+        """Whether the collection must be created again: its state is unknown, or its vectors have another dimension."""
         return self._state is None or self._state.dimension != self._dimension
 
     def _described(self, update: CollectionUpdate, number: int, journal_offset: int) -> CollectionState:
@@ -292,7 +292,7 @@ class QdrantWriter:
 
 
 def _compacted_offset(layout: CorpusLayout) -> int:
-    """Up to where the journal holds the living versions only, and tells of no removal any more."""
+    """The offset up to which the journal is compacted: it has no removals before."""
     return max((piece.last_offset for piece in list_files(layout.journal) if piece.is_compacted), default=0)
 
 

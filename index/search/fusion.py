@@ -38,9 +38,9 @@ SimilarityOf = Callable[[Numbers], Floats]
 """The cosines of chunk numbers to the question."""
 
 CANDIDATES = 50
-"""Candidates that each arm hands to fusion."""
+"""Candidates that each retriever gives to fusion."""
 LEXICAL_STRENGTH = 2.65
-"""How much the adaptive mix trusts the lexical arm. 2.6-3.0 did best on one half of the questions of three public sets,
+"""How much the adaptive mix weighs BM25. 2.6-3.0 did best on one half of the questions of three public sets,
 and held on the other half."""
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper (Cormack et al., SIGIR 2009)."""

@@ -195,7 +195,7 @@ def test_a_writer_that_does_not_let_go_keeps_the_corpus_and_the_next_call_embeds
     tmp_path: Path, make: Maker
 ) -> None:
     written(tmp_path, make)
-    with IndexWriter(tmp_path, "c", SETTINGS), pytest.raises(TimedOut, match="has not let go"):
+    with IndexWriter(tmp_path, "c", SETTINGS), pytest.raises(TimedOut, match="has not closed"):
         reindex(tmp_path, "c", CURRENT_MODEL, Embedding(), Plan(SETTINGS, patience_seconds=0.05))
     assert not CorpusLayout(tmp_path, "c").handover.exists()
     assert read_pinned_model(CorpusLayout(tmp_path, "c").journal) == (OLD, DIMENSION)
