@@ -24,7 +24,7 @@ def hand_back(settings: Settings, is_gone: Callable[[str], bool], *, died: bool)
     """Free what those have claimed of whose names `is_gone` says so, and publish it; how many messages that took.
 
     `died`: it counts as a death on each event. Where a lease has run out it does in any case. Opens what it needs
-    itself: in a process that is stuck, the parts it has may be what it is stuck on.
+    itself: in a process that is stuck, the connections it has may be what it is stuck on.
 
     Raises:
         Unavailable: the ledger does not answer; the leases will run out.

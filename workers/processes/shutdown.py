@@ -34,7 +34,7 @@ work; what takes longer, a page that answers slowly, is repeated, as after any o
 STOP_SECONDS = 5.0
 """How long handing back and the last spans may take."""
 HUNG, DEAF = 70, 69
-"""Exit codes of a process that ends itself because an event hangs, or because it takes no more permits."""
+"""Exit codes of a process that ends itself because an event hangs, or because it takes nothing more from its queue."""
 _LOOK_SECONDS = 0.1
 _MOST_STACK_CHARACTERS = 16_384
 

@@ -1,6 +1,6 @@
-"""Tells when a worker has gone deaf: permits lie in its queue, it has nothing in hand, and it takes none.
+"""Tells when a worker has stalled: wake-ups lie in its queue, it has nothing in hand, and it takes none.
 
-A paused stage makes nobody deaf: its permits are taken and found to be of no use. Nor does a broker that is away, as
+A paused stage is no stall: its wake-ups are taken and found to be of no use. Nor does a broker that is away, as
 nothing is known of the queue then. Time that the process itself did not see pass does not count: a machine that was
 suspended wakes up with its workers in order.
 """
@@ -17,7 +17,7 @@ _MOST_PER_LOOK = 2.0
 
 
 class StallDetector:
-    """How long a worker has not heard what is in its queue."""
+    """How long a worker has taken nothing of what is in its queue."""
 
     def __init__(self, after_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._after_seconds = after_seconds
@@ -27,7 +27,7 @@ class StallDetector:
         self._seconds = 0.0
 
     def look(self, handled: int, in_hand: int, waits: Callable[[], bool]) -> bool:
-        """Whether it is deaf: permits `handled` so far, events `in_hand`, and whether permits wait in the queue."""
+        """Whether it has stalled: wake-ups `handled` so far, events `in_hand`, and whether any wait in the queue."""
         now = self._clock()
         passed, self._looked_at = min(now - self._looked_at, _MOST_PER_LOOK * LOOK_SECONDS), now
         hears = handled != self._handled or bool(in_hand) or not waits()

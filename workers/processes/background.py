@@ -1,0 +1,179 @@
+"""What the threads of a worker do beside its events: each function is one thread, until `stopping` is set.
+
+A thread that fails is started again after a pause (`WorkerProcess.serve`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+from celery.worker import state
+
+from contracts.errors import InvalidInput, SluiceError
+from contracts.outcome import DeadLetterReason
+from otel import metrics
+from workers.broker.keys import EMBEDDER_DOWN_TTL_SECONDS, PRESENCE_TTL_SECONDS
+from workers.broker.transport import Transport
+from workers.processes.process_group import (
+    belongs_to,
+    child_name,
+)
+from workers.processes.procfs import ZOMBIE, all_processes
+from workers.processes.release_claims import hand_back
+from workers.processes.shutdown import DEAF, stacks
+from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
+from workers.task import SETTLE_PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from workers.processes.worker_process import WorkerProcess
+
+log = structlog.get_logger(__name__)
+
+HEAL_SECONDS = 60.0
+"""How often the index worker looks whether what it published is still whole."""
+EMBEDDER_LOOK_SECONDS = EMBEDDER_DOWN_TTL_SECONDS / 3
+TIDY_SECONDS = 2.0
+"""How often a worker looks for messages that are no wake-ups, and for what a dead worker had taken."""
+
+
+def announce_presence(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
+    """Say every few seconds that a worker of the stage is there."""
+    while not stopping.is_set():
+        transport.say_present(process.stage, process.name)
+        stopping.wait(PRESENCE_TTL_SECONDS / 3)
+
+
+def watch_itself(process: WorkerProcess, transport: Transport, stopping: threading.Event) -> None:
+    """End a process that takes nothing although wake-ups wait, or in which a thread hangs with no event in hand.
+
+    The supervisor, or the container engine, starts it again.
+    """
+    delivery = process.settings.delivery
+    stall_detector = StallDetector(delivery.deaf_after_seconds)
+    longest_seconds = 2 * delivery.event_timeout_seconds + SETTLE_PATIENCE_SECONDS + delivery.deaf_after_seconds
+    while not stopping.wait(LOOK_SECONDS):
+        handled = process.handled + state.all_total_count[0]
+        if stall_detector.look(handled, process.in_hand, lambda: transport.queued(process.stage) > 0):
+            log.error("deaf", stage=process.stage, worker=process.name, stacks=stacks())
+            process.ending.stop(DEAF)
+        now = time.monotonic()
+        if any(now - since > longest_seconds for since in process.in_use.copy().values()):
+            process.ending.hang("none: a wake-up was in use for too long")
+
+
+def release_claims_of_children(process: WorkerProcess) -> None:
+    """Hand back at once what a child of the pool held that died.
+
+    No child is forked meanwhile: it would be born with the locks of a database that is in use.
+    """
+    forking, forked = threading.Lock(), threading.Event()
+
+    def after_fork() -> None:
+        forked.set()
+        forking.release()
+
+    os.register_at_fork(before=forking.acquire, after_in_parent=after_fork, after_in_child=forking.release)
+
+    def mind(stopping: threading.Event) -> None:
+        known: set[str] = set()
+        while not stopping.wait(LOOK_SECONDS):
+            with forking:
+                living = {process.name, *(child_name(process.name, one) for one in _living_children())}
+                if forked.is_set() or known - living:  # who came and went between two looks was never known
+                    forked.clear()
+                    _hand_back_of_children(process, living)
+            known = living
+
+    forked.set()
+    process.serve(mind, "children")
+
+
+def _hand_back_of_children(process: WorkerProcess, living: set[str]) -> None:
+    hand_back(process.settings, lambda name: belongs_to(name, process.name) and name not in living, died=True)
+
+
+def _living_children() -> set[int]:
+    mine = (process for process in all_processes() if process.parent == os.getpid())
+    return {process.pid for process in mine if process.state != ZOMBIE}
+
+
+def keep_queue_tidy(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Park messages that are no wake-ups, put back what dead workers of the stage had taken, and close the writers of
+    corpora that another process wants to write.
+    """
+    stage, transport, dead_letters = process.stage, process.context.transport, process.context.ledger.dead_letters
+
+    def park(item: bytes, reason: DeadLetterReason, refusal: InvalidInput) -> None:
+        letter_id = dead_letters.park_raw(item, stage, reason, refusal, worker=process.name)
+        metrics.DEAD_LETTERS.labels(stage, reason).inc()
+        log.error("dead_letter", letter_id=letter_id, reason=reason, error=repr(refusal))
+
+    while not stopping.is_set():
+        transport.put_back_orphans(stage, process.name)
+        while transport.park_malformed(stage, park) and not stopping.is_set():
+            pass
+        process.context.writers.close_wanted()
+        stopping.wait(TIDY_SECONDS)
+
+
+def stop_cancelled_work(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Let work stop whose run was cancelled."""
+    for run_id in process.context.cancellations.heard(stopping):
+        process.worker.heartbeat.lose_run(run_id)
+
+
+def follow_snapshots(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Open each new generation as soon as it is announced, so that no query waits for that."""
+    for notice in process.context.transport.announcements(stopping):
+        if notice["kind"] == "SnapshotPublished":
+            process.context.readers.reader(notice["corpus"]).reload()
+
+
+def answer_direct_queries(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Answer direct queries, one at a time."""
+    while not stopping.is_set():
+        request = process.context.transport.next_read()
+        if request is not None:
+            process.read(request)
+
+
+def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it."""
+    while not stopping.is_set():
+        for corpus in process.context.readers.names():
+            _heal(process, corpus)
+        stopping.wait(HEAL_SECONDS)
+
+
+def _heal(process: WorkerProcess, corpus: str) -> None:
+    from index.local.writer import IndexWriter
+
+    reader = process.context.readers.reader(corpus)
+    try:
+        reader.reload()
+        problem = reader.fallback_reason
+    except SluiceError as error:
+        problem = str(error)
+    if problem is None:
+        return
+    log.warning("corpus_healing", corpus=corpus, problem=problem)
+    try:
+        with process.context.writers.writing(corpus) as writer:
+            if isinstance(writer, IndexWriter):
+                writer.heal()
+    except SluiceError as error:  # another worker has it, or the journal is damaged too
+        log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
+
+
+def watch_embedder(process: WorkerProcess, stopping: threading.Event) -> None:
+    """While an embedding endpoint is out of reach, say so, and see whether it is back."""
+    context = process.context
+    while not stopping.wait(EMBEDDER_LOOK_SECONDS):
+        for endpoint in tuple(context.embedding_endpoints):
+            endpoint.probe()
+            if why := endpoint.failure:
+                context.transport.say_embedder_down(f"{endpoint.fingerprint}: {why}")
