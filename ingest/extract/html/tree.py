@@ -4,11 +4,13 @@ The parser is libxml2's. Where it builds a tree itself it compares each attribut
 a tag of 40,000 attributes takes minutes; here it only reports tags, and the tree is built from what is kept of them.
 
 Promises: linear in the page; no element has more than `MOST_ATTRIBUTES`; no tree has more than `MOST_ELEMENTS`, those
-that come first; none is deeper than `MOST_DEPTH`: what is nested deeper stands there side by side.
+that come first; none is deeper than `MOST_DEPTH`: what is nested deeper stands there side by side. No page is refused:
+attributes and characters that a tree cannot hold are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -16,11 +18,17 @@ from itertools import islice
 from lxml.etree import HTMLParser, LxmlError, TreeBuilder, fromstring
 from lxml.etree import _Element as Element
 
+UNNAMED = "unnamed"
+"""The tag of an element whose own name a tree cannot hold."""
 MOST_ATTRIBUTES = 100
 """Of one tag: the longest that pages have is some thirty."""
 MOST_ELEMENTS = 200_000
 """Of one page: some 20 MB of ordinary HTML; a book on one page has a tenth."""
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML tree may hold (XML 1.0, 2.2), which lxml refuses with a ValueError; pages do."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""Names that an XML tree may hold. HTML has others (`fb:like`, `@click`), which lxml refuses with a ValueError."""
 MOST_DEPTH = 256
 """Elements within one another: browsers stop at 512, a page has some thirty."""
 
@@ -48,11 +56,15 @@ class _Target:
         self._builder = TreeBuilder()
         self._open: list[str] = []
         self._elements = self._too_deep = 0
-        self.data = self._builder.data
+
+    def data(self, text: str) -> None:
+        self._builder.data(_NO_XML.sub("", text))
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if len(attributes) > MOST_ATTRIBUTES:
             attributes = dict(islice(attributes.items(), MOST_ATTRIBUTES))
+        attributes = {name: _NO_XML.sub("", value) for name, value in attributes.items() if _NAME.fullmatch(name)}
+        tag = tag if _NAME.fullmatch(tag) else UNNAMED
         self._elements += 1
         if self._elements > MOST_ELEMENTS:
             raise _Full
@@ -67,8 +79,7 @@ class _Target:
         if self._too_deep:
             self._too_deep -= 1
         elif self._open:
-            self._open.pop()
-            self._builder.end(tag)
+            self._builder.end(self._open.pop())
 
     def close(self) -> None:
         """Nothing is left to do: `tree` ends what is open."""
