@@ -2,7 +2,7 @@
 
 Takes some two hours on two cores, most of it for the index and its peers; each part can be run alone
 (`python -m bench.index`, `bench.quality`, `bench.embed --against`, `bench.ledger`, `bench.queues`, `bench.extraction`,
-`bench.crawl`). `EXTRACT_DIR` names a folder of pages with their gold text, NAME.html beside NAME.txt.
+`bench.crawl`, `bench.startup`). `EXTRACT_DIR` names a folder of pages with their gold text, NAME.html beside NAME.txt.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bench.quality.__main__ import CACHE, collections_in
 from bench.quality.document import document
 from bench.quality.measure import measure_quality
 from bench.queues.__main__ import measure_queues
+from bench.startup import measure_startup
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -31,6 +32,8 @@ DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 def main() -> None:
     """Run and print everything."""
     data = Path(sys.argv[1]) if len(sys.argv) > 1 else DATA
+    print("start, rest and end of an instance")
+    _print(measure_startup())
     print("latency of an idle instance, medians")
     print_latency(measure_latency())
     print("the ledger on SQLite")
