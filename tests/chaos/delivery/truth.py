@@ -41,7 +41,7 @@ class Truth:
     """The rows of every run, in order of their commits."""
     letters: dict[str, list[Row]]
     """The dead letters of every run."""
-    list_corpora: dict[str, CorpusTruth]
+    corpora: dict[str, CorpusTruth]
 
 
 def read_truth(ledger_url: str, index_root: Path, run_ids: Iterable[str] | None = None) -> Truth:
