@@ -98,7 +98,7 @@ def tenant_backlog(connection: Transaction, stage: Queue, priority: int, tenant_
 
 
 def next_ready(connection: Transaction, stage: Queue, most: int) -> list[WakeUp]:
-    """Permits for the stage's next `most` events."""
+    """Wake-ups for the stage's next `most` events."""
     ids = connection.execute(_NEXT_READY, {"of_queue": stage, "most": most}).scalars()
     return [WakeUp(stage, event_id) for event_id in ids]
 

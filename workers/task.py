@@ -1,12 +1,12 @@
 """The life of one delivery: claim, run, settle and emit, publish, acknowledge.
 
 1. *Claim.* A message permits one claim, and the ledger gives the event whose turn it is, under a new fencing epoch.
-   Where nothing is ready (another permit brought it, or the stage rests) the message is acknowledged, no more.
+   Where nothing is ready (another wake-up brought it, or the stage rests) the message is acknowledged, no more.
 2. *Run.* The handler of the event's kind runs inside one span, while a heartbeat extends the lease.
    Whatever it raises becomes an outcome, by one table: `outcome_of`.
 3. *Settle and emit.* One transaction settles the row and inserts what it emitted. A worker that lost
    its claim in the meantime is fenced: nothing of its work is recorded.
-4. *Publish.* Permits for the emitted events go to their queues. If the broker is away they wait in the ledger.
+4. *Publish.* Wake-ups for the emitted events go to their queues. If the broker is away they wait in the ledger.
 5. *Acknowledge.* Returning acknowledges the message.
 
 Between any two of these the process may die. Before 3 the lease runs out and the reconciler sends
@@ -95,7 +95,7 @@ class Handled(NamedTuple):
 
 
 def use_wake_up(announced: str, worker: StageWorker) -> None:
-    """Carry the stage's next event through its life. `announced` is the event that the permit was published for."""
+    """Carry the stage's next event through its life. `announced` is the event that the wake-up was published for."""
     with worker.isolation.shared():
         claim = worker.claim(alone=False)
         if isinstance(claim, Claim):
@@ -126,7 +126,7 @@ def _carry_through(claim: Claim, worker: StageWorker) -> None:
 
 
 def _put_aside(announced: str, refusal: NotClaimed, worker: StageWorker) -> None:
-    """Nothing was claimed. A permit for an event that was never recorded is somebody's mistake, and is kept."""
+    """Nothing was claimed. A wake-up for an event that was never recorded is somebody's mistake, and is kept."""
     log.debug("permit_spare", event_id=announced, stage=worker.stage, reason=refusal.reason)
     _send(refusal.emitted, worker.context)
     ledger = worker.context.ledger

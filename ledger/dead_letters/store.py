@@ -3,7 +3,7 @@
 The life of a failure:
 
 1. A handler ends in an outcome. `Retry` puts the event back as `waiting`, with its next attempt's moment.
-2. The reconciler makes it `ready` at that moment and publishes a permit; a worker claims it, under a new epoch.
+2. The reconciler makes it `ready` at that moment and publishes a wake-up; a worker claims it, under a new epoch.
 3. After its last attempt (`exhausted`), at a permanent error (the reason that the handler names), or when it has
    killed its worker too often (`poison`), the event is parked: its row is `dead`, a dead letter keeps payload, error
    and history, and a `GapFound` tells the run what it must do without. All that in the transaction that settles it.

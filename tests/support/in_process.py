@@ -38,13 +38,13 @@ class Instance:
         for stage in stages:
             worker = StageWorker(stage, f"{stage}-1", self.context, self._heartbeat)
             while backlog := self.context.ledger.backlogs().get(stage):
-                for permit in self.context.ledger.next_ready(stage, backlog.ready):
-                    use_wake_up(permit.event_id, worker)
+                for wake_up in self.context.ledger.next_ready(stage, backlog.ready):
+                    use_wake_up(wake_up.event_id, worker)
 
     def works_once(self, stage: Queue) -> None:
         """The stage handles the one event whose turn it is."""
-        [permit] = self.context.ledger.next_ready(stage, 1)
-        use_wake_up(permit.event_id, StageWorker(stage, f"{stage}-1", self.context, self._heartbeat))
+        [wake_up] = self.context.ledger.next_ready(stage, 1)
+        use_wake_up(wake_up.event_id, StageWorker(stage, f"{stage}-1", self.context, self._heartbeat))
 
     def adds(self, *texts: str, **limits: float) -> str:
         documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(texts)]

@@ -7,7 +7,7 @@ All are prefixed by the instance's name, so that instances can share a broker.
 | `{i}:{stage}` | list | messages of one stage | until consumed; rebuilt from the ledger if lost |
 | `{i}:taken:{stage}:{worker}` | list | what a worker has taken from its queue | until acknowledged, or put back |
 | `{i}:takers:{stage}` | set | workers that may have such a list | until they are dead and it is empty |
-| `{i}:malformed:{stage}` | list | items of a queue that are no permit | until parked as dead letters |
+| `{i}:malformed:{stage}` | list | items of a queue that are no wake-up | until parked as dead letters |
 | `{i}:parking:{stage}` | string | that a worker is parking one of them | `PARKING_TTL_SECONDS` |
 | `{key}:misplaced-{random}` | any | what lay at a key where it does not belong | until an operator deletes it |
 | `{i}:_kombu.binding…` | sets | topic bindings, for others to see | always; declared again if lost |
@@ -69,7 +69,7 @@ def takers_key(instance: str, stage: str) -> str:
 
 
 def malformed_key(instance: str, stage: str) -> str:
-    """The list of items that came out of a stage's queue and are no permit."""
+    """The list of items that came out of a stage's queue and are no wake-up."""
     return f"{key_prefix(instance)}malformed:{stage}"
 
 

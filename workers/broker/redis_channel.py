@@ -1,13 +1,13 @@
-"""How permits come out of the broker: nothing that lies in a queue can stop a worker, and nothing taken can be lost.
+"""How wake-ups come out of the broker: nothing that lies in a queue can stop a worker, and nothing taken can be lost.
 
 The life of a raw item:
 
 1. *Take.* `BLMOVE` moves it from the queue to the worker's own list of taken items, in one step of the broker. A worker
    that is killed at any moment leaves it there; once that worker gives no more signs of life, another one of the
    stage puts it back (`Transport.put_back_orphans`).
-2. *Admit.* Only a permit of this stage gets further, and of it only the event id: Celery is given a message of our own
+2. *Admit.* Only a wake-up of this stage gets further, and of it only the event id: Celery is given a message of our own
    making, so no header of a stranger's reaches it.
-3. *Refuse.* What is no permit moves on to the stage's list of malformed items, again in one step, and from there into
+3. *Refuse.* What is no wake-up moves on to the stage's list of malformed items, again in one step, and from there into
    the ledger, as a dead letter (`Transport.park_malformed`).
 4. *Acknowledge.* The item is removed from the taken ones.
 
@@ -78,7 +78,7 @@ def set_misplaced_aside(client: redis.Redis, instance: str, *lists: str) -> int:
     """Rename every key of the instance, and of these further lists, that holds another kind of thing; how many.
 
     Such a key makes every command on it fail for as long as it is there. What it holds is somebody's, so it is kept;
-    the permits that should have been in it are sent again by the reconciler.
+    the wake-ups that should have been in it are sent again by the reconciler.
     """
     kinds = kinds_of_keys(instance) | dict.fromkeys(lists, "list")
     aside = {key: misplaced_key(key) for key in kinds}
@@ -92,7 +92,7 @@ class InFlightItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
     """What a channel has taken and not acknowledged. The broker's record of the same is the list of taken items."""
 
     def ack(self, delivery_tag: str) -> None:
-        """Acknowledge, even if the broker is away: the item is put back then, and its permit finds nothing to do."""
+        """Acknowledge, even if the broker is away: the item is put back then, and its wake-up finds nothing to do."""
         try:
             self.channel.forget(self._delivered.get(delivery_tag))
         finally:
@@ -107,7 +107,7 @@ class InFlightItems(virtual.QoS):  # type: ignore[misc]  # kombu is untyped
 
 
 class WakeUpMessage(virtual.Message):  # type: ignore[misc]
-    """A message whose body need not be decoded: that was done to see whether it is a permit."""
+    """A message whose body need not be decoded: that was done to see whether it is a wake-up."""
 
     def __init__(self, payload: dict[str, Any], **facts: Any) -> None:
         super().__init__(payload, **facts)
@@ -171,7 +171,7 @@ class Channel(stock.Channel):  # type: ignore[misc]
             self._flush_brpop_reauth()
 
     def _get(self, queue: str) -> dict[str, Any]:
-        raise NotImplementedError(f"permits of {queue} are consumed, not fetched")
+        raise NotImplementedError(f"wake-ups of {queue} are consumed, not fetched")
 
     def _answer(self) -> bytes | None:
         try:
@@ -294,7 +294,7 @@ class Transport(stock.Transport):  # type: ignore[misc]
 
 
 def _message(item: bytes, event_id: str, stage: str, tag: str) -> dict[str, Any]:
-    """What Celery (message protocol 2) needs to run the handling task for one permit, and the item to acknowledge."""
+    """What Celery (message protocol 2) needs to run the handling task for one wake-up, and the item to acknowledge."""
     return {
         "item": item,
         "headers": {"lang": "py", "task": HANDLE_TASK, "id": tag, "ignore_result": True},

@@ -62,14 +62,14 @@ PUBLISHER_WAIT_SECONDS = 5.0
 SHORT_BLOCK_SECONDS = 1.0
 """How long a thread that serves waits at a time, and so how long it may take to notice that it should stop."""
 
-BATCH_PERMITS = 1_000
-"""Permits that go to the broker in one round trip: about half a megabyte."""
+BATCH_WAKE_UPS = 1_000
+"""Wake-ups that go to the broker in one round trip: about half a megabyte."""
 NOTICE_FIELDS = ("run_id", "kind", "corpus")
 """What an announcement says of an event."""
 
 Result = TypeVar("Result")
 Park = Callable[[bytes, DeadLetterReason, InvalidInput], object]
-"""Keeps an item that is no permit, for the reason given."""
+"""Keeps an item that is no wake-up, for the reason given."""
 
 BROKER_ERRORS = (
     KombuError,
@@ -140,43 +140,43 @@ class Transport:
         return self._app
 
     def publish(self, events: Iterable[Event]) -> int:
-        """Put a permit for each event that has a queue on it; how many the broker took."""
-        return self.publish_permits(wake_ups_of(list(events)))
+        """Put a wake-up for each event that has a queue on it; how many the broker took."""
+        return self.publish_wake_ups(wake_ups_of(list(events)))
 
-    def publish_permits(self, permits: Sequence[WakeUp]) -> int:
-        """Put permits on their queues; how many the broker surely took. The reconciler sends the rest later.
+    def publish_wake_ups(self, wake_ups: Sequence[WakeUp]) -> int:
+        """Put wake-ups on their queues; how many the broker surely took. The reconciler sends the rest later.
 
-        Where a batch failed half-way it is sent again as a whole: a permit too many finds nothing to do.
+        Where a batch failed half-way it is sent again as a whole: a wake-up too many finds nothing to do.
         """
-        if not permits:
+        if not wake_ups:
             return 0
         if not self.publishers.acquire(timeout=PUBLISHER_WAIT_SECONDS):
-            log.warning("publish_failed", sent=0, unsent=len(permits), error="the broker keeps every publisher busy")
+            log.warning("publish_failed", sent=0, unsent=len(wake_ups), error="the broker keeps every publisher busy")
             return 0
         try:
-            return self._send(permits)
+            return self._send(wake_ups)
         finally:
             self.publishers.release()
 
-    def _send(self, permits: Sequence[WakeUp]) -> int:
+    def _send(self, wake_ups: Sequence[WakeUp]) -> int:
         sent = 0
         for failures in range(self._tries):
             try:
                 with self._app.producer_pool.acquire(block=True) as producer:
-                    while sent < len(permits):
-                        batch = permits[sent : sent + BATCH_PERMITS]
+                    while sent < len(wake_ups):
+                        batch = wake_ups[sent : sent + BATCH_WAKE_UPS]
                         self._send_batch(batch, producer)
                         sent += len(batch)
                 return sent
             except BROKER_ERRORS as error:
                 # The first failure may only show that the broker was restarted since this connection was used.
                 if failures + 1 == self._tries:
-                    log.warning("publish_failed", sent=sent, unsent=len(permits) - sent, error=repr(error))
+                    log.warning("publish_failed", sent=sent, unsent=len(wake_ups) - sent, error=repr(error))
         return sent
 
-    def _send_batch(self, permits: Sequence[WakeUp], producer: Producer) -> None:
-        with producer.batch(BATCH_PERMITS):
-            for stage, event_id in permits:
+    def _send_batch(self, wake_ups: Sequence[WakeUp], producer: Producer) -> None:
+        with producer.batch(BATCH_WAKE_UPS):
+            for stage, event_id in wake_ups:
                 producer.publish(
                     [[event_id], {}, {}],
                     exchange=EXCHANGE,
@@ -216,7 +216,7 @@ class Transport:
                     yield notice
 
     def queued(self, stage: Queue) -> int:
-        """How many permits wait in a stage's queue.
+        """How many wake-ups wait in a stage's queue.
 
         Raises:
             Unavailable: the broker does not answer.
@@ -224,7 +224,7 @@ class Transport:
         return self._ask(lambda: int(self._redis.llen(queue_key(self._instance, stage))), 0)
 
     def park_malformed(self, stage: Queue, park: Park) -> bool:
-        """Hand the oldest item of a stage that is no permit to `park`, and remove it; False when there is none.
+        """Hand the oldest item of a stage that is no wake-up to `park`, and remove it; False when there is none.
 
         One worker at a time does so. If it dies before the item is removed, the item is parked twice.
 

@@ -1,4 +1,4 @@
-"""What a raw item of a queue must be to count as a permit; everything else is refused before anything acts on it."""
+"""What a raw item of a queue must be to count as a wake-up; everything else is refused before anything acts on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.broker.celery_app import HANDLE_TASK
 from workers.broker.keys import EXCHANGE
 
 MOST_ITEM_BYTES = 16_384
-"""A permit has about 500 bytes, one sent by `Celery.send_task` 1,000. What is much larger is not even parsed."""
+"""A wake-up has about 500 bytes, one sent by `Celery.send_task` 1,000. What is much larger is not even parsed."""
 SHOWN_CHARACTERS = 80
 """How much of a wrong value an error quotes."""
 _EVENT_ID = re.compile(r"evt_[0-9a-f]{28}")
@@ -24,7 +24,7 @@ def wake_up_in(item: bytes, stage: str) -> str:
     """The id of the event for which a raw item of this stage's queue was published.
 
     Raises:
-        MalformedEvent: it is no permit: not JSON, or a part that a permit has is missing or wrong.
+        MalformedEvent: it is no wake-up: not JSON, or a part that a wake-up has is missing or wrong.
         InvalidInput: it is for another task or another queue.
     """
     envelope = _object(_parsed(item), "item")
@@ -44,7 +44,7 @@ def reason_of(refusal: InvalidInput) -> DeadLetterReason:
 
 def _parsed(item: bytes) -> object:
     if len(item) > MOST_ITEM_BYTES:
-        raise MalformedEvent("item", f"{len(item)} bytes", f"a permit has {MOST_ITEM_BYTES} at most")
+        raise MalformedEvent("item", f"{len(item)} bytes", f"a wake-up has {MOST_ITEM_BYTES} at most")
     return _json("item", item)
 
 

@@ -11,7 +11,7 @@ A tick, in order:
 2. free the claims whose lease ran out (their worker counts as dead);
 3. make the retries ready whose time has come;
 4. direct the answers of runs whose deadline has passed;
-5. where a stage has had something ready for longer than `REPUBLISH_AFTER_SECONDS`, publish as many permits as its
+5. where a stage has had something ready for longer than `REPUBLISH_AFTER_SECONDS`, publish as many wake-ups as its
    queue has fewer than it has ready events. A paused stage gets one, when it is time to probe;
 6. bring back the dead letters of bulk replays that are due.
 """
@@ -33,7 +33,7 @@ from workers.settings import DeliverySettings
 
 LEASE = "reconciler"
 MOST_PUBLISHED_AT_ONCE = 5_000
-"""Permits that a stage gets per tick at most: a flushed backlog of 20,000 is back in four ticks."""
+"""Wake-ups that a stage gets per tick at most: a flushed backlog of 20,000 is back in four ticks."""
 _LEASE_TICKS = 4
 """Missed ticks after which a holder counts as dead: short of the 5 s in which a drained queue is to heal."""
 TICK_SECONDS = 1.0
@@ -60,7 +60,7 @@ class Reconciled:
 
 
 class Reconciler:
-    """Ticks of one process. `publish` sends permits to their queues, `queued` counts those that a queue holds."""
+    """Ticks of one process. `publish` sends wake-ups to their queues, `queued` counts those that a queue holds."""
 
     def __init__(
         self,
@@ -100,21 +100,21 @@ class Reconciler:
         """Let another reconciler take over at once."""
         self._ledger.give_up_lease(LEASE, self._holder)
 
-    def _send(self, permits: Sequence[WakeUp]) -> int:
-        if permits:
-            self._publish(permits)
-        return len(permits)
+    def _send(self, wake_ups: Sequence[WakeUp]) -> int:
+        if wake_ups:
+            self._publish(wake_ups)
+        return len(wake_ups)
 
     def _lost(self) -> list[WakeUp]:
-        permits: list[WakeUp] = []
+        wake_ups: list[WakeUp] = []
         paused = {pause.stage: pause.until for pause in self._ledger.paused()}
         for stage, backlog in self._ledger.backlogs().items():
             if self._clock() - backlog.oldest < self._republish_after_seconds:
                 continue
             missing = self._probes(paused[stage], stage) if stage in paused else self._missing(stage, backlog)
             if missing > 0:
-                permits += self._ledger.next_ready(stage, min(missing, MOST_PUBLISHED_AT_ONCE))
-        return permits
+                wake_ups += self._ledger.next_ready(stage, min(missing, MOST_PUBLISHED_AT_ONCE))
+        return wake_ups
 
     def _missing(self, stage: Queue, backlog: Backlog) -> int:
         return backlog.ready - self._queued(stage)

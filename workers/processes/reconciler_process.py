@@ -31,7 +31,7 @@ def run_reconciler(settings: Settings) -> None:
     start_telemetry("sluice-reconciler", settings.telemetry, data_dir=settings.data_dir, instance=settings.instance)
     context = Context(settings)
     reconciler = Reconciler(
-        context.ledger, context.transport.publish_permits, context.transport.queued, settings.delivery
+        context.ledger, context.transport.publish_wake_ups, context.transport.queued, settings.delivery
     )
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)

@@ -39,8 +39,8 @@ def hand_back(settings: Settings, is_gone: Callable[[str], bool], *, died: bool)
         for name in gone:
             freed += ledger.release(name, max_deliveries=most, died=died)
     with closing(Transport(settings)) as transport:
-        transport.publish_permits(freed)
-    log.info("claims_handed_back", workers=gone, died=died, permits=len(freed))
+        transport.publish_wake_ups(freed)
+    log.info("claims_handed_back", workers=gone, died=died, wake_ups=len(freed))
     return len(freed)
 
 

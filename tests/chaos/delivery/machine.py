@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
 
     # -- workers
 
-    @precondition(lambda self: self.world.stages_with_permits)
+    @precondition(lambda self: self.world.stages_with_wake_ups)
     @rule(pick=_picks, times=st.integers(1, 5), intent=_intents)
     def works(self, pick: int, times: int, intent: Intent) -> None:
         stage = self._stage(pick)
@@ -176,7 +176,7 @@ class Machine(RuleBasedStateMachine):
             if hand is not None:
                 self.world.finish(hand, intent)
 
-    @precondition(lambda self: self.world.stages_with_permits)
+    @precondition(lambda self: self.world.stages_with_wake_ups)
     @rule(pick=_picks, steps=st.sampled_from((1, 1, 2, 2, 2, 3, 4, 5, 0)), intent=_intents, then=_ends)
     def begins_work(self, pick: int, steps: int, intent: Intent, then: str) -> None:
         hand = self.world.receive(self._stage(pick), pick)
@@ -250,7 +250,7 @@ class Machine(RuleBasedStateMachine):
             self._seen.update(self.world.reached)
 
     def _stage(self, pick: int) -> Queue:
-        stages = self.world.stages_with_permits
+        stages = self.world.stages_with_wake_ups
         return stages[pick % len(stages)]
 
     def _hand(self, pick: int, act: Callable[[Any], None]) -> None:

@@ -13,27 +13,27 @@ from ledger.ledger import WakeUp
 
 @dataclass
 class Broker:
-    """A list of permits per stage, and those that were received and not acknowledged."""
+    """A list of wake-ups per stage, and those that were received and not acknowledged."""
 
     queues: dict[Queue, list[WakeUp]] = field(default_factory=lambda: {stage: [] for stage in QUEUES})
     unacknowledged: list[WakeUp] = field(default_factory=list)
     is_away: bool = False
     room: int | None = None
-    """How many permits it takes before it goes away; None: as many as come."""
+    """How many wake-ups it takes before it goes away; None: as many as come."""
 
-    def publish(self, permits: Sequence[WakeUp]) -> None:
+    def publish(self, wake_ups: Sequence[WakeUp]) -> None:
         """Take what there is room for. The rest is lost in silence, as it is with `Transport.publish_permits`."""
-        for permit in permits:
+        for wake_up in wake_ups:
             if self.room == 0:
                 self.is_away, self.room = True, None
             if self.is_away:
                 return
             if self.room is not None:
                 self.room -= 1
-            self.queues[permit.stage].append(permit)
+            self.queues[wake_up.stage].append(wake_up)
 
     def queued(self, stage: Queue) -> int:
-        """How many permits wait for a stage.
+        """How many wake-ups wait for a stage.
 
         Raises:
             Unavailable: it is away.
@@ -43,20 +43,20 @@ class Broker:
         return len(self.queues[stage])
 
     def hand_out(self, stage: Queue) -> WakeUp | None:
-        """The stage's next permit, from now on unacknowledged; None when there is none, or nobody can be reached."""
+        """The stage's next wake-up, from now on unacknowledged; None when there is none, or nobody can be reached."""
         if self.is_away or not self.queues[stage]:
             return None
-        permit = self.queues[stage].pop(0)
-        self.unacknowledged.append(permit)
-        return permit
+        wake_up = self.queues[stage].pop(0)
+        self.unacknowledged.append(wake_up)
+        return wake_up
 
-    def acknowledge(self, permit: WakeUp) -> None:
-        """Forget a permit. One that it does not know any more, or hears of while it is away, is no matter."""
-        if not self.is_away and permit in self.unacknowledged:
-            self.unacknowledged.remove(permit)
+    def acknowledge(self, wake_up: WakeUp) -> None:
+        """Forget a wake-up. One that it does not know any more, or hears of while it is away, is no matter."""
+        if not self.is_away and wake_up in self.unacknowledged:
+            self.unacknowledged.remove(wake_up)
 
     def lose(self, pick: int) -> None:
-        """Forget one permit that waits."""
+        """Forget one wake-up that waits."""
         waiting = [(stage, at) for stage, queue in self.queues.items() for at in range(len(queue))]
         if waiting:
             stage, at = waiting[pick % len(waiting)]
@@ -69,8 +69,8 @@ class Broker:
         self.unacknowledged.clear()
 
     def double(self, pick: int) -> None:
-        """Bring one permit that waits twice."""
-        waiting = [permit for queue in self.queues.values() for permit in queue]
+        """Bring one wake-up that waits twice."""
+        waiting = [wake_up for queue in self.queues.values() for wake_up in queue]
         if waiting:
             again = waiting[pick % len(waiting)]
             self.queues[again.stage].append(again)
@@ -81,7 +81,7 @@ class Broker:
             Random(pick).shuffle(queue)
 
     def deliver_again(self, _pick: int = 0) -> None:
-        """Take every permit that was not acknowledged for lost, and bring it again (the visibility time-out)."""
-        for permit in self.unacknowledged:
-            self.queues[permit.stage].append(permit)
+        """Take every wake-up that was not acknowledged for lost, and bring it again (the visibility time-out)."""
+        for wake_up in self.unacknowledged:
+            self.queues[wake_up.stage].append(wake_up)
         self.unacknowledged.clear()

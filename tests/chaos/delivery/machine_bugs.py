@@ -238,6 +238,6 @@ BUGS: dict[str, Bug] = {
     "turns stand still": _turns_stand_still,
     "interactive runs wait behind bulk ones": _let_nobody_go_first,
     "every claim of a paused stage is let through": _let_every_claim_probe,
-    "permits are replaced only when all are lost": _publish_to_empty_queues_only,
+    "wake-ups are replaced only when all are lost": _publish_to_empty_queues_only,
     "two reconcilers are active at once": _share_the_lease,
 }

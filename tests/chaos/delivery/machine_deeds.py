@@ -129,7 +129,7 @@ class Watcher(Protocol):
         """A transaction is over, whichever."""
 
     def did(self, deed: Deed, result: object, announced: Sequence[WakeUp]) -> None:
-        """`deed` is over, came to `result`, and has these permits to be published."""
+        """`deed` is over, came to `result`, and has these wake-ups to be published."""
 
 
 class WatchedLedger(Ledger):
@@ -160,8 +160,8 @@ class WatchedLedger(Ledger):
 
     def direct_answer_at_deadline(self, now: float | None = None, *, most: int = 100) -> tuple[WakeUp, ...]:
         with self._doing(PassDeadlines()) as deed:
-            permits = super().direct_answer_at_deadline(now, most=most)
-        return self._done(deed, permits, permits)
+            wake_ups = super().direct_answer_at_deadline(now, most=most)
+        return self._done(deed, wake_ups, wake_ups)
 
     def claim_next(self, stage: Queue, worker: str, lease_seconds: float, *, alone: bool = True) -> Claim | NotClaimed:
         with self._doing(Take(stage, worker, lease_seconds, alone)) as deed:
@@ -182,18 +182,18 @@ class WatchedLedger(Ledger):
 
     def release(self, worker: str, *, max_deliveries: int = 3, died: bool = True) -> tuple[WakeUp, ...]:
         with self._doing(Free(worker, died, max_deliveries)) as deed:
-            permits = super().release(worker, max_deliveries=max_deliveries, died=died)
-        return self._done(deed, permits, permits)
+            wake_ups = super().release(worker, max_deliveries=max_deliveries, died=died)
+        return self._done(deed, wake_ups, wake_ups)
 
     def expire_leases(self, max_deliveries: int, *, most: int = 500) -> tuple[WakeUp, ...]:
         with self._doing(Free(None, True, max_deliveries)) as deed:
-            permits = super().expire_leases(max_deliveries, most=most)
-        return self._done(deed, permits, permits)
+            wake_ups = super().expire_leases(max_deliveries, most=most)
+        return self._done(deed, wake_ups, wake_ups)
 
     def wake_due_retries(self, *, most: int = 500) -> tuple[WakeUp, ...]:
         with self._doing(Wake()) as deed:
-            permits = super().wake_due_retries(most=most)
-        return self._done(deed, permits, permits)
+            wake_ups = super().wake_due_retries(most=most)
+        return self._done(deed, wake_ups, wake_ups)
 
     def pause(self, stage: Queue, why: str, *, seconds: float | None = None, operator: str | None = None) -> bool:
         with self._doing(Pause(stage, seconds, operator)) as deed:

@@ -311,7 +311,7 @@ def judge_result(
     before: State, after: State, deed: Deed, result: object, announced: Sequence[WakeUp], now: float
 ) -> None:
     """What a deed says of itself is true. `before` is as things stood when it began."""
-    told = sorted(permit.event_id for permit in announced)
+    told = sorted(wake_up.event_id for wake_up in announced)
     demand(told == sorted(deed.made_ready), "what becomes ready is announced", deed, told)
     if not isinstance(deed, (Free, PassDeadlines, Wake)):
         demand(deed.commits == 1, "it takes one transaction, so it happens or does not", deed)

@@ -1,7 +1,7 @@
 """A small world around the real ledger: a broker that fails, workers that die half-way, reconcilers, an operator.
 
 A worker's life of an event is that of `workers/task.py`, cut into the steps between which a process may die: it has
-received a permit, claimed an event, handled it, settled it, judged its stage, published what came of it; then it
+received a wake-up, claimed an event, handled it, settled it, judged its stage, published what came of it; then it
 acknowledges. Each step is a method call here, so that any order of the steps of all workers can be tried, and any
 worker can stop for good after any of them.
 
@@ -119,10 +119,10 @@ class Intent:
 
 @dataclass(slots=True, eq=False)
 class Hand:
-    """A thread of a worker with a permit in it, and how far it has come."""
+    """A thread of a worker with a wake-up in it, and how far it has come."""
 
     process: Process
-    permit: WakeUp
+    wake_up: WakeUp
     step: Literal["received", "claimed", "handled", "settled", "judged", "published"] = "received"
     claim: Claim | None = None
     outcome: Outcome | None = None
@@ -265,24 +265,24 @@ class World:
     # -- whoever works
 
     def receive(self, stage: Queue, pick: int) -> Hand | None:
-        """Let a worker of the stage take a permit; what it holds then, if it could take one."""
+        """Let a worker of the stage take a wake-up; what it holds then, if it could take one."""
         free = [process for process in self.processes if process.stage == stage and process.takes_more]
-        permit = self.broker.hand_out(stage) if free else None
-        if permit is None:
+        wake_up = self.broker.hand_out(stage) if free else None
+        if wake_up is None:
             return None
         process = _chosen(free, pick)
-        hand = Hand(process, permit)
+        hand = Hand(process, wake_up)
         process.hands.append(hand)
         return hand
 
     @property
-    def stages_with_permits(self) -> list[Queue]:
+    def stages_with_wake_ups(self) -> list[Queue]:
         """Where there is something to receive, as far as the broker can be reached."""
         return [] if self.broker.is_away else [stage for stage in STAGES if self.broker.queues[stage]]
 
     @property
     def hands(self) -> list[Hand]:
-        """Every thread that has a permit."""
+        """Every thread that has a wake-up."""
         return [hand for process in self.processes for hand in process.hands]
 
     def go_on(self, hand: Hand, intent: Intent, steps: int) -> None:
@@ -485,7 +485,7 @@ class World:
 
     def _let_go(self, hand: Hand) -> None:
         hand.process.hands.remove(hand)
-        self.broker.acknowledge(hand.permit)
+        self.broker.acknowledge(hand.wake_up)
 
     def _new_process(self, stage: Queue) -> Process:
         return Process(stage, f"{stage}-{next(_names)}")
@@ -513,9 +513,9 @@ class World:
             if now - oldest < REPUBLISH_AFTER_SECONDS:
                 continue
             if pause is None:
-                demand(waiting >= len(ready), "there is a permit for everything ready", stage, waiting, ready)
+                demand(waiting >= len(ready), "there is a wake-up for everything ready", stage, waiting, ready)
             elif pause.until is not None and pause.until <= now:
-                demand(waiting >= 1, "there is a permit for a probe", stage)
+                demand(waiting >= 1, "there is a wake-up for a probe", stage)
 
     def _interrupted(self, seam: Seam | None, doing: Callable[[], Thing]) -> Thing | None:
         """What `doing` returns; None when it was killed on the way."""

@@ -47,8 +47,8 @@ _REQUIRED = (
 Make = Callable[[random.Random, str], bytes]
 
 
-def permit(stage: str, **changes: Any) -> dict[str, Any]:
-    """A permit as the product sends it, with some of its parts changed."""
+def wake_up(stage: str, **changes: Any) -> dict[str, Any]:
+    """A wake-up as the product sends it, with some of its parts changed."""
     body = [[new_event_id()], {}, {"callbacks": None, "errbacks": None, "chain": None, "chord": None}]
     whole = {
         "body": base64.b64encode(json.dumps(body).encode()).decode(),
@@ -71,7 +71,7 @@ def _sent(value: object) -> bytes:
 
 
 def _with_body(stage: str, body: object) -> bytes:
-    return _sent(permit(stage, body=base64.b64encode(_sent(body)).decode()))
+    return _sent(wake_up(stage, body=base64.b64encode(_sent(body)).decode()))
 
 
 GARBAGE: dict[str, Make] = {
@@ -86,32 +86,32 @@ GARBAGE: dict[str, Make] = {
     "a list": lambda dice, _: _sent([dice.random()]),
     "text": lambda dice, _: _sent(f"hello {dice.random()}"),
     "an empty object": lambda dice, _: b"{}",
-    "half an object": lambda dice, stage: _sent(permit(stage))[: dice.randint(2, 200)],
-    "two objects": lambda dice, stage: _sent(permit(stage)) * 2,
+    "half an object": lambda dice, stage: _sent(wake_up(stage))[: dice.randint(2, 200)],
+    "two objects": lambda dice, stage: _sent(wake_up(stage)) * 2,
     "deep lists": lambda dice, _: b"[" * (DEEP + dice.randint(0, 99)),
     "deep objects": lambda dice, _: b'{"a":' * (DEEP + dice.randint(0, 99)),
-    "a large text": lambda dice, stage: _sent(permit(stage, body="A" * (LARGE_BYTES + dice.randint(0, 99)))),
+    "a large text": lambda dice, stage: _sent(wake_up(stage, body="A" * (LARGE_BYTES + dice.randint(0, 99)))),
     "half a surrogate pair": lambda dice, stage: (
         b'{"body": "\\ud800", "headers": {"task": "\\udfff"}, "n": %d}' % dice.randint(0, 10**6)
     ),
-    "no headers": lambda dice, stage: _sent({k: v for k, v in permit(stage).items() if k != "headers"}),
-    "no properties": lambda dice, stage: _sent({k: v for k, v in permit(stage).items() if k != "properties"}),
-    "no body": lambda dice, stage: _sent({k: v for k, v in permit(stage).items() if k != "body"}),
-    "headers of another kind": lambda dice, stage: _sent(permit(stage, headers=[dice.random()])),
-    "a body that is no base64": lambda dice, stage: _sent(permit(stage, body=f"*{dice.random()}*")),
+    "no headers": lambda dice, stage: _sent({k: v for k, v in wake_up(stage).items() if k != "headers"}),
+    "no properties": lambda dice, stage: _sent({k: v for k, v in wake_up(stage).items() if k != "properties"}),
+    "no body": lambda dice, stage: _sent({k: v for k, v in wake_up(stage).items() if k != "body"}),
+    "headers of another kind": lambda dice, stage: _sent(wake_up(stage, headers=[dice.random()])),
+    "a body that is no base64": lambda dice, stage: _sent(wake_up(stage, body=f"*{dice.random()}*")),
     "a body that is no JSON": lambda dice, stage: _sent(
-        permit(stage, body=base64.b64encode(dice.randbytes(20)).decode())
+        wake_up(stage, body=base64.b64encode(dice.randbytes(20)).decode())
     ),
     "no argument": lambda dice, stage: _with_body(stage, [[], {}, {}]),
     "two arguments": lambda dice, stage: _with_body(stage, [[new_event_id(), dice.random()], {}, {}]),
     "a number as event id": lambda dice, stage: _with_body(stage, [[dice.random()], {}, {}]),
     "an event id of another shape": lambda dice, stage: _with_body(stage, [[f"evt_{dice.random()}"], {}, {}]),
     "a named argument": lambda dice, stage: _with_body(stage, [[new_event_id()], {"shell": "true"}, {}]),
-    "another task": lambda dice, stage: _sent(permit(stage, headers={"task": f"celery.{dice.random()}", "id": "x"})),
-    "another queue": lambda dice, stage: _sent(permit(stage)).replace(f"{stage}.permit".encode(), b"elsewhere.permit"),
+    "another task": lambda dice, stage: _sent(wake_up(stage, headers={"task": f"celery.{dice.random()}", "id": "x"})),
+    "another queue": lambda dice, stage: _sent(wake_up(stage)).replace(f"{stage}.permit".encode(), b"elsewhere.permit"),
     "a pickle": lambda dice, stage: b"\x80\x04\x95" + dice.randbytes(30) + b".",
 }
-"""Kinds of items that are no permit."""
+"""Kinds of items that are no wake-up."""
 
 
 def garbage(seed: int, count: int) -> list[tuple[str, bytes]]:

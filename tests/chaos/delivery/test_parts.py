@@ -16,7 +16,7 @@ import pytest
 from contracts.errors import InvalidInput
 from otel.spans import SpanLink, StoredSpan
 from tests.chaos.delivery.failpoints import FAULTS, Cell, Failpoints, arm, cells
-from tests.chaos.delivery.malformed import GARBAGE, garbage, permit
+from tests.chaos.delivery.malformed import GARBAGE, garbage, wake_up
 from tests.chaos.delivery.matrix import waves
 from tests.chaos.delivery.plan import kill_plan
 from tests.chaos.delivery.proxy import Proxy
@@ -93,7 +93,7 @@ def test_garbage_is_garbage(kind: str) -> None:
 
 
 def test_what_garbage_is_made_of_is_none() -> None:
-    assert wake_up_in(json.dumps(permit("embed")).encode(), "embed").startswith("evt_")
+    assert wake_up_in(json.dumps(wake_up("embed")).encode(), "embed").startswith("evt_")
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def install(failpoints: Failpoints) -> None:
     holding = threading.local()
     _wrap_ledger(failpoints, holding)
     _wrap_handlers(failpoints, holding)
-    _set(Transport, "publish_permits", failpoints.around("publish", Transport.publish_permits, _is_some))
+    _set(Transport, "publish_wake_ups", failpoints.around("publish", Transport.publish_wake_ups, _is_some))
     _set(virtual.Channel, "basic_ack", failpoints.around("ack", virtual.Channel.basic_ack))
     _set(Reconciler, "tick", _witnessed_tick(failpoints))
     if failpoints.role == "index":

@@ -110,7 +110,7 @@ def test_a_bulk_replay_is_tried_dry_begun_paused_resumed_and_aborted(http: TestC
     assert (begun["status"], begun["total"], begun["filter"]["stage"]) == ("running", 2, "crawl")
     assert ok(http.post(f"{one}/pause"))["status"] == "paused"
     assert ok(http.post(f"{one}/resume"))["status"] == "running"
-    assert [permit.event_id for permit in ledger.replays.advance(ledger.clock() + 10.0)] == [event.id]
+    assert [wake_up.event_id for wake_up in ledger.replays.advance(ledger.clock() + 10.0)] == [event.id]
     assert (ok(http.get(one))["replayed"], ok(http.get(one))["open"]) == (1, 1)
     assert [view["id"] for view in ok(http.get(REPLAYS))] == [begun["id"]]
     problem(http.post(f"{one}/abort"), 409)

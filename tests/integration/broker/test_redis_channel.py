@@ -73,7 +73,7 @@ def envelope(stage: str = "crawl", event_id: str = EVENT_ID) -> Json:
 
 
 def changed(**context: object) -> bytes:
-    """A permit with one part changed; a name with two underscores is a part of a part, Ellipsis removes it."""
+    """A wake-up with one part changed; a name with two underscores is a part of a part, Ellipsis removes it."""
     item = envelope()
     for path, value in context.items():
         *above, last = path.split("__")
@@ -98,7 +98,7 @@ MALFORMED: dict[str, bytes] = {
     "a number": b"7",
     "a number of 5,000 digits": b"9" * 5_000,
     "NaN": b"NaN",
-    "a text": b'"permit"',
+    "a text": b'"wake-up"',
     "an empty object": b"{}",
     "half an envelope": json.dumps(envelope()).encode()[:-40],
     "two envelopes": json.dumps(envelope()).encode() * 2,
@@ -153,11 +153,11 @@ UNROUTABLE: dict[str, bytes] = {
 GARBAGE = {**MALFORMED, **UNROUTABLE}
 
 
-# -- what is a permit
+# -- what is a wake-up
 
 
 @pytest.mark.parametrize("what", GARBAGE)
-def test_what_is_no_permit_is_refused_with_field_and_reason(what: str) -> None:
+def test_what_is_no_wake_up_is_refused_with_field_and_reason(what: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         wake_up_in(GARBAGE[what], "crawl")
     assert refused.value.field
@@ -173,7 +173,7 @@ def test_however_deep_a_body_is_it_is_refused() -> None:
             wake_up_in(changed(body=base64.b64encode(b"[" * depth + b"]" * depth).decode()), "crawl")
 
 
-def test_what_does_not_matter_to_a_permit_may_be_anything() -> None:
+def test_what_does_not_matter_to_a_wake_up_may_be_anything() -> None:
     odd = changed(headers__eta="\ud800", headers__timelimit={}, headers__retries="many", headers__id=[[]], more=None)
     assert wake_up_in(odd, "crawl") == EVENT_ID
 
@@ -188,14 +188,14 @@ PLACES += ["properties__delivery_info__exchange", "properties__delivery_info__ro
 
 
 @given(st.sampled_from(PLACES), JSON_VALUES)
-def test_whatever_a_part_holds_it_is_a_permit_or_refused(place: str, value: object) -> None:
+def test_whatever_a_part_holds_it_is_a_wake_up_or_refused(place: str, value: object) -> None:
     item = changed(**{place: value})
     with suppress(InvalidInput):
         assert wake_up_in(item, "crawl") == EVENT_ID
 
 
 @given(st.binary(max_size=200) | JSON_VALUES.map(lambda body: changed(body=body_of(body))))
-def test_whatever_an_item_holds_it_is_a_permit_or_refused(item: bytes) -> None:
+def test_whatever_an_item_holds_it_is_a_wake_up_or_refused(item: bytes) -> None:
     with pytest.raises(InvalidInput):
         wake_up_in(item, "crawl")
 
@@ -252,7 +252,7 @@ def ids(count: int) -> list[str]:
 
 
 def sends(transport: Transport, *event_ids: str) -> None:
-    assert transport.publish_permits([WakeUp("crawl", event_id) for event_id in event_ids]) == len(event_ids)
+    assert transport.publish_wake_ups([WakeUp("crawl", event_id) for event_id in event_ids]) == len(event_ids)
 
 
 QUEUE = queue_key("sluice", "crawl")
@@ -304,7 +304,7 @@ def test_what_is_rejected_for_good_is_gone(valkey: Valkey, transport: Transport,
         assert broker.exists(QUEUE, TAKEN) == 0
 
 
-def test_two_items_of_the_same_bytes_are_two_permits(valkey: Valkey, broker: redis.Redis) -> None:
+def test_two_items_of_the_same_bytes_are_two_wake_ups(valkey: Valkey, broker: redis.Redis) -> None:
     item = json.dumps(envelope()).encode()
     broker.lpush(QUEUE, item, item)
     with taker(valkey) as worker:
@@ -335,7 +335,7 @@ def test_what_is_acknowledged_while_the_broker_is_away_comes_again(valkey: Valke
         assert worker.takes() == event_id
 
 
-def test_what_is_no_permit_is_set_aside_and_the_next_permit_is_taken(
+def test_what_is_no_wake_up_is_set_aside_and_the_next_wake_up_is_taken(
     valkey: Valkey, transport: Transport, broker: redis.Redis
 ) -> None:
     sent = ids(len(GARBAGE))
@@ -348,7 +348,7 @@ def test_what_is_no_permit_is_set_aside_and_the_next_permit_is_taken(
         assert broker.llen(TAKEN) == len(sent)
 
 
-def test_a_message_of_celery_s_own_making_is_a_permit(valkey: Valkey, transport: Transport) -> None:
+def test_a_message_of_celery_s_own_making_is_a_wake_up(valkey: Valkey, transport: Transport) -> None:
     [event_id] = ids(1)
     transport.app.send_task(HANDLE_TASK, args=[event_id], queue="crawl", routing_key="crawl.permit")
     with taker(valkey) as worker:
@@ -448,7 +448,7 @@ def test_a_broker_that_became_a_replica_is_left_for_a_new_connection(
 # -- whichever kombu is installed
 
 
-def test_a_kombu_that_was_not_verified_is_used_as_it_comes_and_understands_the_permits(
+def test_a_kombu_that_was_not_verified_is_used_as_it_comes_and_understands_the_wake_ups(
     valkey: Valkey, transport: Transport, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kombu, "__version__", "99.0.0")
@@ -625,7 +625,7 @@ def product_worker(broker: Valkey) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def test_of_garbage_among_permits_every_item_is_a_dead_letter_and_every_permit_is_handled(
+def test_of_garbage_among_wake_ups_every_item_is_a_dead_letter_and_every_wake_up_is_handled(
     valkey: Valkey, transport: Transport, broker: redis.Redis
 ) -> None:
     chance = random.Random(20)

@@ -97,7 +97,7 @@ def test_what_a_handler_emits_is_recorded_and_queued_once_however_often_it_is_de
     assert worker.context.transport.queued("search") == 1
 
 
-def test_a_permit_for_an_event_that_was_never_recorded_is_kept_as_a_dead_letter(worker: Worker) -> None:
+def test_a_wake_up_for_an_event_that_was_never_recorded_is_kept_as_a_dead_letter(worker: Worker) -> None:
     stranger = Event.of(page(), run_id=new_run_id(), corpus="docs")
     worker.handles(stranger, finds_another_page)
     assert worker.handled == 0
@@ -169,7 +169,7 @@ def test_what_was_settled_while_the_broker_was_away_is_queued_by_the_reconciler(
     assert transport.queued("crawl") == 0
     reconciler = Reconciler(
         worker.context.ledger,
-        transport.publish_permits,
+        transport.publish_wake_ups,
         transport.queued,
         DeliverySettings(),
         republish_after_seconds=0.01,

@@ -43,7 +43,7 @@ def raw_items(broker: redis.Redis, stage: str) -> list[bytes]:
     return broker.lrange(queue_key("sluice", stage), 0, -1)[::-1]
 
 
-def test_published_events_wait_in_their_stage_s_queue_as_permits(transport: Transport, broker: redis.Redis) -> None:
+def test_published_events_wait_in_their_stage_s_queue_as_wake_ups(transport: Transport, broker: redis.Redis) -> None:
     events = [event(), event()]
     assert transport.publish(events) == 2
     assert [transport.queued("crawl"), transport.queued("chunk")] == [2, 0]
@@ -55,18 +55,18 @@ def test_an_event_without_a_queue_is_not_published(transport: Transport) -> None
     assert transport.publish([recorded]) == 0
 
 
-def test_permits_of_many_stages_and_more_than_a_batch_reach_their_queues_in_order(
+def test_wake_ups_of_many_stages_and_more_than_a_batch_reach_their_queues_in_order(
     transport: Transport, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport_module, "BATCH_PERMITS", 10)
-    permits = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
-    assert transport.publish_permits(permits) == 35
+    wake_ups = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
+    assert transport.publish_wake_ups(wake_ups) == 35
     for stage in QUEUES:
         found = [wake_up_in(item, stage) for item in raw_items(broker, stage)]
-        assert found == [event_id for queue, event_id in permits if queue == stage]
+        assert found == [event_id for queue, event_id in wake_ups if queue == stage]
 
 
-def test_a_flushed_broker_takes_permits_again_at_once(transport: Transport, broker: redis.Redis) -> None:
+def test_a_flushed_broker_takes_wake_ups_again_at_once(transport: Transport, broker: redis.Redis) -> None:
     transport.publish([event()])
     broker.flushall()
     assert transport.publish([event()]) == 1
@@ -76,16 +76,16 @@ def test_a_flushed_broker_takes_permits_again_at_once(transport: Transport, brok
 
 
 @pytest.mark.own_broker
-def test_a_connection_that_broke_since_it_was_last_used_costs_no_permit(transport: Transport, valkey: Valkey) -> None:
+def test_a_connection_that_broke_since_it_was_last_used_costs_no_wake_up(transport: Transport, valkey: Valkey) -> None:
     assert transport.publish([event()]) == 1
     valkey.kill()
     valkey.start()
     assert transport.publish([event(), event()]) == 2
 
 
-def test_a_queue_that_is_none_keeps_no_permit_of_another_stage_back(transport: Transport, broker: redis.Redis) -> None:
+def test_a_queue_that_is_none_keeps_no_wake_up_of_another_stage_back(transport: Transport, broker: redis.Redis) -> None:
     broker.set(queue_key("sluice", "crawl"), "mine")
-    transport.publish_permits([WakeUp("crawl", new_event_id()), WakeUp("chunk", new_event_id())])
+    transport.publish_wake_ups([WakeUp("crawl", new_event_id()), WakeUp("chunk", new_event_id())])
     assert transport.queued("chunk") >= 1
     assert transport.queued("crawl") == 0
     assert transport.publish([event()]) == 1

@@ -122,7 +122,7 @@ def test_many_go_back_to_work_after_a_dry_run(sluice: Sluice, ledger: Ledger) ->
     replay_id = value(sluice("replay", "--stage", "crawl", "--rate", "50", "--json"))["id"]
     assert value(sluice("pause", replay_id, "--json"))["status"] == "paused"
     assert "running" in sluice("resume", replay_id).stdout
-    assert [permit.event_id for permit in ledger.replays.advance(ledger.clock() + 1.0)] == [event.id]
+    assert [wake_up.event_id for wake_up in ledger.replays.advance(ledger.clock() + 1.0)] == [event.id]
     shown = value(sluice("replays", replay_id, "--json"))
     assert (shown["replayed"], [action["action"] for action in shown["actions"]]) == (
         1,

@@ -166,7 +166,7 @@ class Clock:
 
 
 def looks(facts: Sequence[tuple[int, int, bool]], seconds: float = 1.0) -> list[bool]:
-    """What each look says, one every `seconds`, at (permits handled, events in hand, whether permits wait)."""
+    """What each look says, one every `seconds`, at (wake-ups handled, events in hand, whether wake-ups wait)."""
     clock, found = Clock(), []
     stall_detector = StallDetector(3.0, clock)
     for handled, in_hand, waits in facts:
@@ -186,7 +186,7 @@ def test_progress_work_in_hand_or_an_empty_queue_begin_the_while_anew() -> None:
     assert not any(looks([idle, idle, (0, 0, False), idle, idle]))
 
 
-def test_a_worker_of_a_paused_stage_is_not_deaf_as_it_uses_its_permits_up() -> None:
+def test_a_worker_of_a_paused_stage_is_not_deaf_as_it_uses_its_wake_ups_up() -> None:
     assert not any(looks([(number, 0, True) for number in range(20)]))
 
 

@@ -91,7 +91,7 @@ def test_a_retry_goes_behind_its_own_lane_and_not_behind_the_others(story: Story
     lined_up(story, "steady", 50)
     story.ledger.settle(next_claim(story), Retry(5.0, "later"))
     story.clock.passes(6.0)
-    assert [permit.event_id for permit in story.ledger.wake_due_retries()] == [failing[0].id]
+    assert [wake_up.event_id for wake_up in story.ledger.wake_due_retries()] == [failing[0].id]
     order = served(story, 9)
     mine = [told for told in order if told.startswith("failing")]
     assert mine == ["failing 1", "failing 2", "failing 3", "failing 0"]

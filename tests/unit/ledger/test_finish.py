@@ -82,8 +82,8 @@ def test_at_its_deadline_a_run_is_answered_once_although_events_are_open(story: 
     asked = story.asks(deadline_at=DEADLINE)
     [crawl] = story.handles(asked, Done(emits=(Next(page()),))).emitted
     assert story.ledger.direct_answer_at_deadline(NOON + 29.9) == ()
-    [permit] = story.ledger.direct_answer_at_deadline(NOON + 30)
-    directed = story.ledger.event(permit.event_id)
+    [wake_up] = story.ledger.direct_answer_at_deadline(NOON + 30)
+    directed = story.ledger.event(wake_up.event_id)
     assert directed.body == AnswerDirected(reason="deadline")
     assert story.ledger.direct_answer_at_deadline(NOON + 31) == ()
     assert story.ledger.open_by_queue(asked.run_id) == {"crawl": 1, "query": 1}

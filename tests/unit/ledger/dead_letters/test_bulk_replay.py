@@ -53,7 +53,7 @@ def begins(story: Story, per_second: float = 10.0, *, force: bool = False, **wan
 def advances(story: Story, seconds: float = 1.0) -> list[str]:
     """A tick of the reconciler after so many seconds; the events that it brought back."""
     story.clock.passes(seconds)
-    return [permit.event_id for permit in story.ledger.replays.advance(story.clock())]
+    return [wake_up.event_id for wake_up in story.ledger.replays.advance(story.clock())]
 
 
 def shown(story: Story, replay_id: str) -> ReplayView:
@@ -250,7 +250,7 @@ def test_two_reconcilers_at_once_bring_each_letter_back_once(story: Story) -> No
 
     def tick() -> None:
         with Ledger(story.url, clock=story.clock) as ledger:
-            brought_back.extend(permit.event_id for permit in ledger.replays.advance())
+            brought_back.extend(wake_up.event_id for wake_up in ledger.replays.advance())
 
     threads = [threading.Thread(target=tick) for _ in range(4)]
     for thread in threads:

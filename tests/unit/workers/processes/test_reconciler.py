@@ -27,10 +27,10 @@ class Broker:
     asked: list[Queue] = field(default_factory=list)
     away: bool = False
 
-    def publish(self, permits: Sequence[WakeUp]) -> None:
+    def publish(self, wake_ups: Sequence[WakeUp]) -> None:
         if self.away:
             raise Unavailable("the broker is away")
-        for stage, event_id in permits:
+        for stage, event_id in wake_ups:
             self.ids.setdefault(stage, []).append(event_id)
 
     def queued(self, queue: Queue) -> int:
@@ -58,7 +58,7 @@ def test_with_nothing_overdue_the_broker_is_not_asked(story: Story, broker: Brok
     assert broker.asked == []
 
 
-def test_a_queue_gets_as_many_permits_as_it_has_fewer_than_ready_events(
+def test_a_queue_gets_as_many_wake_ups_as_it_has_fewer_than_ready_events(
     story: Story, broker: Broker, reconciler: Reconciler
 ) -> None:
     events = story.begins(page(1), page(2), page(3))
@@ -70,7 +70,7 @@ def test_a_queue_gets_as_many_permits_as_it_has_fewer_than_ready_events(
     assert reconciler.tick() == Reconciled()
 
 
-def test_a_paused_stage_gets_one_permit_when_it_is_time_to_probe(
+def test_a_paused_stage_gets_one_wake_up_when_it_is_time_to_probe(
     story: Story, broker: Broker, reconciler: Reconciler
 ) -> None:
     story.begins(page(1), page(2))
