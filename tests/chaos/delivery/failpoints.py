@@ -36,7 +36,7 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "claim": ("Ledger.claim_next", QUEUES),
     "handler": ("workers.handlers.HANDLERS[kind]", QUEUES),
     "settle": ("Ledger.settle", QUEUES),
-    "publish": ("Transport.publish_permits", ("api", *QUEUES)),
+    "publish": ("Transport.publish_wake_ups", ("api", *QUEUES)),
     "ack": ("the channel's basic_ack", QUEUES),
     "tick": ("Reconciler.tick", ("reconcile",)),
     "journal_append": ("Journal.append", ("index",)),

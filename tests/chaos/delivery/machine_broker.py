@@ -22,7 +22,7 @@ class Broker:
     """How many wake-ups it takes before it goes away; None: as many as come."""
 
     def publish(self, wake_ups: Sequence[WakeUp]) -> None:
-        """Take what there is room for. The rest is lost in silence, as it is with `Transport.publish_permits`."""
+        """Take what there is room for. The rest is lost in silence, as it is with `Transport.publish_wake_ups`."""
         for wake_up in wake_ups:
             if self.room == 0:
                 self.is_away, self.room = True, None

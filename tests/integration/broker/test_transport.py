@@ -58,7 +58,7 @@ def test_an_event_without_a_queue_is_not_published(transport: Transport) -> None
 def test_wake_ups_of_many_stages_and_more_than_a_batch_reach_their_queues_in_order(
     transport: Transport, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport_module, "BATCH_PERMITS", 10)
+    monkeypatch.setattr(transport_module, "BATCH_WAKE_UPS", 10)
     wake_ups = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
     assert transport.publish_wake_ups(wake_ups) == 35
     for stage in QUEUES:
