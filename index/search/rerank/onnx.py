@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import InvalidSetting, SluiceError, TimedOut, Unavailable
+from otel.library_telemetry import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, RunOptions
@@ -95,6 +96,7 @@ class OnnxScorer:
 
 def load_model(folder: Path, max_tokens: int, threads: int) -> _Model:
     """The cross-encoder. Raises `InvalidSetting` where the folder lacks a file, or the graph wants other inputs."""
+    disable_library_telemetry()
     import onnxruntime
     from tokenizers import Tokenizer
 

@@ -41,6 +41,7 @@ from ingest.embed.minilm.files import (
 )
 from ingest.embed.port import Embedded, Vectors, require_fingerprint
 from ingest.embed.tokens import TokenizedText, shared_tokenizer, tokenizer_sha256
+from otel.library_telemetry import disable_library_telemetry
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -182,7 +183,8 @@ def require_exact_products(probe: Path) -> None:
 
 
 def _open_session(model: Path, threads: int) -> InferenceSession:
-    import onnxruntime  # here: it starts a thread and opens a file when it is imported
+    disable_library_telemetry()
+    import onnxruntime  # here: it starts a thread when it is imported
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -295,3 +295,17 @@ def saturating_probe() -> bytes:
     scale.CopyFrom(numpy_helper.from_array(saturated, "scale"))
     assert isinstance(probe, onnx.ModelProto)
     return bytes(probe.SerializeToString())
+
+
+def test_the_model_leaves_no_file_in_the_home_directory_and_reports_its_use_to_nobody(
+    model_dir: Path, tmp_path: Path
+) -> None:
+    """ONNX Runtime, left as it comes, writes a device identifier there and uploads events."""
+    program = (
+        f"from pathlib import Path; from ingest.embed.minilm.model import MiniLM; MiniLM(Path({str(model_dir)!r}))"
+    )
+    program += ".embed(['a question'])"
+    subprocess.run(
+        [sys.executable, "-c", program], env={"HOME": str(tmp_path)}, cwd=REPOSITORY, check=True, timeout=100
+    )
+    assert list(tmp_path.rglob("*")) == []
