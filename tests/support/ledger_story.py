@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +19,9 @@ from contracts.index import Answer, AnswerReady
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next, Outcome
 from ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
-from tests.support.postgresql import empty_schema
+from ledger.migrations import schema_version
+from ledger.tables import versions
+from tests.support.postgresql import empty_schema, empty_tables, new_database
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
 
@@ -109,14 +112,47 @@ def clock() -> Clock:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-    cluster: str = request.getfixturevalue("postgresql_cluster")
-    return empty_schema(cluster)
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Where the ledger of a test is kept: each test of the ledger runs in a SQLite file and on PostgreSQL."""
+    return str(request.param)
 
 
 @pytest.fixture
-def story(ledger_url: str, clock: Clock) -> Iterator[Story]:
-    with Ledger(ledger_url, clock=clock) as ledger:
-        yield Story(ledger, clock, ledger_url)
+def ledger_url(request: pytest.FixtureRequest, dialect: str, tmp_path: Path) -> str:
+    """The URL of an empty database."""
+    if dialect == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    return empty_schema(request.getfixturevalue("postgresql_cluster"))
+
+
+@pytest.fixture
+def new_ledger_url(request: pytest.FixtureRequest, dialect: str, tmp_path: Path) -> str:
+    """The URL of a new ledger, which is installed once for all tests: a copy of a file, or tables that are emptied."""
+    if dialect == "sqlite":
+        template = request.getfixturevalue("sqlite_template")
+        return f"sqlite:///{shutil.copy(template, tmp_path / 'ledger.sqlite')}"
+    url: str = request.getfixturevalue("postgresql_ledger")
+    empty_tables(url, then=f"INSERT INTO {versions.name} (version) VALUES ({schema_version()})")
+    return url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new ledger in a file."""
+    file = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
+    Ledger(f"sqlite:///{file}").close()
+    return file
+
+
+@pytest.fixture(scope="session")
+def postgresql_ledger(postgresql_cluster: str) -> str:
+    """The URL of a ledger in a database of its own."""
+    url = new_database(postgresql_cluster)
+    Ledger(url).close()
+    return url
+
+
+@pytest.fixture
+def story(new_ledger_url: str, clock: Clock) -> Iterator[Story]:
+    with Ledger(new_ledger_url, clock=clock) as ledger:
+        yield Story(ledger, clock, new_ledger_url)

@@ -20,9 +20,40 @@ import pytest
 def empty_schema(cluster: str) -> str:
     """The URL of a ledger in a new, empty schema of that cluster."""
     schema = f"t_{secrets.token_hex(6)}"
+    _execute(cluster, f"CREATE SCHEMA {schema}")
+    return _for_sqlalchemy(cluster) + f"?options=-csearch_path%3D{schema}"
+
+
+def new_database(cluster: str) -> str:
+    """The URL of a ledger in a new database of that cluster."""
+    name = f"d_{secrets.token_hex(6)}"
+    _execute(cluster, f"CREATE DATABASE {name}")
+    return _for_sqlalchemy(cluster.rpartition("/")[0] + f"/{name}")
+
+
+def empty_tables(url: str, then: str) -> None:
+    """Empty every table of that database, then run the statement `then`. Whoever is connected to it is put out.
+
+    94 tests took 16 CPU seconds with this, and 26 with a copy of a template database for each.
+    """
+    with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://"), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        tables = ", ".join(name for (name,) in found)
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE".encode())
+        connection.execute(then.encode())
+
+
+def _execute(cluster: str, statement: str) -> None:
     with psycopg.connect(cluster, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {schema}".encode())
-    return cluster.replace("postgresql://", "postgresql+psycopg://") + f"?options=-csearch_path%3D{schema}"
+        connection.execute(statement.encode())
+
+
+def _for_sqlalchemy(url: str) -> str:
+    return url.replace("postgresql://", "postgresql+psycopg://")
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +79,12 @@ def postgresql_cluster() -> Iterator[str]:
         "UTF8",
     ]
     subprocess.run([*initialise, "--locale=C.UTF-8"], check=True, capture_output=True, cwd=folder)
-    options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": str(folder), "fsync": "off"}
+    options = {
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": str(folder),
+        "fsync": "off",
+        "autovacuum": "off",
+    }
     serve = [*as_user, str(binaries / "postgres"), "-D", data, "-p", str(port)]
     for name, value in options.items():
         serve += ["-c", f"{name}={value}"]

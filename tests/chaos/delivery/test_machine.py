@@ -43,6 +43,7 @@ def test_no_order_of_what_can_happen_breaks_a_law(store: Store) -> None:
     assert [what for what in REACHED if not seen[what]] == []
 
 
+@pytest.mark.postgres
 def test_no_order_breaks_one_on_postgresql(postgresql_cluster: str) -> None:
     name = f"machine_{secrets.token_hex(6)}"
     with psycopg.connect(postgresql_cluster, autocommit=True) as connection:

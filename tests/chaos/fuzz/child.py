@@ -44,9 +44,9 @@ class Feeder:
         self.fed = 0
 
     def feed(self, until: float, first_seed: int) -> None:
-        """Rounds of inputs until the clock says so."""
+        """Rounds of inputs until the clock says so, and of one input at least: the first may take long to make."""
         number = first_seed
-        while time.monotonic() < until:
+        while not self.fed or time.monotonic() < until:
             self._round(number, until)
             number += 1
 
@@ -63,7 +63,7 @@ class Feeder:
         )
         @given(self._target.inputs)
         def one(value: Any) -> None:
-            if time.monotonic() > until:
+            if self.fed and time.monotonic() > until:
                 raise Over
             self._one(value)
 

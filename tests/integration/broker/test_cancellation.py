@@ -78,8 +78,8 @@ def test_work_stops_at_its_next_look_and_other_work_goes_on(story_ledger: Ledger
 
 
 @pytest.fixture
-def story_ledger(ledger_url: str) -> Iterator[Ledger]:
-    with Ledger(ledger_url) as ledger:
+def story_ledger(new_ledger_url: str) -> Iterator[Ledger]:
+    with Ledger(new_ledger_url) as ledger:
         yield ledger
 
 
