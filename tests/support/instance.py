@@ -79,6 +79,12 @@ class Instance:
         self.http.close()
         self._stop()
 
+    def kill(self) -> None:
+        """End `sluice up` at once, by SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     def _stop(self) -> None:
         if self._process and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)

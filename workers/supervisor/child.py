@@ -45,7 +45,8 @@ class Child:
     gone_by: float = float("inf")
     """When it must have ended: it was asked to."""
     _ear: int | None = field(default=None, repr=False)
-    _speaks: bool = False
+    speaks: bool = False
+    """Whether it has given a sign of life since it started."""
 
     @property
     def pid(self) -> int | None:
@@ -89,7 +90,7 @@ class Child:
         finally:
             os.close(mouth)
         self._ear, self.started_at = ear, time.monotonic()
-        self.silent_seconds, self.condemned, self.gone_by, self._speaks = 0.0, None, float("inf"), False
+        self.silent_seconds, self.condemned, self.gone_by, self.speaks = 0.0, None, float("inf"), False
 
     def _fork(self, run: Callable[[], object], output: int | None, mouth: int, close: Collection[int]) -> Forked:
         def run_with_lifeline() -> None:
@@ -104,8 +105,8 @@ class Child:
             heard = bool(self._ear is not None and os.read(self._ear, _MOST_SIGNS))
         except BlockingIOError:
             heard = False
-        self._speaks = self._speaks or heard
-        self.silent_seconds = 0.0 if heard or not self._speaks else self.silent_seconds + passed_seconds
+        self.speaks = self.speaks or heard
+        self.silent_seconds = 0.0 if heard or not self.speaks else self.silent_seconds + passed_seconds
 
     def ask_to_end(self, patience_seconds: float) -> None:
         """Let it finish what it has in hand; where that takes longer it is to be killed. Once: twice would hurry it."""

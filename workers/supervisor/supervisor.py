@@ -86,16 +86,16 @@ class Supervisor:
     """Takes lines for the person who has started the instance."""
     children: list[Child] = field(default_factory=list)
     _is_stopping: bool = False
-    _at_once: bool = False
-    _late_seconds: float = 0.0
-    _foreign: frozenset[int] = frozenset()
+    at_once: bool = False
+    late_seconds: float = 0.0
+    foreign: frozenset[int] = frozenset()
     """Children of this process that somebody else made."""
 
     def __post_init__(self) -> None:
-        self._signals = SignalInbox()
-        self._lock = InstanceLock(self.settings.data_dir)
+        self.signals = SignalInbox()
+        self.instance_lock = InstanceLock(self.settings.data_dir)
         self._table = ProcessTable(self.settings.data_dir)
-        self._task_queue = TaskQueue("sluice-task", self._inherited)
+        self.task_queue = TaskQueue("sluice-task", self._inherited)
         self._health = TaskQueue("sluice-health", self._inherited)
 
     def run(self) -> None:
@@ -108,27 +108,28 @@ class Supervisor:
             Unavailable: the broker does not come up, or the ledger cannot be migrated.
         """
         make_private(self.settings.data_dir)
-        self._lock.acquire()
-        self._foreign = frozenset(own_children())  # before anything can fail: what ends us ends all others
+        self.instance_lock.acquire()
+        self.foreign = frozenset(own_children())  # before anything can fail: what ends us ends all others
         try:
             left_behind = self._table.living()
             end_left_behind(left_behind)
-            self._prepare()
-            self._signals.open()
+            self.prepare()
+            self.signals.open()
             adopt_orphans()
             self._start_broker()
             names = [worker_name(name.rsplit("-", 1)[0], process_id) for name, process_id in left_behind.items()]
             if names:
-                self._task_queue.do(lambda: self._free(names, died=False))
+                self.task_queue.do(lambda: self.release_claims(names, died=False))
             self._start_everything()
             self._watch()
         finally:
-            self._stop_everything()
-            self._lock.release()
+            self.stop_everything()
+            self.instance_lock.release()
 
     # -- beginning
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """See that the instance can run, and migrate its ledger. Raises as `run`."""
         if self.settings.index.engine == "qdrant":
             require_url(self.settings.qdrant)
         require_free_port(self.settings.http_host, self.settings.http_port)
@@ -141,25 +142,25 @@ class Supervisor:
 
     def _pause(self, seconds: float) -> None:
         """Wait that long, or until a signal comes."""
-        for number in self._signals.wait(seconds):
-            self._heard(number)
+        for number in self.signals.wait(seconds):
+            self.handle_signal(number)
 
-    def _heard(self, number: int) -> None:
+    def handle_signal(self, number: int) -> None:
         """The first signal stops in order, the second at once, the third without looking back."""
-        if self._at_once:
+        if self.at_once:
             os._exit(128 + number)
-        self._at_once = self._is_stopping
+        self.at_once = self._is_stopping
         self._is_stopping = True
 
     def _inherited(self) -> tuple[int, ...]:
         """Descriptors that a fork of this process must not keep."""
         ears = (descriptor for child in self.children for descriptor in child.descriptors)
-        return (*self._lock.descriptors, *self._signals.descriptors, *ears)
+        return (*self.instance_lock.descriptors, *self.signals.descriptors, *ears)
 
     def _start_broker(self) -> None:
         if not self.settings.broker_url:
             prepare_broker(self.settings)
-            self._start(self._add("broker", broker_command(self.settings)))
+            self.start(self.add("broker", broker_command(self.settings)))
         deadline = time.monotonic() + BROKER_START_SECONDS
         with closing(Transport(self.settings)) as transport:
             while not self._is_stopping:
@@ -176,14 +177,14 @@ class Supervisor:
         for stage in QUEUES:
             copies = pool_size(self.settings, stage) if POOLS[stage].kind == "solo" else 1
             for number in range(1, copies + 1):
-                self._add(f"{stage}-{number}", self.program_of("worker", stage), is_worker=True)
-        self._add("reconciler", self.program_of("reconcile"))
-        self._add("api", self.program_of("api"))
+                self.add(f"{stage}-{number}", self.program_of("worker", stage), is_worker=True)
+        self.add("reconciler", self.program_of("reconcile"))
+        self.add("api", self.program_of("api"))
         started = time.monotonic()
         self.tell(f"starting {len(self.children) - 1} processes")
         for child in self.children:
             if child.process is None:
-                self._start(child)
+                self.start(child)
         host, port = self.settings.http_host, self.settings.http_port
         self._health.do(lambda: await_health(host, port), lambda code: self._say_ready(code, started))
         log.info("up", processes=len(self.children), http_port=self.settings.http_port)
@@ -195,15 +196,17 @@ class Supervisor:
         elif not self._is_stopping:
             self.tell(f"not ready yet; see {address}/healthz and the log, or ask `sluice doctor`")
 
-    def _add(self, name: str, program: Program, *, is_worker: bool = False) -> Child:
+    def add(self, name: str, program: Program, *, is_worker: bool = False) -> Child:
+        """One more process, which is not started yet."""
         child = Child(name, program, is_worker)
         self.children.append(child)
         return child
 
-    def _start(self, child: Child) -> None:
+    def start(self, child: Child) -> None:
+        """Start the process, its output in its log file, and write down its process id."""
         output = self._log_file(child.name)
         try:
-            child.start(self._environment(), output, self._inherited())
+            child.start(self.child_environment(), output, self._inherited())
         finally:
             if output is not None:
                 os.close(output)
@@ -215,17 +218,18 @@ class Supervisor:
         self.log_dir.mkdir(parents=True, exist_ok=True)
         return os.open(self.log_dir / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def _environment(self) -> Mapping[str, str]:
+    def child_environment(self) -> Mapping[str, str]:
+        """The environment of the processes."""
         return {**os.environ, **environment_of(self.settings)}
 
     def _write_process_table(self) -> None:
         self._table.write({child.name: child.pid for child in self.children if child.pid})
 
     @property
-    def _known(self) -> set[int]:
+    def known_children(self) -> set[int]:
         """Our children that are no orphans."""
         ours = {child.process.pid for child in self.children if child.process is not None}
-        return ours | self._task_queue.children | self._health.children | self._foreign
+        return ours | self.task_queue.children | self._health.children | self.foreign
 
     # -- watching
 
@@ -233,25 +237,26 @@ class Supervisor:
         ticks, looked_at = 0, time.monotonic()
         while not self._is_stopping:
             self._pause(TICK_SECONDS)
-            self._task_queue.look()
+            self.task_queue.look()
             self._health.look()
             ticks, now = ticks + 1, time.monotonic()
             passed_seconds, looked_at = min(now - looked_at, MOST_PASSED_SECONDS), now
             for child in self.children:
-                self._look_after(child, passed_seconds)
+                self.look_after(child, passed_seconds)
             if ticks % TIDY_TICKS == 0:
-                end_orphans(self._known)
+                end_orphans(self.known_children)
             if ticks % EXAMINE_TICKS == 0:
                 self._examine()
 
-    def _look_after(self, child: Child, passed_seconds: float) -> None:
+    def look_after(self, child: Child, passed_seconds: float) -> None:
+        """Listen to the process and do what is due: kill it, record its death, start it again."""
         child.listen(passed_seconds)
         if child.silent_seconds >= self.settings.delivery.deaf_after_seconds:
             child.condemned = "no sign of life"
         elif time.monotonic() > child.gone_by:
             child.condemned = "it did not end when asked to"
         if child.pid is None and child.process is not None:
-            self._bury(child)
+            self.bury(child)
         elif child.pid is not None and child.condemned:
             log.error("process_killed", name=child.name, pid=child.pid, why=child.condemned)
             child.kill()
@@ -261,12 +266,13 @@ class Supervisor:
 
     def _start_again(self, child: Child) -> None:
         try:
-            self._start(child)
+            self.start(child)
         except OSError as error:  # no more processes, no room on the disk: that passes, and everything else goes on
             log.error("start_failed", name=child.name, error=repr(error))
             child.start_after = time.monotonic() + LONGEST_PAUSE_SECONDS
 
-    def _bury(self, child: Child) -> None:
+    def bury(self, child: Child) -> None:
+        """Record the death of the process, end what it has left, and release what it had claimed."""
         steady = time.monotonic() - child.started_at > STEADY_AFTER_SECONDS
         process = child.bury()
         if process is None:
@@ -276,26 +282,28 @@ class Supervisor:
         child.start_after = time.monotonic() + child.pause_seconds
         log.warning("process_died", name=child.name, pid=process.pid, status=process.returncode)
         forget_process(process.pid)
-        end_orphans(self._known)
+        end_orphans(self.known_children)
         if child.is_worker:
             died = process.returncode != 0  # else it was asked to end, and what it left is no fault of its events
-            self._task_queue.do(lambda: self._hand_back(child, process.pid, died=died))
+            self.task_queue.do(lambda: self._hand_back(child, process.pid, died=died))
 
     def _hand_back(self, child: Child, process_id: int, *, died: bool = True) -> None:
-        self._free([worker_name(child.stage, process_id)], died=died)
+        self.release_claims([worker_name(child.stage, process_id)], died=died)
 
-    def _free(self, workers: Collection[str], *, died: bool) -> None:
+    def release_claims(self, workers: Collection[str], *, died: bool) -> None:
+        """Release what these workers had claimed; with `died` each of their events counts a death."""
         try:
             hand_back(self.settings, lambda name: any(belongs_to(name, worker) for worker in workers), died=died)
         except (SluiceError, *BROKER_ERRORS) as error:
             log.warning("hand_back_failed", workers=list(workers), error=repr(error))
 
     def _examine(self) -> None:
-        self._weigh_workers()
-        if self._task_queue.is_idle:
-            self._examine_reconciler()
+        self.weigh_workers()
+        if self.task_queue.is_idle:
+            self.examine_reconciler()
 
-    def _weigh_workers(self) -> None:
+    def weigh_workers(self) -> None:
+        """Ask workers to end that take more memory than they may."""
         most, processes = self.settings.pools.max_memory_mb * 1_000_000, all_processes()
         for child in self.children:
             if not child.is_worker or child.pid is None or child.gone_by < float("inf"):
@@ -305,10 +313,11 @@ class Supervisor:
                 log.warning("process_too_large", name=child.name, megabytes=own // 10**6, browser=browser // 10**6)
                 child.ask_to_end(self._end_seconds)
 
-    def _examine_reconciler(self) -> None:
+    def examine_reconciler(self) -> None:
+        """Have it found out, in a process of its own, whether the reconciler still ticks."""
         for child in self.children:
             if child.name == "reconciler" and child.pid is not None:
-                self._task_queue.do(self._ask_of(child), self._judge_of(child, child.pid))
+                self.task_queue.do(self._ask_of(child), self._judge_of(child, child.pid))
 
     def _ask_of(self, child: Child) -> Callable[[], None]:
         def ask() -> None:
@@ -320,9 +329,9 @@ class Supervisor:
         def judge(code: int) -> None:
             if child.pid != process_id:
                 return
-            self._late_seconds = self._late_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
-            if self._late_seconds >= self.settings.delivery.deaf_after_seconds:
-                child.condemned, self._late_seconds = "it does not tick", 0.0
+            self.late_seconds = self.late_seconds + EXAMINE_TICKS * TICK_SECONDS if code == LATE else 0.0
+            if self.late_seconds >= self.settings.delivery.deaf_after_seconds:
+                child.condemned, self.late_seconds = "it does not tick", 0.0
 
         return judge
 
@@ -333,20 +342,21 @@ class Supervisor:
         """How long a process that was asked to end is waited for."""
         return shutdown.drain_seconds(self.settings) + shutdown.STOP_SECONDS + END_MARGIN_SECONDS
 
-    def _stop_everything(self) -> None:
+    def stop_everything(self) -> None:
+        """Stop all processes, the broker last, and return once they have ended."""
         if self.children:
             self.tell("stopping: what is in hand may finish; Ctrl-C again stops at once")
         self._health.kill()
         brokers = [child for child in self.children if child.name == "broker"]
-        killed = self._stop([child for child in self.children if child not in brokers], self._end_seconds)
+        killed = self.stop([child for child in self.children if child not in brokers], self._end_seconds)
         if killed:
-            self._task_queue.do(lambda: self._free(killed, died=False))
-        self._task_queue.finish(shutdown.STOP_SECONDS)
-        self._at_once = False  # the broker needs no patience, only the time to write what it has
-        self._stop(brokers, BROKER_STOP_SECONDS)
+            self.task_queue.do(lambda: self.release_claims(killed, died=False))
+        self.task_queue.finish(shutdown.STOP_SECONDS)
+        self.at_once = False  # the broker needs no patience, only the time to write what it has
+        self.stop(brokers, BROKER_STOP_SECONDS)
         self._table.remove()
 
-    def _stop(self, group: Sequence[Child], patience_seconds: float) -> list[str]:
+    def stop(self, group: Sequence[Child], patience_seconds: float) -> list[str]:
         """Ask all to end and wait until they have; the names under which those claimed that had to be killed."""
         killed: list[str] = []
         for child in group:
@@ -354,7 +364,7 @@ class Supervisor:
         give_up_at = time.monotonic() + patience_seconds + GONE_SECONDS
         while (living := [child for child in group if child.pid]) and time.monotonic() < give_up_at:
             for child in living:
-                if child.process and (self._at_once or time.monotonic() > child.gone_by):
+                if child.process and (self.at_once or time.monotonic() > child.gone_by):
                     if child.gone_by < float("inf"):
                         killed.append(worker_name(child.stage, child.process.pid))
                         log.warning("process_killed", name=child.name, pid=child.process.pid, why="everything stops")
@@ -363,5 +373,5 @@ class Supervisor:
             self._pause(TICK_SECONDS / 5)
         for child in group:
             child.bury()
-        end_all_orphans(self._known)
+        end_all_orphans(self.known_children)
         return killed

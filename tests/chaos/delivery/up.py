@@ -27,16 +27,16 @@ LONGEST_PAUSE_SECONDS = 1.0
 class ChaosSupervisor(Supervisor):
     """The supervisor of an instance under test."""
 
-    def _start(self, child: Child) -> None:
+    def start(self, child: Child) -> None:
         if _heals() or child.name != "reconciler":
-            super()._start(child)
+            super().start(child)
 
-    def _free(self, workers: Collection[str], *, died: bool) -> None:
+    def release_claims(self, workers: Collection[str], *, died: bool) -> None:
         if _heals():
-            super()._free(workers, died=died)
+            super().release_claims(workers, died=died)
 
-    def _environment(self) -> Mapping[str, str]:
-        environment = dict(super()._environment())
+    def child_environment(self) -> Mapping[str, str]:
+        environment = dict(super().child_environment())
         if port := os.environ.get(BROKER_PORT):
             url = urlsplit(environment["SLUICE_BROKER_URL"])
             through_proxy = url._replace(netloc=f"{url.netloc.rpartition(':')[0]}:{port}")

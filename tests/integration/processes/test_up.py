@@ -69,12 +69,12 @@ def supervisor(valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     settings = valkey.settings.model_copy(update={"delivery": QUICK})
     supervisor = Supervisor(settings)
-    supervisor._foreign = frozenset(orphans.own_children())
+    supervisor.foreign = frozenset(orphans.own_children())
     yield supervisor
     for child in supervisor.children:
         child.kill()
         child.bury()
-    supervisor._task_queue.kill()
+    supervisor.task_queue.kill()
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def ledger(valkey: Valkey) -> Iterator[Ledger]:
 
 def starts(supervisor: Supervisor, program: str) -> Child:
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {program}"]
-    child = supervisor._add("crawl-1", command, is_worker=True)
-    supervisor._start(child)
+    child = supervisor.add("crawl-1", command, is_worker=True)
+    supervisor.start(child)
     return child
 
 
@@ -101,8 +101,8 @@ def holds_an_event(ledger: Ledger, worker: str) -> Event:
 
 
 def examines_the_reconciler(supervisor: Supervisor) -> None:
-    supervisor._examine_reconciler()
-    assert supervisor._task_queue.finish(30)
+    supervisor.examine_reconciler()
+    assert supervisor.task_queue.finish(30)
 
 
 def named(child: Child) -> str:
@@ -136,13 +136,14 @@ def test_the_claims_of_a_killed_worker_and_of_its_children_are_handed_back_and_i
     assert child.process is not None
     child.process.kill()
     child.process.wait()
-    supervisor._bury(child)
-    assert supervisor._task_queue.finish(10)
+    before = time.monotonic()
+    supervisor.bury(child)
+    assert supervisor.task_queue.finish(10)
     assert queued(supervisor) == 2
     assert [ledger.standing(event.id) for event in (of_its_own, of_a_child, elsewhere)] == ["ready", "ready", "claimed"]
-    assert child.start_after > time.monotonic()
+    assert child.start_after > before
     assert child.pid is None
-    until(lambda: (supervisor._look_after(child, 0.1), child.pid is not None)[1])
+    until(lambda: (supervisor.look_after(child, 0.1), child.pid is not None)[1])
 
 
 def test_what_was_asked_to_end_and_did_counts_no_death(supervisor: Supervisor, ledger: Ledger) -> None:
@@ -150,8 +151,8 @@ def test_what_was_asked_to_end_and_did_counts_no_death(supervisor: Supervisor, l
     event = holds_an_event(ledger, named(child))
     assert child.process is not None
     child.process.wait()
-    supervisor._bury(child)
-    assert supervisor._task_queue.finish(10)
+    supervisor.bury(child)
+    assert supervisor.task_queue.finish(10)
     assert deaths(ledger, event) == 0
 
 
@@ -161,8 +162,8 @@ def test_a_worker_that_cannot_finish_in_time_is_killed_with_its_children_and_its
     child = starts(supervisor, STUBBORN)
     event = holds_an_event(ledger, named(child))
     until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
-    supervisor._stop_everything()
-    supervisor._task_queue.finish(10)
+    supervisor.stop_everything()
+    supervisor.task_queue.finish(10)
     assert queued(supervisor) == 1
     assert deaths(ledger, event) == 0
     for file in tmp_path.glob("deaf-*"):
@@ -174,10 +175,10 @@ def test_a_second_signal_does_not_wait_for_anybody(supervisor: Supervisor, ledge
     child = starts(supervisor, STUBBORN)
     event = holds_an_event(ledger, named(child))
     until(lambda: len(list(tmp_path.glob("deaf-*"))) == 2)
-    supervisor._heard(signal.SIGINT)
-    supervisor._heard(signal.SIGINT)
-    supervisor._stop_everything()
-    supervisor._task_queue.finish(10)
+    supervisor.handle_signal(signal.SIGINT)
+    supervisor.handle_signal(signal.SIGINT)
+    supervisor.stop_everything()
+    supervisor.task_queue.finish(10)
     assert deaths(ledger, event) == 0
 
 
@@ -187,25 +188,25 @@ def test_a_process_that_falls_silent_is_killed_and_started_again_though_it_keeps
     child = starts(supervisor, f"{LOCKING}; {LIVELY}")
     first, event = child.pid, holds_an_event(ledger, named(child))
     (tmp_path / "go").touch()
-    until(lambda: (child.listen(0.1), child._speaks)[1])
+    until(lambda: (child.listen(0.1), child.speaks)[1])
     assert first is not None
     os.kill(first, signal.SIGSTOP)
     while child.pid == first:
-        supervisor._look_after(child, 0.1)
+        supervisor.look_after(child, 0.1)
         time.sleep(0.001)
-    until(lambda: (supervisor._look_after(child, 0.1), child.pid is not None)[1])
-    assert supervisor._task_queue.finish(30)
+    until(lambda: (supervisor.look_after(child, 0.1), child.pid is not None)[1])
+    assert supervisor.task_queue.finish(30)
     assert deaths(ledger, event) == 1
 
 
 def test_a_process_that_speaks_is_left_alone_and_one_that_never_did_too(supervisor: Supervisor) -> None:
     lively, quiet = starts(supervisor, LIVELY), starts(supervisor, OBEDIENT)
     pids = (lively.pid, quiet.pid)
-    until(lambda: (lively.listen(0.1), lively._speaks)[1])
+    until(lambda: (lively.listen(0.1), lively.speaks)[1])
     for _ in range(3):
-        until(lambda: (supervisor._look_after(lively, 0.01), not lively.silent_seconds)[1])
+        until(lambda: (supervisor.look_after(lively, 0.01), not lively.silent_seconds)[1])
         for _ in range(100):
-            supervisor._look_after(quiet, 0.1)
+            supervisor.look_after(quiet, 0.1)
     assert (lively.pid, quiet.pid) == pids
 
 
@@ -216,7 +217,7 @@ def test_a_worker_that_grew_too_large_is_asked_to_end_and_no_death_is_counted(
     large, small = starts(supervisor, LARGE), starts(supervisor, OBEDIENT)
     pids = (large.pid, small.pid)
     until((tmp_path / "large").exists)
-    supervisor._weigh_workers()
+    supervisor.weigh_workers()
     assert large.process is not None
     assert large.process.wait(60) == -signal.SIGTERM
     assert small.pid == pids[1]
@@ -231,7 +232,7 @@ def test_a_reconciler_that_no_longer_ticks_is_killed(supervisor: Supervisor, led
     assert ledger.lease("reconciler", "somebody", 0.01)
     until(lambda: (examines_the_reconciler(supervisor), child.condemned is not None)[1])
     pid = child.pid
-    supervisor._look_after(child, 0.1)
+    supervisor.look_after(child, 0.1)
     until(lambda: child.pid != pid)
 
 
@@ -244,21 +245,22 @@ def test_a_broker_that_does_not_answer_says_nothing_about_the_reconciler(
     valkey.kill()
     for _ in range(3):
         examines_the_reconciler(supervisor)
-    assert supervisor._late_seconds == 0
+    assert supervisor.late_seconds == 0
     assert child.condemned is None
 
 
 def test_a_process_that_cannot_be_started_is_tried_again_and_the_others_are_looked_after(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    child = supervisor._add("crawl-1", [str(tmp_path / "nothing")], is_worker=True)
+    child = supervisor.add("crawl-1", [str(tmp_path / "nothing")], is_worker=True)
     open_before = len(os.listdir("/proc/self/fd"))
-    supervisor._look_after(child, 0.1)
+    before = time.monotonic()
+    supervisor.look_after(child, 0.1)
     assert child.pid is None
-    assert child.start_after > time.monotonic()
+    assert child.start_after > before
     assert len(os.listdir("/proc/self/fd")) == open_before
     child.program, child.start_after = [sys.executable, "-c", OBEDIENT], 0.0
-    supervisor._look_after(child, 0.1)
+    supervisor.look_after(child, 0.1)
     assert child.pid is not None
 
 
@@ -271,8 +273,8 @@ def test_a_worker_that_was_asked_to_end_is_not_hurried_by_being_asked_again(
     child.ask_to_end(60)
     until((tmp_path / "asked").exists)
     child.ask_to_end(60)
-    supervisor._at_once = True
-    supervisor._stop([child], 60)
+    supervisor.at_once = True
+    supervisor.stop([child], 60)
     assert (tmp_path / "asked").read_text() == "x"
 
 
@@ -288,9 +290,9 @@ def test_a_worker_that_dies_at_once_is_started_more_and_more_seldom(supervisor: 
     for _ in range(9):
         assert child.process is not None
         child.process.wait()
-        supervisor._bury(child)
+        supervisor.bury(child)
         pauses.append(child.pause_seconds)
-        supervisor._start(child)
+        supervisor.start(child)
     assert pauses[:3] == [0.4, 0.8, 1.6]
     assert pauses[-1] == up.LONGEST_PAUSE_SECONDS
 
@@ -322,9 +324,9 @@ def test_what_a_killed_worker_has_started_is_ended_and_reaped_whatever_group_it_
         child.kill()
         assert child.process is not None
         child.process.wait()
-        supervisor._bury(child)
-        supervisor._task_queue.finish(10)
-        orphans.end_all_orphans(supervisor._known)
+        supervisor.bury(child)
+        supervisor.task_queue.finish(10)
+        orphans.end_all_orphans(supervisor.known_children)
         tell(told, json.dumps(sorted(orphans.own_children())))
         os._exit(0)
     os.waitpid(supervising, 0)
@@ -369,23 +371,23 @@ def test_a_forked_child_is_started_watched_and_killed_like_any_other(supervisor:
         tell(tmp_path / "facts", json.dumps([os.getppid(), os.getpgrp(), open_files(os.listdir("/proc/self/fd"))]))
         signal.pause()
 
-    supervisor._signals.open()
-    supervisor._lock.acquire()
+    supervisor.signals.open()
+    supervisor.instance_lock.acquire()
     try:
-        first = supervisor._add("gate-1", speaks, is_worker=True)
-        supervisor._start(first)
+        first = supervisor.add("gate-1", speaks, is_worker=True)
+        supervisor.start(first)
         until((tmp_path / "facts").exists)
         parent, group, opened = json.loads((tmp_path / "facts").read_text())
         assert (parent, group) == (os.getpid(), first.pid)
-        inherited = (*supervisor._lock.descriptors, *supervisor._signals.descriptors)
+        inherited = (*supervisor.instance_lock.descriptors, *supervisor.signals.descriptors)
         assert not set(open_files(map(str, inherited))) & set(opened)
-        until(lambda: (first.listen(0.1), first._speaks)[1])
+        until(lambda: (first.listen(0.1), first.speaks)[1])
         pid = first.pid
         assert pid is not None
         os.kill(pid, signal.SIGTERM)
-        until(lambda: (supervisor._look_after(first, 0.1), first.pid not in (None, pid))[1])
+        until(lambda: (supervisor.look_after(first, 0.1), first.pid not in (None, pid))[1])
     finally:
-        supervisor._lock.release()
+        supervisor.instance_lock.release()
 
 
 def test_how_a_forked_child_ended_is_told_as_of_any_other(capfd: pytest.CaptureFixture[str]) -> None:
@@ -442,8 +444,7 @@ def takes(lock: InstanceLock) -> bool:
 def test_a_whole_instance_comes_through_a_storm_of_kills_and_leaves_nothing_behind(tmp_path: Path) -> None:
     chance = random.Random(20_310_506)
     with Instance(tmp_path, DELIVERY__DEAF_AFTER_SECONDS="6") as instance:
-        assert instance._process is not None
-        supervising = instance._process.pid
+        supervising = instance.process_id
         frozen = instance.processes["gate-1"]
         os.kill(frozen, signal.SIGSTOP)
         until(lambda: instance.processes.get("gate-1", frozen) != frozen)
@@ -455,8 +456,7 @@ def test_a_whole_instance_comes_through_a_storm_of_kills_and_leaves_nothing_behi
         until(lambda: len(instance.processes) == len(QUEUES) + 3)
         family = descendants(supervising, all_processes())
         assert [process for process in family if process.state == ZOMBIE] == []
-        instance._process.kill()
-        instance._process.wait()
+        instance.kill()
         until(lambda: not processes_of(instance.data_dir))
 
 
@@ -490,7 +490,7 @@ def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> N
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     supervisor = Supervisor(Settings(data_dir=tmp_path, http_port=port))
-    supervisor._prepare()
+    supervisor.prepare()
     [copy] = tmp_path.glob("ledger.sqlite.before-4-*")
     assert f"{datetime.now(UTC):%Y}" in copy.name
     Ledger(supervisor.settings.ledger_location).close()
