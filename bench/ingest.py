@@ -63,7 +63,7 @@ def _texts_of(run_id: str, data_dir: Path) -> list[list[str]]:
 def _found(data_dir: Path) -> set[str]:
     reader = IndexReader(data_dir / "index", CORPUS, QuerySettings())
     reader.reload()
-    generation = reader._follower.latest()
+    generation = reader._follower.latest()  # noqa: SLF001
     assert generation is not None
     chunk_ids = list(generation.chunk_ids())
     assert len(chunk_ids) == len(set(chunk_ids)), "a chunk stands twice in the index"

@@ -59,9 +59,9 @@ def real_corpus(data: Path, count: int, models: Path, cache: Path) -> Passages:
     model = MiniLM(models, threads=1)
     shards = _shards(data)[: -(-count // SHARD_CHUNKS)]
     texts = [text for shard in shards for text in shard]
-    vectors = np.concatenate([_embedded(model, shard, cache) for shard in shards])
+    vectors = np.concatenate([embed_once(model, shard, cache) for shard in shards])
     queries = real_queries(data)
-    return Passages(texts[:count], vectors[:count], queries, _embedded(model, queries, cache))
+    return Passages(texts[:count], vectors[:count], queries, embed_once(model, queries, cache))
 
 
 def real_queries(data: Path) -> list[str]:
@@ -104,7 +104,7 @@ def _spread(texts: Sequence[str], count: int) -> list[str]:
     return [texts[position * len(texts) // count] for position in range(count)]
 
 
-def _embedded(model: MiniLM, texts: list[str], cache: Path) -> Vectors:
+def embed_once(model: MiniLM, texts: list[str], cache: Path) -> Vectors:
     digest = hashlib.sha256("\0".join([model.fingerprint, *texts]).encode()).hexdigest()
     path = cache / f"vectors-{digest[:16]}.npy"
     if not path.exists():

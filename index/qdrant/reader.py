@@ -130,7 +130,7 @@ class QdrantReader:
 
     def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
         """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation."""
-        view = self._view()
+        view = self.current_view()
         if view is None:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
@@ -149,7 +149,7 @@ class QdrantReader:
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
         """For each term the number of chunks of the served generation that have it; terms are analysed as text is."""
-        view = self._view()
+        view = self.current_view()
         return view.count_chunks_with(terms) if view else dict.fromkeys(terms, 0)
 
     def document(self, document_id: str) -> DocumentFacts | None:
@@ -158,7 +158,7 @@ class QdrantReader:
 
     def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
         """The facts of those documents that are in the served generation."""
-        view = self._view()
+        view = self.current_view()
         return view.documents(document_ids) if view else {}
 
     def has_document(self, document_id: str) -> bool:
@@ -199,7 +199,7 @@ class QdrantReader:
         deadline = time.monotonic() + self._reload_timeout_seconds
         look_seconds = _FIRST_LOOK_SECONDS
         while True:
-            view = self._view()
+            view = self.current_view()
             covered = view.state.journal_offset if view else 0
             if covered >= journal_offset:
                 return view
@@ -209,7 +209,8 @@ class QdrantReader:
             time.sleep(min(look_seconds, left))
             look_seconds = min(2 * look_seconds, _LONGEST_LOOK_SECONDS)
 
-    def _view(self) -> QdrantView | None:
+    def current_view(self) -> QdrantView | None:
+        """What searches see now; None before the first publish."""
         state = self._state()
         return QdrantView(self._collection, state, self._settings) if state else None
 

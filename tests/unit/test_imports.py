@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -53,3 +54,10 @@ def test_chunking_imports_no_extraction() -> None:
     script = "import sys, ingest.chunk.chunk; print([n for n in ('lxml', 'trafilatura', 'pypdf') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_what_tests_share_is_in_a_module_of_its_own() -> None:
+    """No module imports a conftest or a module of tests."""
+    imported = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*(?:conftest|test_\w+)\b.*", re.MULTILINE)
+    found = {str(path): imported.findall(path.read_text()) for path in (REPOSITORY / "tests").rglob("*.py")}
+    assert {path: lines for path, lines in found.items() if lines} == {}

@@ -13,9 +13,10 @@ from tests.support.small_disk import SmallDisk
 COUNTS = """
 import sys
 from otel import metrics
+from tests.support.metric import value_of
 for number in range(int(sys.argv[1])):
     metrics.DEAD_LETTERS.labels(stage="crawl", reason=f"reason {number}").inc()
-print(metrics.DEAD_LETTERS.labels(stage="crawl", reason="reason 0")._value.get())
+print(value_of(metrics.DEAD_LETTERS, stage="crawl", reason="reason 0"))
 """
 
 

@@ -61,11 +61,11 @@ def test_a_search_sees_its_own_generation_while_another_is_half_written(make, wr
     writer.append(*make.batch([make.document("d", "ferrets old"), make.document("e", "ferrets stay")]))
     writer.publish()
     reader = QdrantReader(collection, "c", QUERIES)
-    view = reader._view()
+    view = reader.current_view()
     assert view is not None
     writer.append(*make.batch([make.document("d", "ferrets new", age=timedelta(seconds=-1))]))
     writer.publish()
-    for seen, text in ((view, "ferrets old"), (reader._view(), "ferrets new")):
+    for seen, text in ((view, "ferrets old"), (reader.current_view(), "ferrets new")):
         assert seen is not None
         ranked, source = seen.find("ferrets", None, Strategy.BM25, Filters(), 20)
         assert {source.read(one.number)[1].text for one in ranked} == {text, "ferrets stay"}

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.index.real import SETS, SHARD_CHUNKS, has_sets, real_corpus, real_queries, windows
-from tests.support.repository import MODELS
+from bench.index.real import SETS, SHARD_CHUNKS, embed_once, has_sets, real_corpus, real_queries, windows
+from ingest.embed.minilm.model import MiniLM
 
 
 def test_a_window_is_a_run_of_one_to_three_sentences() -> None:
@@ -42,18 +42,14 @@ def test_a_folder_without_the_sets_is_known_for_that(tmp_path: Path) -> None:
     assert not has_sets(tmp_path)
 
 
-def test_vectors_are_computed_once_and_belong_to_their_texts(tmp_path: Path) -> None:
+def test_vectors_are_computed_once_and_belong_to_their_texts(tmp_path: Path, minilm: MiniLM) -> None:
     """Vectors of a second call come from the file that the first one left."""
-    from bench.index.real import _embedded
-    from ingest.embed.minilm.model import MiniLM
-
     texts = ["A lease is renewed by its holder.", "The sea was calm that morning."]
-    model = MiniLM(MODELS, threads=1)
-    first = _embedded(model, texts, tmp_path)
+    first = embed_once(minilm, texts, tmp_path)
     (kept,) = tmp_path.glob("vectors-*.npy")
     np.save(kept, first + 1)
-    assert np.array_equal(_embedded(model, texts, tmp_path), first + 1)
-    assert np.allclose(_embedded(model, texts[::-1], tmp_path), first[::-1], atol=1e-5)
+    assert np.array_equal(embed_once(minilm, texts, tmp_path), first + 1)
+    assert np.allclose(embed_once(minilm, texts[::-1], tmp_path), first[::-1], atol=1e-5)
 
 
 def test_questions_come_evenly_from_every_set(tmp_path: Path) -> None:
