@@ -33,6 +33,7 @@ def test_no_spelling_of_an_inner_address_is_reached_by_any_way_and_the_control_i
     )
 
 
+@pytest.mark.smoke
 def test_a_name_that_changes_its_meaning_leads_nowhere_inside() -> None:
     results = _run("rebinding")
     assert results["changing names, over HTTP"].figures["names looked up"] > 0
@@ -42,7 +43,6 @@ def test_what_wants_to_hold_or_eat_the_worker_is_stopped_and_the_next_page_is_re
     _run("zoo")
 
 
-@pytest.mark.smoke
 def test_no_process_of_a_killed_browser_is_left() -> None:
     _run("kills")
 

@@ -344,7 +344,7 @@ class TestDeadline:
 
     def test_it_covers_the_turns(self, site: Any, make_crawler: MakeCrawler) -> None:
         site.html("/", PROSE)
-        crawler = make_crawler(requests_per_second_per_host=0.1, page_deadline_seconds=1.0)
+        crawler = make_crawler(requests_per_second_per_host=0.1, page_deadline_seconds=5.0)
         started = time.monotonic()
         with pytest.raises(Overloaded):
             crawler.crawl(CrawlDirected(url=site.url()))

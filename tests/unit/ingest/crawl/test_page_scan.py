@@ -165,6 +165,7 @@ def test_a_refresh_that_is_made_to_hang_us_does_not(content: str) -> None:
     assert time.process_time() - started < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

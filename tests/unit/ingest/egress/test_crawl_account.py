@@ -220,6 +220,7 @@ class TestCaps:
                 connection.sendall(b"POST /" if upwards else b"GET / HTTP/1.1\r\n\r\n")
                 while connection.send(b"x" * 65_536) if upwards else connection.recv(65_536):
                     pass
+            until(lambda: rules_of(account))
             report = account.report()
         counted = report.bytes_out if upwards else report.bytes_in
         assert 100_000 < counted < 600_000
@@ -240,7 +241,7 @@ class TestCaps:
         assert asked == ["a0.example", "a1.example", "a2.example", "a3.example", "a0.example"]
 
     def test_connections_beyond_the_cap_wait_and_are_refused_at_last(self, site: Any, run_proxy: RunProxy) -> None:
-        proxy = run_proxy(max_connections_per_crawl=2, connect_timeout_seconds=0.3)
+        proxy = run_proxy(max_connections_per_crawl=2, connect_timeout_seconds=1.5)
         with proxy.open("crawl") as account, contextlib.ExitStack() as held:
             tunnels = [connect_to(account.url, site.address)[0] for _ in range(2)]
             for tunnel in tunnels:
