@@ -18,8 +18,9 @@ from ingest.url import normalise_url
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
-CHARACTERS_PER_EVENT = 100_000
-"""Text that travels together, unless one document is longer: a page of a site, or a second of extracting small ones."""
+CHARACTERS_PER_EVENT = 16_000
+"""Text that travels together, unless one document is longer: about one portion of the embed stage (4,000 tokens), so
+that what was handed in first is found first. Larger batches would take turns portion by portion, and end together."""
 SMALL_DOCUMENTS, SMALL_CHARACTERS = 8, 20_000
 """What a submission may have at most to go before bulk: a second of the local model on one core (5,000 tokens)."""
 
