@@ -39,11 +39,11 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _SESSION_IN_PATH = re.compile(r"(?<!/\.)(?<!/\.\.);(?:jsessionid|phpsessid)=[^/;]*", re.IGNORECASE)
 """Behind a segment that is one or two dots it stays: such a segment would change the path once it stands alone."""
 _SEGMENT = r"[A-Za-z0-9_~!$'()*+,=@-][A-Za-z0-9._~!$'()*+,=@-]*+"
-_SEGMENTS = rf"(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+"
-_REST = r"(?:\?(?P<query>[A-Za-z0-9._~!$()*+,;=:@/?&-]*))?+(?:#[!-~]*)?"
-_PLAIN_HOST = re.compile(r"https?://(?P<host>(?![^/]*xn--)(?:[a-z0-9][a-z0-9-]*+\.)++[a-z]{2,}+)/")
+_SEGMENTS = rf"(?>(?:{_SEGMENT}/)*(?:{_SEGMENT})?)"
+_REST = r"(?>(?:\?(?P<query>[A-Za-z0-9._~!$()*+,;=:@/?&-]*))?)(?:#[!-~]*)?"
+_PLAIN_HOST = re.compile(r"https?://(?P<host>(?![^/]*xn--)(?>(?:[a-z0-9][a-z0-9-]*+\.)+)[a-z]{2,}+)/")
 _PLAIN_URL = re.compile(rf"(?P<url>{_PLAIN_HOST.pattern}{_SEGMENTS}){_REST}")
-_PLAIN_PATH = re.compile(rf"(?P<up>(?:\.\./)*+)(?P<root>/?)(?P<path>{_SEGMENTS}){_REST}")
+_PLAIN_PATH = re.compile(rf"(?P<up>(?>(?:\.\./)*))(?P<root>/?)(?P<path>{_SEGMENTS}){_REST}")
 """What parsing leaves as it stands, the query's parameters apart: most of the addresses that pages hold."""
 _RANDOM = re.compile(r"[0-9a-f]{24,}|(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[0-9A-Za-z_-]{26,}", re.IGNORECASE)
 _KNOWN_HOSTS = 4_096

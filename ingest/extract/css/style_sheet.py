@@ -32,10 +32,10 @@ _MENTIONS = re.compile(
     r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|\\",
     re.IGNORECASE,
 )
-_TEXT = r"[^{}\"'/\\]*+(?:/(?!\*)[^{}\"'/\\]*+)*+"
+_TEXT = r"(?>(?:[^{}\"'/\\]++|/(?!\*))*)"
 _PIECE = re.compile(
     rf"({_TEXT})\{{({_TEXT})\}}|((?!/\*|[{{}}\"'\\]){_TEXT})|"
-    r"\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?|/\*.*?(?:\*/|\Z)|\\.|.",
+    r"\"(?>(?:\\.|[^\"\\\n])*)\"?|'(?>(?:\\.|[^'\\\n])*)'?|/\*.*?(?:\*/|\Z)|\\.|.",
     re.DOTALL,
 )
 """A whole rule of the usual kind, other text, a string, a comment, an escape, or one sign."""
