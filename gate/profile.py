@@ -1,10 +1,10 @@
 """A profile: every number the gate decides by, as one frozen, versioned, hashed value.
 
-Profiles are TOML files named `<name>.v<version>.toml`. A file may `extend` another and then states only
-what differs. What counts is the merged result: its canonical JSON is what the `config_hash` of a
-decision is taken of, and `from_bytes` of those bytes gives the same profile again, so a decision can be
-recomputed long after the file was changed. `docs/decisions/0002-gate-weights.md` tells how each number
-was found.
+Profiles are TOML files named `<name>.v<version>.toml`. A file may `extend` another, or several, and then states only
+what differs: the files that it builds on are laid over one another, each once, in the order in which they are named.
+What counts is the merged result: its canonical JSON is what the `config_hash` of a decision is taken of, and
+`from_bytes` of those bytes gives the same profile again, so a decision can be recomputed long after the file was
+changed. `docs/decisions/0002-gate-weights.md` tells how each number was found.
 """
 
 from __future__ import annotations
@@ -223,7 +223,9 @@ def choose_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
 
 def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
     """The profile in `path`, merged over the one it extends; `files` are those it may extend, by stem."""
-    fields = _merged(path, files, ())
+    fields: dict[str, Any] = {}
+    for own in _extended(path, files, ()).values():
+        fields = _overlaid(fields, own)
     try:
         profile = Profile.model_validate(fields)
     except ValidationError as error:
@@ -235,15 +237,21 @@ def load_profile(path: Path, files: Mapping[str, Path]) -> Profile:
     return profile
 
 
-def _merged(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> dict[str, Any]:
+def _extended(path: Path, files: Mapping[str, Path], seen: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """What each file states that `path` builds on, by stem, lowest first; that of `path` itself comes last.
+
+    A file that two of them extend comes once, where it is first named.
+    """
     fields = _read(path)
-    base = fields.pop("extends", None)
-    if base is None:
-        return fields
-    if not isinstance(base, str) or base not in files or base in (*seen, path.stem):
-        known = ", ".join(sorted(set(files) - {path.stem, *seen}))
-        raise InvalidSetting(f"{path.name}: extends", f"cannot extend {base!r}", f"one of {known}")
-    return _overlaid(_merged(files[base], files, (*seen, path.stem)), fields)
+    bases = fields.pop("extends", [])
+    layers: dict[str, dict[str, Any]] = {}
+    for base in bases if isinstance(bases, list) else [bases]:
+        if not isinstance(base, str) or base not in files or base in (*seen, path.stem):
+            known = ", ".join(sorted(set(files) - {path.stem, *seen}))
+            raise InvalidSetting(f"{path.name}: extends", f"cannot extend {base!r}", f"one of {known}")
+        for stem, below in _extended(files[base], files, (*seen, path.stem)).items():
+            layers.setdefault(stem, below)
+    return layers | {path.stem: fields}
 
 
 def _read(path: Path) -> dict[str, Any]:

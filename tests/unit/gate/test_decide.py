@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from contracts.errors import Conflict
 from contracts.gate import BudgetState, CoverageProbed, GateDecided, GateRequested, Message, Plan, PolicyState
 from gate.decide import decide, explain
 from gate.profile import Profile, load_profiles
-from tests.support.repository import REPOSITORY
+from tests.support.repository import GOLDEN, REPOSITORY
 from tests.unit.gate.samples import NOW, OPEN, RICH, URGENT, asked, hit, probed, terms
 
 PROFILES = load_profiles()
@@ -257,3 +259,15 @@ def test_newer_hits_never_raise_the_score() -> None:
         for d in (0, 1, 30, 400, 9_000)
     ]
     assert scores == sorted(scores)
+
+
+@pytest.mark.parametrize("path", sorted((GOLDEN / "decisions").glob("*.json")), ids=lambda path: path.stem)
+def test_a_decision_recorded_by_an_earlier_release_is_explained_byte_for_byte(path: Path) -> None:
+    """With the profile it was made with, which gives the same bytes and hash too, whatever fields came since."""
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    profile = Profile.from_bytes(recorded["profile"].encode())
+    assert profile.canonical_bytes() == recorded["profile"].encode()
+    request = GateRequested.model_validate_json(recorded["request"])
+    probe = CoverageProbed.model_validate_json(recorded["probed"])
+    decision = GateDecided.model_validate_json(recorded["decided"])
+    assert explain(request, probe, decision, profile).model_dump_json() == recorded["decided"]

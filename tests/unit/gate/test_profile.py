@@ -43,9 +43,9 @@ def test_a_published_version_is_never_changed(stem: str, config_hash: str) -> No
 
 def test_the_highest_version_decides() -> None:
     assert {name: load_profiles()[name].version for name in ("default", "code", "marketing")} == {
-        "default": 1,
-        "code": 2,
-        "marketing": 2,
+        "default": 2,
+        "code": 3,
+        "marketing": 3,
     }
 
 
@@ -91,6 +91,17 @@ def test_a_file_that_extends_another_states_only_what_differs() -> None:
     assert profiles["code"].intents["factual"] == profiles["default"].intents["factual"]
 
 
+def test_a_file_may_extend_several_of_which_the_later_stands_over_the_earlier(tmp_path: Path) -> None:
+    """What both extend stands below them, so it does not undo what the first of them states."""
+    (tmp_path / "a.v1.toml").write_text('extends = "default.v1"\nname = "a"\nversion = 1\n[weights]\nstaleness = 0.7\n')
+    (tmp_path / "b.v1.toml").write_text(
+        'extends = "default.v1"\nname = "b"\nversion = 1\n[weights]\nnewer_year = 0.3\n'
+    )
+    (tmp_path / "c.v1.toml").write_text('extends = ["a.v1", "b.v1"]\nname = "c"\nversion = 1\n')
+    weights = load_profiles(tmp_path)["c"].weights
+    assert (weights.staleness, weights.newer_year) == (0.7, 0.3)
+
+
 def test_every_profile_can_be_reached_and_left_by_its_thresholds() -> None:
     for profile in load_profiles().values():
         assert profile.weights.dissimilarity + profile.weights.missing_terms >= profile.thresholds.full_loop
@@ -117,6 +128,8 @@ def test_a_folder_adds_a_profile_and_replaces_one_by_name(tmp_path: Path) -> Non
         ('name = "x"\nversion = 1\n', "x.v1.toml: weights"),
         ('extends = "nothing.v1"\nname = "x"\nversion = 1\n', "x.v1.toml: extends"),
         ('extends = "x.v1"\nname = "x"\nversion = 1\n', "x.v1.toml: extends"),
+        ('extends = ["default.v1", 1]\nname = "x"\nversion = 1\n', "x.v1.toml: extends"),
+        ('extends = 1\nname = "x"\nversion = 1\n', "x.v1.toml: extends"),
         ('extends = "default.v1"\nname = "y"\nversion = 1\n', "x.v1.toml: name"),
         (
             'extends = "default.v1"\nname = "x"\nversion = 1\n[weights]\nmissing_terms = -1\n',

@@ -1,0 +1,1 @@
+"""The gate: its numbers fitted on public questions, and measured on others."""

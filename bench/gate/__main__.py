@@ -1,0 +1,42 @@
+"""Fits the gate's numbers on public questions, and measures the profile that comes with the package.
+
+    python -m bench.gate DATA_DIR [--work DIR] [--profile default]
+
+Two things are learnt, both by logistic regression with a ridge (a handful of features each): whether the answer to a
+question changes (`bench.gate.time`), and whether the corpus holds the answer (`bench.gate.coverage`).
+
+What is printed as "fitted" is for a person to round and write into a profile; the measures below it are
+of the profile as it stands. Embeddings are kept in the work directory: the first run takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bench.gate.coverage import tune_coverage
+from bench.gate.time import tune_time
+from gate.profile import load_profiles
+from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from ingest.embed.minilm.model import MiniLM
+
+
+def main() -> None:
+    """Fit, then measure, then print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data_dir", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("sluice-data") / "gate-tuning")
+    parser.add_argument("--profile", default="default")
+    options = parser.parse_args()
+    profile = load_profiles()[options.profile]
+    options.work.mkdir(parents=True, exist_ok=True)
+    cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
+    embedder = CachedEmbedder(MiniLM(options.work / "models"), cache)
+    print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
+    tune_time(options.data_dir / "gate", profile, embedder)
+    tune_coverage(options.data_dir, profile, embedder)
+    cache.close()
+
+
+if __name__ == "__main__":
+    main()
