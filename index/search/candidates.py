@@ -1,12 +1,13 @@
 """Selects the candidates that may become results: trusted, distinct, and within the cap of their domain.
 
-Candidates are read in fused order until there are enough of them, so most are never read.
+Candidates are read in fused order until there are enough of them, so most are never read. Those that merely repeat the
+question come after all others, where there is room.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from contracts.retrieval import Query
 from index.journal.document_facts import DocumentFacts
 from index.search.chunk_source import ChunkSource
 from index.search.domains import parse_host
+from index.search.echoes import EchoDetector
 from index.search.fusion import Candidate
 from index.search.near_duplicates import DistinctTexts
 from index.search.ranking_options import Ranking
@@ -35,6 +37,8 @@ class SelectedCandidate:
     trust: float
     duplicates: tuple[str, ...] = ()
     rerank_score: float | None = None
+    is_echo: bool = False
+    """Whether it merely repeats the question: it stays behind all that do not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,12 +49,13 @@ class CandidateSelection:
     trust_dropped: int = 0
     duplicates_dropped: int = 0
     domain_dropped: int = 0
+    echo_count: int = 0
 
     def needs_more(self, top_k: int, depth: int, found: int) -> bool:
         """Whether a deeper search may fill the list: the last one `found` all of its `depth`, and too few remain."""
-        if len(self.candidates) >= top_k or found < depth:
+        if sum(not one.is_echo for one in self.candidates) >= top_k or found < depth:
             return False
-        repeats = self.duplicates_dropped + self.domain_dropped
+        repeats = self.duplicates_dropped + self.domain_dropped + self.echo_count
         return self.trust_dropped > 0 or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
 
 
@@ -63,10 +68,8 @@ def select_candidates(
     distinct = DistinctTexts(ranking.duplicate_threshold(query), ranking.signatures)
     cap = DomainCap(ranking.max_per_domain(query))
     wanted = len(ranked) if ranking.diversity(query) else max(query.top_k, ranking.rerank_depth(query))
-    for candidate in ranked:
-        if len(selected) == wanted:
-            break
-        facts, chunk = source.read(candidate.number)
+    for candidate, facts, chunk, is_echo in _read_echoes_last(source, query.query, ranked):
+        selection.echo_count += is_echo
         trust = ranking.trust.value(facts.url, facts.provenance, chunk, now)
         if trust < query.trust_threshold:
             selection.trust_dropped += 1
@@ -77,8 +80,25 @@ def select_candidates(
             selection.domain_dropped += 1
         else:
             distinct.keep(chunk.chunk_id, chunk.text)
-            selected.append(SelectedCandidate(candidate, facts, chunk, trust))
+            selected.append(SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo))
+            if len(selected) == wanted:
+                break
     return selection
+
+
+def _read_echoes_last(
+    source: ChunkSource, question: str, ranked: Sequence[Candidate]
+) -> Iterator[tuple[Candidate, DocumentFacts, Chunk, bool]]:
+    """Read the candidates in their order, those that merely repeat the question after all others."""
+    detector = EchoDetector(question)
+    echoes: list[tuple[Candidate, DocumentFacts, Chunk, bool]] = []
+    for candidate in ranked:
+        facts, chunk = source.read(candidate.number)
+        if detector.is_echo(chunk.text, chunk.language or facts.language):
+            echoes.append((candidate, facts, chunk, True))
+        else:
+            yield candidate, facts, chunk, False
+    yield from echoes
 
 
 class DomainCap:

@@ -1,6 +1,6 @@
 """From fused candidates to results.
 
-    candidates in fused order
+    candidates in fused order, those that merely repeat the question behind all others (`index.search.echoes`)
       -> trust: what is below the query's threshold is dropped
       -> near-duplicates: the best one stays and names the others
       -> domain cap: a maximum of results for each host
@@ -125,6 +125,7 @@ def _rerank(
 ) -> tuple[Sequence[SelectedCandidate], _RerankOutcome]:
     """Put the best candidates in the reranker's order, before the others; keep the order where it fails."""
     depth = ranking.rerank_depth(query)
+    depth = min(depth, sum(not one.is_echo for one in candidates))
     seen, others = candidates[:depth], candidates[depth:]
     if not seen:
         return candidates, _RerankOutcome()
@@ -144,8 +145,10 @@ def _diversify(
 ) -> Sequence[SelectedCandidate]:
     if not diversity or not ordered:
         return ordered[:top_k]
-    vectors = source.vectors([one.candidate.number for one in ordered])
-    return [ordered[position] for position in diversify(_relevance(ordered), vectors, diversity, top_k)]
+    answers = [one for one in ordered if not one.is_echo] or ordered
+    vectors = source.vectors([one.candidate.number for one in answers])
+    best = [answers[position] for position in diversify(_relevance(answers), vectors, diversity, top_k)]
+    return [*best, *ordered[len(answers) :]][:top_k]
 
 
 def _relevance(ordered: Sequence[SelectedCandidate]) -> list[float]:

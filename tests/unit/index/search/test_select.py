@@ -116,6 +116,34 @@ def test_a_distrusted_copy_does_not_take_the_place_of_a_trusted_one(ask, make) -
     assert (selection.trust_dropped, selection.duplicates_dropped) == (1, 0)
 
 
+ECHO = "- What frees a lease that nobody renews?\n- What is a lease?"
+
+
+def test_passages_that_merely_repeat_the_question_stand_behind_all_others(ask, make) -> None:
+    documents = [make.document("echo", ECHO), *(make.document(f"d{i}", _text(i)) for i in range(4))]
+    asked = {"query": "What frees a lease that nobody renews?"}
+    assert _documents(ask(documents, **asked, top_k=8)[0]) == ["d0", "d1", "d2", "d3", "echo"]
+    assert _documents(ask(documents, **asked, top_k=2)[0]) == ["d0", "d1"]
+    assert _documents(ask(documents, **asked, top_k=8, diversity=1.0)[0])[-1] == "echo"
+    assert _documents(ask(documents[:1], **asked)[0]) == ["echo"]
+
+
+def test_the_reranker_is_not_shown_passages_that_merely_repeat_the_question(ask, make) -> None:
+    shown: list[str] = []
+
+    class Reversing:
+        depth = 8
+
+        def rerank(self, query: str, chunks: Sequence[RetrievedChunk]) -> Sequence[RetrievedChunk]:
+            shown.extend(chunk.document_id for chunk in chunks)
+            return list(reversed(chunks))
+
+    documents = [make.document("echo", ECHO), *(make.document(f"d{i}", _text(i)) for i in range(3))]
+    selection, _ = ask(documents, reranker=Reversing(), query="What frees a lease that nobody renews?")
+    assert shown == ["d0", "d1", "d2"]
+    assert _documents(selection) == ["d2", "d1", "d0", "echo"]
+
+
 def test_one_host_has_no_more_results_than_the_cap(ask, make) -> None:
     documents = [make.document(f"d{i}", _text(i), url=f"https://{'ab'[i // 4]}.org/{i}") for i in range(8)]
     selection, _ = ask(documents, max_per_domain=2)
@@ -222,6 +250,15 @@ def corpus(tmp_path, make):
     yield corpus
     for reader in readers:
         reader.close()
+
+
+def test_a_search_goes_deeper_where_repetitions_of_the_question_fill_its_candidates(corpus, make) -> None:
+    question = "What frees a lease that nobody renews?"
+    echoes = [make.document(f"echo{i}", f"{question}\nWhat is number {i}?") for i in range(120)]
+    answer = make.document("answer", f"A reaper frees the lease, {_text(1)} as was told.")
+    reader = corpus([*echoes, answer])
+    found = reader.search(Query(query=question, strategy=Strategy.BM25, top_k=3))
+    assert [chunk.document_id for chunk in found.chunks[:1]] == ["answer"]
 
 
 def test_a_mirrored_text_does_not_crowd_out_the_others(corpus, make) -> None:

@@ -1,0 +1,150 @@
+"""Echoes: passages that merely repeat the question. They have all of its words, rank first, and answer nothing.
+
+A question stands alone in a list of questions, as a heading whose text is elsewhere, in a log of what was asked, in the
+strings and names of tests, and in examples of a command. In an FAQ it stands too, with its answer behind it.
+
+A passage is an echo where it repeats the question, and no repetition is answered:
+
+    as a sentence that ends with a question mark   no words follow it before the next question or heading
+    as a line or sentence without one              the passage has no other words
+    quoted or in an identifier, among other words  little follows in its line, and the other lines have less than
+    of its line                                    half of the question's content terms
+
+Repeated means word for word, whatever the case, punctuation and marks between the words; as a sentence that ends with a
+question mark also in another order or with other function words. A sentence with a full stop states something: it is no
+repetition, as a claim is best answered by its source. Question marks of all scripts count; no list of words of any
+language is used but that of the term index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+from index.terms.analysis import analyse, analysis_language, extract_content_terms
+
+LEAST_WORDS = 4
+"""A shorter question is a name or a few keywords, which a passage that answers may well repeat. In scripts without
+blanks two characters count as a word."""
+SAME_TERMS = 0.8
+"""Jaccard index of the content terms of two questions from which they ask the same: one of nine terms may differ."""
+COVERED = 0.5
+"""Share of the question's content terms in the other lines of a passage from which it may answer in its own words."""
+ANSWER_WORDS = 6
+"""Words behind a quoted question in its line from which they may be its answer, and not arguments of a call."""
+SHORTEST_ANSWER = 2
+"""Letters of the shortest answer: `No`. A mere `A:` is none."""
+LABEL_WORDS = 2
+"""Words beside a question that may be its label or number: `Question 3:`."""
+
+_CHARACTER = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(rf"{_CHARACTER.pattern}|[^\W_]+")
+"""A word; in scripts without blanks between words a character."""
+_UNIT_END = re.compile(r"\n|(?<=[.!?…])[\"'”’»)\]*_`]*[ \t]+|(?<=[。！？؟])")
+_MARK = r"(?:[?\uff1f\u061f\u037e\u055e\u1367\u2047\u2048\ufe56]|(?<=[\u0370-\u03ff\u1f00-\u1fff]);)"
+"""Question marks: Latin, full-width, Arabic, Greek, Armenian, Ethiopic, doubled, with an exclamation mark, small; and
+the semicolon that most Greek texts have."""
+_ASKING = re.compile(_MARK)
+_ASKS = re.compile(rf"{_MARK}\W*$")
+_STATES = re.compile(r"[\w\"'”’»)][.。][\"'”’»)\]*_`]*\s*$")
+_HEADING = re.compile(r"\s*(#+)\s")
+_ITEM = re.compile(r"(\s*)(?:[-*+•]|\d+[.)])\s")
+_LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
+_QUOTES = frozenset("\"'`“”„‟‘’‚«»‹›「」『』")
+_PUNCTUATION = re.compile(rf"^(?:{_MARK}|[.!,:])+")
+_IDENTIFIER_BEFORE = re.compile(r"[^\W_]_$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A line or sentence of a passage. `repeat` is where it repeats the question, `asks` whether it ends as one."""
+
+    text: str
+    asks: bool
+    repeat: tuple[int, int] | None
+
+    def ends_answer_to(self, question: _Unit) -> bool:
+        """Whether what answers `question` is over here: at a question, the next heading or the next point of a list."""
+        heading, own_heading = _HEADING.match(self.text), _HEADING.match(question.text)
+        item, own_item = _ITEM.match(self.text), _ITEM.match(question.text)
+        if heading:
+            return own_heading is None or len(heading[1]) <= len(own_heading[1])
+        return self.asks or (item is not None and own_item is not None and len(item[1]) <= len(own_item[1]))
+
+
+class EchoDetector:
+    """Finds the echoes of one question. Costs some searches for a word in each passage unless one is suspected."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+        self._words = _WORD.findall(question.casefold())
+        self._is_long = len(self._words) - len(_CHARACTER.findall(question)) / 2 >= LEAST_WORDS
+        self._longest_first = sorted(set(self._words), key=len, reverse=True)
+
+    def is_echo(self, text: str, language: str | None = None) -> bool:
+        """Whether a passage of `language` (as `Chunk.language`) merely repeats the question."""
+        if not self._is_long or not self._may_repeat(text):
+            return False
+        units = [self._unit(part) for part in _split(text)]
+        repeats = [(position, unit.repeat) for position, unit in enumerate(units) if unit.repeat is not None]
+        return bool(repeats) and not any(self._is_answered(units, *repeat, language) for repeat in repeats)
+
+    def _may_repeat(self, text: str) -> bool:
+        """Whether there is anything to look at: most passages are passed over here."""
+        folded, words = text.casefold(), self._longest_first
+        if not all(word in folded for word in words[:2]):
+            return False
+        return _ASKING.search(text) is not None or all(word in folded for word in words)
+
+    def _unit(self, text: str) -> _Unit:
+        asks = _ASKS.search(text) is not None
+        repeat = None if _STATES.search(text) else self._find_repeat(text)
+        if repeat is None and asks and self._asks_the_same(text):
+            repeat = 0, len(text)
+        return _Unit(text, asks, repeat)
+
+    def _find_repeat(self, text: str) -> tuple[int, int] | None:
+        """Where the words of the question stand in this order with no other word between them."""
+        spans = [found.span() for found in _WORD.finditer(text)]
+        words = [text[start:end].casefold() for start, end in spans]
+        size = len(self._words)
+        for first in range(len(words) - size + 1):
+            if words[first] == self._words[0] and words[first : first + size] == self._words:
+                return spans[first][0], spans[first + size - 1][1]
+        return None
+
+    def _is_answered(self, units: list[_Unit], position: int, repeat: tuple[int, int], language: str | None) -> bool:
+        unit, (start, end) = units[position], repeat
+        before, behind = _WORD.findall(unit.text[:start]), _WORD.findall(unit.text[end:])
+        if (before or behind) and _is_quoted(unit.text, start, end):
+            others = " ".join(one.text for one in units if one.repeat is None)
+            return len(behind) >= ANSWER_WORDS or self._coverage(others, language) >= COVERED
+        if unit.asks:
+            following = takewhile(lambda one: not one.ends_answer_to(unit), units[position + 1 :])
+            return sum(len(word) for one in following for word in _WORD.findall(one.text)) >= SHORTEST_ANSWER
+        if len(before) + len(behind) > LABEL_WORDS:
+            return True
+        return any(_WORD.search(one.text) for one in units if one.repeat is None and not one.asks)
+
+    def _asks_the_same(self, text: str) -> bool:
+        terms, asked = set(extract_content_terms(self._question)), set(extract_content_terms(text))
+        return len(terms & asked) >= SAME_TERMS * len(terms | asked)
+
+    def _coverage(self, text: str, language: str | None) -> float:
+        """The share of the question's content terms that a text of `language` has."""
+        analysis = analysis_language(language)
+        wanted = extract_content_terms(self._question, analysis)
+        return len(set(wanted).intersection(analyse(text, analysis))) / max(1, len(wanted))
+
+
+def _split(text: str) -> Iterator[str]:
+    """Lines and sentences, without the targets of links."""
+    return (part for part in _UNIT_END.split(_LINK_TARGET.sub("]", text)) if part and not part.isspace())
+
+
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether the range stands in quotation marks, or is the end of an identifier."""
+    before, behind = text[:start].rstrip(), _PUNCTUATION.sub("", text[end:])
+    return before[-1:] in _QUOTES or behind[:1] in _QUOTES or _IDENTIFIER_BEFORE.search(text[:start]) is not None

@@ -1,0 +1,94 @@
+"""Which passages merely repeat the question, and which answer it."""
+
+from __future__ import annotations
+
+import pytest
+
+from index.search.echoes import EchoDetector
+
+QUESTION = "What happens when a worker dies?"
+
+ECHOES = {
+    "a heading without its text": "# FAQ\n\n## What happens when a worker dies?\n",
+    "a heading before the next one": "## What happens when a worker dies?\n\n## Limits\n\nA queue takes 10,000 events.",
+    "an answer that is empty": "Q: What happens when a worker dies?\nA:\n\nQ: How do I upgrade?\nA: Run migrate.",
+    "a list of questions": "- How do I upgrade?\n- What happens when a worker dies?\n- Where are the logs?",
+    "a table of contents": "- [What happens when a worker dies?](#what-happens-when-a-worker-dies)\n- [Limits](#limits)",
+    "a test": 'def test_ask(client):\n    run = client.ask("What happens when a worker dies?")\n    assert run.done',
+    "a test's name": "def test_what_happens_when_a_worker_dies(client):\n    assert client.ask(QUESTION).citations",
+    "a list in code": 'QUESTIONS = [\n    "Where are the logs?",\n    "What happens when a worker dies?",\n]',
+    "a command": 'finder init\nfinder ask "What happens when a worker dies?"\nfinder serve --workers 4',
+    "a request": 'curl localhost/ask -d \'{"query": "What happens when a worker dies?", "wait": true}\'',
+    "a log": '10:31 INFO query="what happens when a worker dies?" 3 ms\n10:32 INFO query="where are the logs?" 4 ms',
+    "a log without quotation marks": "10:31 ada asked: What happens when a worker dies?\n10:32 bob asked: And then?",
+    "the question in other words": "Questions\n\nWhen a worker dies, what happens?\n\nWhere are the logs?",
+    "nothing else": "what happens when a worker dies",
+    "the question again and again": "What happens when a worker dies? What happens when a *worker* dies?",
+}
+
+ANSWERS = {
+    "a heading and its text": "## What happens when a worker dies?\n\nIts lease runs out, and another one takes over.",
+    "a heading and a deeper one": "## What happens when a worker dies?\n\n### In short\n\nThe event is handled again.",
+    "a short answer": "Q: What happens when a worker dies?\nA: No harm.\n\nQ: How do I upgrade?",
+    "an answer in the same line": "**What happens when a worker dies?** Its lease runs out.",
+    "an answer in a table": "| question | answer |\n|---|---|\n| What happens when a worker dies? | The lease runs out. |",
+    "an answer in a list": "- How do I upgrade?\n- What happens when a worker dies?\n  - The lease runs out.\n- And then?",
+    "an answer as JSON": '{"question": "What happens when a worker dies?", "answer": "Its lease runs out and it is done again."}',
+    "the question quoted, and answered in its words": (
+        'The classic is "What happens when a worker dies?", they say.\nA worker that dies is started again.'
+    ),
+    "one that repeats and one that answers": (
+        "- What happens when a worker dies?\n- And then?\n\n## What happens when a worker dies?\n\nAnother takes over."
+    ),
+    "no repetition": "When a worker dies, its lease runs out, and what it did happens again.",
+    "a statement of the same words": "This page tells what happens when a worker dies: its lease runs out. Then another takes over.",
+}
+
+
+@pytest.mark.parametrize("text", ECHOES.values(), ids=ECHOES)
+def test_a_passage_that_merely_repeats_the_question_is_an_echo(text: str) -> None:
+    assert EchoDetector(QUESTION).is_echo(text)
+    assert EchoDetector(QUESTION.rstrip("?").lower()).is_echo(text)
+
+
+@pytest.mark.parametrize("text", ANSWERS.values(), ids=ANSWERS)
+def test_a_passage_that_answers_is_none_though_it_repeats_the_question(text: str) -> None:
+    assert not EchoDetector(QUESTION).is_echo(text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Was geschieht, wenn ein Arbeiter stirbt?", "## Was geschieht, wenn ein Arbeiter stirbt?\n\n## Wo liegt es?"),
+        ("ワーカーが停止するとどうなりますか？", "- 更新の方法は？\n- ワーカーが停止するとどうなりますか？"),
+        ("ماذا يحدث عندما يموت العامل؟", "- ماذا يحدث عندما يموت العامل؟\n- أين السجلات؟"),
+        ("Τι συμβαίνει όταν πεθαίνει ένας εργάτης;", "Τι συμβαίνει όταν πεθαίνει ένας εργάτης;\nΠού είναι τα αρχεία;"),
+    ],
+)
+def test_questions_of_other_scripts_are_told_by_their_own_marks(question: str, text: str) -> None:
+    assert EchoDetector(question).is_echo(text)
+    assert not EchoDetector(question).is_echo(f"{question}\n\n2026 – 31, 10:30 – 11:45 (§ 12)")
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("deepcopy", "deepcopy"),
+        ("lru_cache maxsize", "## lru_cache maxsize"),
+        (
+            "RuntimeError: dictionary changed size during iteration",
+            "RuntimeError: dictionary changed size during iteration\n\nIterate over a copy: list(d).",
+        ),
+        (
+            "Global warming drives polar bears toward extinction",
+            "Some say that global warming drives polar bears toward extinction. The ice melts earlier each year.",
+        ),
+        (
+            "dictionary changed size during iteration",
+            'for key in d:\n    if stale(key):\n        del d[key]  # "dictionary changed size during iteration"\n'
+            "# A dictionary must keep its size during an iteration.",
+        ),
+    ],
+)
+def test_keywords_error_messages_and_claims_are_found_where_they_stand(question: str, text: str) -> None:
+    assert not EchoDetector(question).is_echo(text)
