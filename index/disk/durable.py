@@ -6,12 +6,19 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 
-_FEW = 16
-"""Up to this many files are flushed one by one, which takes less time than starting threads."""
+StrPath = str | os.PathLike[str]
+"""A path. A generation has dozens of files, and joining text takes a tenth of the time that joining `Path`s does."""
+
+FLUSHING_THREADS = 4
+"""Twelve small files take 5 to 60 ms one after the other (ext4, idle and busy disk), 2 to 9 in four threads, and no
+less in eight: the file system commits what is waiting together."""
+_BLOCK_BYTES = 1 << 18
+"""Read and hashed at a time."""
 
 
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT})
@@ -22,13 +29,16 @@ def is_shortage(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _SHORT
 
 
-def sha256_file(path: Path) -> str:
+def sha256_file(path: StrPath) -> str:
     """Hex SHA-256 of the file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
 
 
-def fsync_path(path: Path) -> None:
+def fsync_path(path: StrPath) -> None:
     """Flush one file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -37,16 +47,25 @@ def fsync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def fsync_together(paths: Iterable[Path]) -> None:
-    """Flush several files concurrently: the file system combines their flushes into few journal commits."""
-    paths = list(paths)
-    if len(paths) <= _FEW:
-        for path in paths:
-            fsync_path(path)
-        return
-    with ThreadPoolExecutor(max_workers=8, thread_name_prefix="fsync") as pool:
-        for _ in pool.map(fsync_path, paths):
-            pass
+def fsync_together(paths: Iterable[StrPath]) -> None:
+    """Flush several files and folders concurrently."""
+    with ThreadPoolExecutor(FLUSHING_THREADS, thread_name_prefix="fsync") as threads, fsync_meanwhile(paths, threads):
+        pass
+
+
+@contextmanager
+def fsync_meanwhile(paths: Iterable[StrPath], threads: Executor) -> Iterator[None]:
+    """Flush files and folders in `threads` while the block runs; all are on the disk when it is left without an error.
+
+    Raises `OSError` at the end of the block when one of them cannot be flushed.
+    """
+    flushes = [threads.submit(fsync_path, path) for path in paths]
+    try:
+        yield
+    finally:
+        wait(flushes)
+    for flush in flushes:
+        flush.result()
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -69,7 +88,7 @@ def replace_pointer(pointer: Path, target: str) -> None:
     fsync_path(pointer.parent)
 
 
-def link_or_copy(source: Path, target: Path) -> None:
+def link_or_copy(source: StrPath, target: StrPath) -> None:
     """Hard-link an immutable file; copy it, and flush the copy, where the file system cannot link."""
     try:
         os.link(source, target)

@@ -1,8 +1,8 @@
 """Generations on disk: publishing, verifying, listing, rolling back, collecting.
 
-Publishing goes temporary folder → files → fsync → manifest → fsync → self-test → rename → fsync of the
-parent → swap of `CURRENT` → fsync. Killed at any point, it leaves the old generation or the new one
-current, both complete. Unchanged files are hard links, and their hashes are carried over.
+Publishing goes temporary folder → files → manifest → fsync of all of them beside the self-test → rename → fsync of the
+parent → swap of `CURRENT` → fsync. Killed at any point, it leaves the old generation or the new one current, both
+complete. Unchanged files are hard links, and their hashes are carried over.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.disk.durable import (
+    StrPath,
+    fsync_meanwhile,
     fsync_path,
-    fsync_together,
     is_shortage,
     link_or_copy,
     replace_file,
@@ -85,10 +87,14 @@ class VerifiedFiles:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int, int], str] = {}
 
-    def check(self, path: Path, entry: FileEntry) -> None:
-        """Raise `Corrupted` unless the file has the recorded size and hash, `Unavailable` if it cannot be read."""
+    def check(self, folder: str, name: str, entry: FileEntry) -> None:
+        """Check a file of the generation in `folder`.
+
+        Raises `Corrupted` unless it has the recorded size and hash, and `Unavailable` if it cannot be read.
+        """
+        path = f"{folder}/{name}"
         try:
-            status = path.stat()
+            status = os.stat(path)
             mark = (status.st_ino, status.st_size, status.st_mtime_ns)
             if self._seen.get(mark) == entry.sha256 and status.st_size == entry.size_bytes:
                 self._seen[mark] = self._seen.pop(mark)
@@ -96,9 +102,9 @@ class VerifiedFiles:
             found = sha256_file(path) if status.st_size == entry.size_bytes else f"{status.st_size} bytes"
         except OSError as error:
             failure = Unavailable if is_shortage(error) else Corrupted
-            raise failure(f"{path.name} of generation {path.parent.parent.name} cannot be read: {error}") from error
+            raise failure(f"{_of_generation(path)} cannot be read: {error}") from error
         if found != entry.sha256:
-            raise Corrupted(f"{path.name} of generation {path.parent.parent.name} is damaged: found {found}")
+            raise Corrupted(f"{_of_generation(path)} is damaged: found {found}")
         self._seen[mark] = entry.sha256
 
     def __len__(self) -> int:
@@ -114,7 +120,7 @@ class VerifiedFiles:
 class Sources:
     """The files of a new generation: for each path below its folder, the file to link to it."""
 
-    links: Mapping[str, Path]
+    links: Mapping[str, str]
     contents: Mapping[str, bytes]
     """By path, the content of small files that are written for each generation."""
 
@@ -126,6 +132,7 @@ def publish(
     describe: Callable[[dict[str, FileEntry]], Manifest],
     self_test: Callable[[Path, Manifest], None],
     before_swap: Callable[[], None],
+    threads: Executor,
 ) -> tuple[str, Manifest]:
     """Put a generation on disk and make it current; returns its name and manifest.
 
@@ -133,6 +140,7 @@ def publish(
     merged in the background.
     `describe` makes the manifest of the files' entries, `self_test` raises when the opened generation is wrong,
     `before_swap` raises when this writer was fenced. Nothing is left behind when one of them raises.
+    Files are flushed in `threads`, during the self-test.
     """
     temporary = layout.generations / f"{_TEMPORARY}{layout.corpus}"
     shutil.rmtree(temporary, ignore_errors=True)
@@ -141,10 +149,10 @@ def publish(
         manifest = describe(entries)
         content = manifest.encode()
         (temporary / MANIFEST).write_bytes(content)
-        new = [temporary / name for name in entries if name not in carried]
-        fsync_together([*new, temporary / "segments", temporary / "terms", temporary / MANIFEST])
-        fsync_path(temporary)
-        self_test(temporary, manifest)
+        new = [name for name in entries if name not in carried]
+        new += [MANIFEST, "segments", "terms", ""]
+        with fsync_meanwhile([f"{temporary}/{name}" for name in new], threads):
+            self_test(temporary, manifest)
         before_swap()
         name = make_generation_name(manifest.number, content)
         temporary.rename(layout.generations / name)
@@ -190,8 +198,9 @@ def list_generation_names(layout: CorpusLayout) -> list[str]:
 
 def verify_files(folder: Path, manifest: Manifest, verified: VerifiedFiles) -> None:
     """Raise `Corrupted`, naming the first file that is missing or not what the manifest says."""
+    place = os.fspath(folder)
     for name, entry in manifest.files.items():
-        verified.check(folder / name, entry)
+        verified.check(place, name, entry)
     verified.keep_latest(len(manifest.files))
 
 
@@ -249,17 +258,24 @@ def describe_generation(name: str, manifest: Manifest) -> Generation:
 def _fill(folder: Path, sources: Sources, carried: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
     for part in ("segments", "terms"):
         (folder / part).mkdir(parents=True)
+    place = os.fspath(folder)
     for name, source in sources.links.items():
-        link_or_copy(source, folder / name)
+        link_or_copy(source, f"{place}/{name}")
     for name, content in sources.contents.items():
         (folder / name).write_bytes(content)
     names = sorted([*sources.links, *sources.contents])
-    return {name: carried.get(name) or make_file_entry(folder / name) for name in names}
+    return {name: carried.get(name) or make_file_entry(f"{place}/{name}") for name in names}
 
 
-def make_file_entry(path: Path) -> FileEntry:
+def make_file_entry(path: StrPath) -> FileEntry:
     """Hash and measure a file."""
-    return FileEntry(sha256=sha256_file(path), size_bytes=path.stat().st_size)
+    return FileEntry(sha256=sha256_file(path), size_bytes=os.stat(path).st_size)
+
+
+def _of_generation(path: str) -> str:
+    """A file as errors name it."""
+    *_, generation, _, name = path.split("/")
+    return f"{name} of generation {generation}"
 
 
 def _folder(layout: CorpusLayout, name: str) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Executor, wait
 from pathlib import Path
 
 import numpy as np
@@ -98,23 +99,31 @@ class WorkingSet:
                 self._add_version(offset, record)
         self.offset = offset
 
-    def seal(self, generation_number: int) -> None:
-        """Write everything to files: flush, drop or merge segments, list dead documents, commit the terms."""
-        self._flush()
-        self._merge_segments()
-        for owner in self._segments:
-            self._list_dead(owner, generation_number)
-        self._terms.commit()
+    def seal(self, generation_number: int, threads: Executor) -> None:
+        """Write everything to files: flush, drop or merge segments, list dead documents, and commit the terms.
+
+        The terms are committed in one of `threads` meanwhile, as that is mostly waiting for the disk.
+        """
+        commit = threads.submit(self._terms.commit)
+        try:
+            self._flush()
+            self._merge_segments()
+            for owner in self._segments:
+                self._list_dead(owner, generation_number)
+        finally:
+            wait([commit])
+        commit.result()
 
     def sources(self) -> Sources:
         """The files that the next generation links; call after `seal`."""
         links = {}
+        segments, staged = os.fspath(self._segments_folder), os.fspath(self._folder / "staged")
         for owner in self._segments:
             files = [f"{owner.segment.name}.{SUFFIX}"]
             files += [owner.dead_file] if owner.dead_file else []
-            links.update({f"segments/{name}": self._segments_folder / name for name in files})
+            links.update({f"segments/{name}": f"{segments}/{name}" for name in files})
         meta, names = self._stage_terms()
-        links.update({f"terms/{name}": self._folder / "staged" / name for name in names})
+        links.update({f"terms/{name}": f"{staged}/{name}" for name in names})
         return Sources(links, {"terms/meta.json": meta})
 
     def segment_entries(self) -> tuple[SegmentEntry, ...]:
@@ -146,8 +155,11 @@ class WorkingSet:
 
     def unchanged_segments(self) -> dict[str, StoredSegment]:
         """The open segments, by name, that an earlier generation holds already."""
-        carried = {Path(name).stem for name in self.carried}
-        return {owner.segment.name: owner.segment for owner in self._segments if owner.segment.name in carried}
+        return {
+            owner.segment.name: owner.segment
+            for owner in self._segments
+            if f"segments/{owner.segment.name}.{SUFFIX}" in self.carried
+        }
 
     def remember(self, manifest: Manifest) -> None:
         """Note that the files of `manifest` are flushed and hashed: the next generation links them."""
@@ -276,18 +288,18 @@ class WorkingSet:
 
     def _stage_terms(self) -> tuple[bytes, list[str]]:
         """Link the committed term files to a folder of our own, as a background merge may remove them."""
-        staged = self._folder / "staged"
-        staged.mkdir(exist_ok=True)
+        terms, staged = os.fspath(self._folder / "terms"), os.fspath(self._folder / "staged")
+        os.makedirs(staged, exist_ok=True)
         while True:
             meta, names = list_committed_files(self._folder / "terms")
             present = set(os.listdir(staged))
             try:
                 for name in set(names) - present:
-                    link_or_copy(self._folder / "terms" / name, staged / name)
+                    link_or_copy(f"{terms}/{name}", f"{staged}/{name}")
             except FileNotFoundError:
                 continue
             for name in present - set(names):
-                (staged / name).unlink()
+                os.unlink(f"{staged}/{name}")
             return meta, names
 
 

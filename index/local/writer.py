@@ -15,6 +15,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,7 @@ from typing import Self
 
 from contracts.document import ChunkBatch, ChunkedDocument
 from contracts.errors import Corrupted, NotFound, Unavailable
-from index.disk.durable import replace_pointer
+from index.disk.durable import FLUSHING_THREADS, replace_pointer
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
 from index.generations.manifest import FileEntry, Manifest, library_versions, load_manifest, parse_generation_number
@@ -74,6 +75,7 @@ class IndexWriter:
         self._lock = WriterLock(self._layout)
         self._segment_names = (f"s{self._lock.epoch:06d}-{number:06d}" for number in itertools.count(1))
         self._open_view: WorkingSet | None = None
+        self._threads = ThreadPoolExecutor(FLUSHING_THREADS, thread_name_prefix="publish")
         self._collector = BackgroundCollector(self._layout, policy.keep_generations, self._mutex, on_fallback)
         try:
             self._journal = Journal(self._layout.journal, policy.journal_segment_bytes)
@@ -196,6 +198,7 @@ class IndexWriter:
         self.wait_for_collector()
         with self._mutex:
             self._close_view()
+            self._threads.shutdown()
             self._journal.close()
             self._lock.release()
 
@@ -234,7 +237,7 @@ class IndexWriter:
     def _publish(self) -> Generation:
         with self._view_to_change() as view:
             number = max((parse_generation_number(name) for name in list_generation_names(self._layout)), default=0) + 1
-            view.seal(number)
+            view.seal(number, self._threads)
             name, manifest = publish(
                 self._layout,
                 view.sources(),
@@ -242,6 +245,7 @@ class IndexWriter:
                 lambda entries: self._describe(view, number, entries),
                 lambda folder, manifest: self_test(folder, manifest, view.unchanged_segments()),
                 self._lock.check,
+                self._threads,
             )
             self._layout.held.unlink(missing_ok=True)
             view.remember(manifest)
