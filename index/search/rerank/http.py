@@ -1,7 +1,8 @@
 """Rerankers behind an address: a `/rerank` endpoint, or a chat model that is asked for scores.
 
-    rerank   POST {url}/rerank {model, query, documents, top_n} -> {"results": [{"index", "relevance_score"}]}
-             as Cohere, Jina, Voyage and vLLM have it
+    rerank   POST {url}/rerank {model, query, documents} -> {"results": [{"index", "relevance_score"}]}
+             as Cohere, Jina and vLLM have it; Voyage's rows stand under "data". All of them score every document
+             unless they are told how many to give (`top_n`, `top_k`), so they are not told
     tei      POST {url}/rerank {query, texts, truncate} -> [{"index", "score"}]
              as Hugging Face's text-embeddings-inference has it
     chat     POST {url}/chat/completions, as OpenAI has it; the answer is JSON: {"scores": [number, ...]}
@@ -16,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
 
 from contracts.errors import InvalidSetting, Overloaded, Unavailable
 
@@ -58,9 +59,10 @@ class HttpScorer:
         unknown address, PolicyRefused where the rules of egress forbid it.
         """
         cut = [text[:MOST_CHARACTERS] for text in texts]
+        body: dict[str, Any]
         match self._shape:
             case "rerank":
-                body = {"model": self._model, "query": query, "documents": cut, "top_n": len(cut)}
+                body = {"model": self._model, "query": query, "documents": cut}
                 ranked = self._ask("/rerank", body, _Ranked, timeout_seconds).results
                 return sort_by_text([(row.index, row.relevance_score) for row in ranked], len(cut))
             case "tei":
@@ -131,7 +133,7 @@ class _Row(_Answer):
 
 
 class _Ranked(_Answer):
-    results: list[_Row]
+    results: Annotated[list[_Row], Field(validation_alias=AliasChoices("results", "data"))]
 
 
 class _TeiRow(_Answer):

@@ -68,15 +68,35 @@ JINA = {
         {"index": 1, "document": {"text": "otters swim"}, "relevance_score": 0.02},
     ],
 }
+VLLM = {
+    "id": "rerank-7c1f",
+    "model": "BAAI/bge-reranker-v2-m3",
+    "usage": {"total_tokens": 31},
+    "results": [
+        {"index": 2, "document": {"text": "martens climb", "multi_modal": None}, "relevance_score": 0.98},
+        {"index": 0, "document": {"text": "ferrets sleep", "multi_modal": None}, "relevance_score": 0.41},
+        {"index": 1, "document": {"text": "otters swim", "multi_modal": None}, "relevance_score": 0.02},
+    ],
+}
+VOYAGE = {
+    "object": "list",
+    "data": [
+        {"relevance_score": 0.98, "index": 2},
+        {"relevance_score": 0.41, "index": 0},
+        {"relevance_score": 0.02, "index": 1},
+    ],
+    "model": "rerank-2",
+    "usage": {"total_tokens": 26},
+}
 TEI = [{"index": 2, "score": 0.98}, {"index": 0, "score": 0.41}, {"index": 1, "score": 0.02}]
 
 
-@pytest.mark.parametrize("answer", [COHERE, JINA])
+@pytest.mark.parametrize("answer", [COHERE, JINA, VLLM, VOYAGE], ids=["cohere", "jina", "vllm", "voyage"])
 def test_a_rerank_endpoint_is_asked_for_all_texts_and_its_order_undone(endpoint, scorer, answer) -> None:
     endpoint.says(answer)
     assert scorer().scores("who climbs", TEXTS, 5.0) == [0.41, 0.02, 0.98]
     assert endpoint.requests == [
-        {"path": "/v1/rerank", "model": "some-model", "query": "who climbs", "documents": TEXTS, "top_n": 3}
+        {"path": "/v1/rerank", "model": "some-model", "query": "who climbs", "documents": TEXTS}
     ]
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
 
