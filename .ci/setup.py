@@ -118,6 +118,7 @@ def _uv_sees_what_pip_sees(pip: list[str]) -> dict[str, str]:
         seen["UV_INDEX_STRATEGY"] = (
             "unsafe-best-match"  # as pip does: every index counts, not the first that knows a name
         )
+    seen["UV_SYSTEM_CERTS"] = "true"
     return {variable: value for variable, value in seen.items() if variable not in os.environ}
 
 

@@ -46,6 +46,7 @@ print(json.dumps({way: [run.exit_code, run.output] for way, run in runs.items()}
 def run(*command: str | Path, folder: Path, timeout_seconds: float = 120) -> str:
     """What a command prints; it must end well. Nothing of this repository is on its path; bytecode is kept."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
+    environment.setdefault("UV_SYSTEM_CERTS", "true")
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_seconds, check=False
     )

@@ -40,9 +40,10 @@ class Announcements:
     async def stop(self) -> None:
         """Stop listening."""
         self._stopping = True
-        if self._task:
+        # A connection that is being opened or closed can swallow a cancellation.
+        while self._task and not self._task.done():
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
 
     @contextmanager
     def of(self, run_id: str) -> Iterator[asyncio.Event]:
@@ -57,7 +58,6 @@ class Announcements:
                 del self._waiting[run_id]
 
     async def _listen(self) -> None:
-        # A connection that breaks while it is closed can swallow a cancellation; the flag cannot be swallowed.
         while not self._stopping:
             try:
                 await self._follow()
