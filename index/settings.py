@@ -59,11 +59,12 @@ class RerankSettings(Value):
 class QuerySettings(Value):
     """Fusion, trust and budget defaults."""
 
-    fusion: Literal["adaptive", "weighted", "rrf"] = "adaptive"
-    """`adaptive` mixes z-scores by how decisive the words of the question are, `weighted` by `alpha`,
-    `rrf` by ranks alone. docs/quality.md compares them."""
-    alpha: Annotated[float, Field(ge=0, le=1)] = 0.35
-    """Weight of BM25 in the weighted mix. 0.3-0.4 did best over nine public collections."""
+    fusion: Literal["weighted", "rrf"] = "weighted"
+    """How the vectors' and the words' results become one list: by the weighted sum of their scores, or by ranks alone.
+    docs/quality.md compares them."""
+    lexical_weight: Annotated[float, Field(ge=0)] = 0.014
+    """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
+    the local model. docs/decisions/0012-fusion.md has the curve."""
     duplicate_threshold: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Jaccard index of three-word shingles from which two results are one; 0 for never. At 0.9 one word in 60 may
     differ: copies and reprints fall together, texts of one template stay apart."""

@@ -51,6 +51,7 @@ REMOVED = frozenset(
         "query.candidates",
         "query.lexical_strength",
         "query.rrf_k",
+        "query.alpha",
         "query.beta",
         "query.max_query_terms",
         "query.title_boost",

@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from contracts.document import Chunk
-from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, detect_language, extract_content_words
-from index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts
+from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, analyse_question, detect_language
+from index.terms.bm25 import K1, PROSE_FIELDS, USUAL_BOOSTS, B, Boosts, weigh_repeats
 from index.terms.chunk_terms import extract_chunk_terms
 from index.terms.identifiers import extract_query_identifiers
 
@@ -47,18 +47,30 @@ def weigh_chunk(
     return weights
 
 
-def weigh_question(text: str, languages: Sequence[str] = (ENGLISH,), boosts: Boosts = USUAL_BOOSTS) -> Weights:
+def weigh_question(
+    text: str,
+    languages: Sequence[str] = (ENGLISH,),
+    boosts: Boosts = USUAL_BOOSTS,
+    *,
+    with_function_words: bool = False,
+) -> Weights:
     """Weigh the terms of a question, analysed as each of `languages`, by field; empty where it has no terms.
 
     Only the first words count. Where the question's function words show its language, only that language is searched,
     since the frequency of a term in all languages together is not known before the search.
     """
     language = detect_language(text, languages)
-    words = extract_content_words(text, (language,) if language else tuple(languages))
-    terms = [term for one in words[: boosts.max_terms] for term in one]
+    content, function, occurrences = analyse_question(text, (language,) if language else tuple(languages))
+    words = content[: boosts.max_terms] + (function if with_function_words else ())
+    terms = {term: weigh_repeats(occurrences[term]) for one in words for term in one}
     names = list(dict.fromkeys(term for term in extract_query_identifiers(text) if term not in _STOPPED))
     fields = (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings))
-    weights = {hash_dimension(field, term): boost for field, boost in fields for term in terms if boost > 0}
+    weights = {
+        hash_dimension(field, term): boost * weight
+        for field, boost in fields
+        for term, weight in terms.items()
+        if boost > 0
+    }
     if boosts.code > 0:
         weights |= {hash_dimension("code", name): boosts.code for name in names[: boosts.max_terms]}
     return weights

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from index.qdrant.collection import Collection, Condition, Hit, SearchRequest
 from index.qdrant.fill import read_live_documents
 from index.qdrant.payload import CHUNK_FIELDS, CollectionState, make_key, read_chunk, where_live, where_matches
 from index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
-from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores
+from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from index.settings import QuerySettings
 
 _MOST_HITS = 10_000
@@ -57,9 +56,12 @@ class QdrantView:
         source = QdrantChunkSource(self._collection, self.state.number)
         lexical = source.put([hit for ask, hits in answers if ask.terms for hit in hits])
         dense = source.put([hit for ask, hits in answers if ask.terms is None for hit in hits])
-        similarity_of = None if vector is None else partial(self._similarities, vector, source)
-        pool = combine_results(break_ties(dense, source.chunk_id), break_ties(lexical, source.chunk_id), similarity_of)
-        return RankedCandidates(pool, fuse_scores(pool, strategy, self._settings), source.chunk_id), source
+        dense, lexical = break_ties(dense, source.chunk_id), break_ties(lexical, source.chunk_id)
+        cosines, scores = self._scores(
+            source, text, vector, strategy, list_candidates(dense, lexical), len(dense.numbers)
+        )
+        results = combine_results(dense, lexical, cosines, scores)
+        return RankedCandidates(results, fuse_scores(results, strategy, self._settings), source.chunk_id), source
 
     def count_chunks_with(self, terms: Sequence[str]) -> dict[str, int]:
         """Count the chunks that have each term, by its rarest part, from the engine's term statistics.
@@ -101,12 +103,30 @@ class QdrantView:
             hits = self._collection.ranked([_deeper(ask, limit)])[0]
         return sorted(hits, key=lambda hit: (-hit.score, hit.payload["chunk_id"]))[: ask.limit]
 
-    def _similarities(self, vector: Vectors, source: QdrantChunkSource, numbers: Numbers) -> Floats:
-        """The cosines of chunks that only BM25 has found."""
+    def _scores(
+        self,
+        source: QdrantChunkSource,
+        text: str,
+        vector: Vectors | None,
+        strategy: Strategy,
+        numbers: Numbers,
+        dense_count: int,
+    ) -> tuple[Floats, Floats | None]:
+        """The cosines of the candidates after the first `dense_count`, and BM25 of all for a mix; in one request."""
         ids = source.ids(numbers)
-        near = SearchRequest(len(ids), Condition(ids=ids), dense=vector.tolist())
-        found = {hit.id: hit.score for hit in self._collection.ranked([near])[0]}
-        return [found.get(one, math.nan) for one in ids]
+        alone = ids[dense_count:]
+        is_mixed = strategy is Strategy.HYBRID
+        weights = weigh_question(text, self.state.languages, with_function_words=True) if is_mixed else {}
+        asks: list[SearchRequest] = []
+        if alone and vector is not None:
+            asks.append(SearchRequest(len(alone), Condition(ids=alone), dense=vector.tolist()))
+        if ids and weights:
+            asks.append(SearchRequest(len(ids), Condition(ids=ids), terms=weights))
+        answers = list(zip(asks, self._collection.ranked(asks), strict=True)) if asks else []
+        cosine_of = {hit.id: hit.score for ask, hits in answers if ask.terms is None for hit in hits}
+        score_of = {hit.id: hit.score for ask, hits in answers if ask.terms for hit in hits}
+        scores = [score_of.get(one, 0.0) for one in ids] if is_mixed else None
+        return [cosine_of.get(one, math.nan) for one in alone], scores
 
     def _check_dimension(self, vector: Vectors | None) -> None:
         state = self.state

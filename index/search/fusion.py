@@ -1,20 +1,14 @@
 """Fusion: the results of two retrievers in one order. Pure functions over lists.
 
+    weighted   cosine · |cosine| + `lexical_weight` · BM25
     rrf        1 / (k + rank), summed over the retrievers (Cormack, Clarke and Büttcher, SIGIR 2009)
-    weighted   alpha · z(BM25) + beta · z(cosine), z being standard deviations from the candidates' mean
-    adaptive   as weighted, with an alpha for each question
 
-`adaptive` weighs BM25 by how decisive it is and how well it covers the question: alpha = min(`strength` · coverage ·
-gap², 0.9), beta = 1 - alpha.
+The weighted sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts
+function words too, which the search for candidates leaves out. Nothing is normalised over a question: how many words
+match and how rare they are is what the size of BM25 says, and it would be lost. docs/decisions/0012-fusion.md has the
+measurements.
 
-gap = (best - tenth) / best of its scores. Where ten chunks match the words of a question equally well, the words do not
-say which one is meant, and cosine decides; where one chunk is far ahead, it is probably the right one.
-coverage = best / the best possible score. Where no chunk has the rare words of the question, question and answer use
-different words.
-
-Scores are normalised over the first `CANDIDATES` of each retriever: those beyond, which a caller may ask for, do not
-change the order before them. A candidate that is not among the first by BM25 gets the lowest of their scores, or 0 when
-BM25 found fewer. Equal scores are ordered by chunk id, so the same corpus and question always give the same list.
+Equal scores are ordered by chunk id, so the same corpus and question always give the same list.
 
 There are about a hundred candidates, for which lists are faster than arrays: a call into numpy costs as much as a
 pass over fifty of them.
@@ -34,29 +28,19 @@ from index.settings import QuerySettings
 
 NameOf = Callable[[int], str]
 """The chunk id of a chunk number, for ties."""
-SimilarityOf = Callable[[Numbers], Floats]
-"""The cosines of chunk numbers to the question."""
 
 CANDIDATES = 50
 """Candidates that each retriever gives to fusion."""
-LEXICAL_STRENGTH = 2.65
-"""How much the adaptive mix weighs BM25. 2.6-3.0 did best on one half of the questions of three public sets,
-and held on the other half."""
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper (Cormack et al., SIGIR 2009)."""
-_DECISIVE_RANK = 10
-_MOST_LEXICAL = 0.9
-_NO_DIFFERENCE = 1e-9
-_USUAL_COVERAGE = 0.47
-"""Its average on three public question sets: for engines that do not report it."""
-_NOT_FOUND = math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk with its ranks and scores. A rank of None: that retriever did not find it.
+    """A chunk with its ranks and scores. A rank of None: it is not among what that retriever found.
 
-    `similarity` is a cosine, `lexical_score` BM25, `fused_score` the score that orders the results.
+    `similarity` is a cosine, None without vectors; `lexical_score` BM25, None for a chunk without a word of the
+    question; `fused_score` orders the results.
     """
 
     number: int
@@ -71,7 +55,7 @@ class Candidate:
 class FusionInput:
     """The candidates of both retrievers, each once, as parallel lists of one value for each candidate.
 
-    A rank of 0 and a score of NaN: that retriever did not find it. A similarity of NaN: there is no vector.
+    A rank of 0: that retriever did not find it. A similarity of NaN: there is no vector.
     """
 
     numbers: Numbers
@@ -79,36 +63,31 @@ class FusionInput:
     dense_ranks: Numbers
     lexical_scores: Floats
     lexical_ranks: Numbers
-    lexical: Ranked
-    """What BM25 found, best first."""
-    best_possible: float | None = None
-    """The highest BM25 score that a chunk could have for the question; None where the engine does not report it."""
 
 
-def combine_results(
-    dense: Ranked,
-    lexical: Ranked,
-    similarity_of: SimilarityOf | None,
-    best_possible: float | None = None,
-) -> FusionInput:
-    """Combine the results of both retrievers. `similarity_of` is None where the question has no vector."""
-    both = len(dense.numbers)
-    place_of = dict(zip(dense.numbers, range(both), strict=True))
-    alone = [number for number in lexical.numbers if number not in place_of]
-    place_of.update(zip(alone, range(both, both + len(alone)), strict=True))
-    ranks, scores = [0] * len(place_of), [_NOT_FOUND] * len(place_of)
-    for rank, (number, score) in enumerate(zip(lexical.numbers, lexical.scores, strict=True), start=1):
-        place = place_of[number]
-        ranks[place], scores[place] = rank, score
-    similarities = similarity_of(alone) if similarity_of is not None and alone else [_NOT_FOUND] * len(alone)
+def list_candidates(dense: Ranked, lexical: Ranked) -> Numbers:
+    """List what either retriever found, each once: first what the vectors found, then what the words alone found."""
+    near = set(dense.numbers)
+    return dense.numbers + [number for number in lexical.numbers if number not in near]
+
+
+def combine_results(dense: Ranked, lexical: Ranked, cosines: Floats, lexical_scores: Floats | None) -> FusionInput:
+    """Combine the results of both retrievers.
+
+    `cosines` are of those candidates that the words alone found (NaN: it has no vector), `lexical_scores` of all, in
+    the order of `list_candidates`; None leaves them as the words' retriever gave them, and 0 for the others.
+    """
+    numbers, count = list_candidates(dense, lexical), len(dense.numbers)
+    rank_of = dict(zip(lexical.numbers, range(1, len(lexical.numbers) + 1), strict=True))
+    if lexical_scores is None:
+        score_of = dict(zip(lexical.numbers, lexical.scores, strict=True))
+        lexical_scores = [score_of.get(number, 0.0) for number in numbers]
     return FusionInput(
-        numbers=list(place_of),
-        similarities=dense.scores + similarities,
-        dense_ranks=[*range(1, both + 1), *[0] * len(alone)],
-        lexical_scores=scores,
-        lexical_ranks=ranks,
-        lexical=lexical,
-        best_possible=best_possible,
+        numbers=numbers,
+        similarities=dense.scores + cosines,
+        dense_ranks=[*range(1, count + 1), *[0] * (len(numbers) - count)],
+        lexical_scores=lexical_scores,
+        lexical_ranks=[rank_of.get(number, 0) for number in numbers],
     )
 
 
@@ -120,53 +99,25 @@ def fuse_scores(results: FusionInput, strategy: Strategy, settings: QuerySetting
         case Strategy.VECTOR, _:
             return results.similarities
         case _, "rrf":
-            return reciprocal_ranks(results, RRF_K)
-        case _, "weighted":
-            return weighted_sum(results, settings.alpha, 1.0 - settings.alpha, CANDIDATES)
+            return add_reciprocal_ranks(results, RRF_K)
         case _:
-            alpha = lexical_weight(results, LEXICAL_STRENGTH)
-            return weighted_sum(results, alpha, 1.0 - alpha, CANDIDATES)
+            return add_weighted_scores(results, settings.lexical_weight)
 
 
-def reciprocal_ranks(results: FusionInput, k: int) -> Floats:
+def add_weighted_scores(results: FusionInput, lexical_weight: float) -> Floats:
+    """cosine · |cosine| + `lexical_weight` · BM25; a chunk without a vector counts as one at right angles."""
+    return [
+        (cosine * abs(cosine) if cosine == cosine else 0.0) + lexical_weight * score
+        for cosine, score in zip(results.similarities, results.lexical_scores, strict=True)
+    ]
+
+
+def add_reciprocal_ranks(results: FusionInput, k: int) -> Floats:
     """The sum of 1 / (k + rank) over the retrievers that found the candidate."""
     return [
         (1.0 / (k + dense) if dense else 0.0) + (1.0 / (k + lexical) if lexical else 0.0)
         for dense, lexical in zip(results.dense_ranks, results.lexical_ranks, strict=True)
     ]
-
-
-def weighted_sum(results: FusionInput, alpha: float, beta: float, first: int) -> Floats:
-    """`alpha` · z(BM25) + `beta` · z(cosine), normalised over the `first` candidates of each retriever."""
-    scores, cosines = _filled(results, first), results.similarities
-    reference = _first_of_each(results, first)
-    mean_score, per_score = standardise([scores[place] for place in reference])
-    mean_cosine, per_cosine = standardise([cosines[place] for place in reference])
-    alpha, beta = alpha * per_score, beta * per_cosine
-    return [
-        alpha * (score - mean_score) + beta * (cosine - mean_cosine)
-        for score, cosine in zip(scores, cosines, strict=True)
-    ]
-
-
-def lexical_weight(results: FusionInput, strength: float) -> float:
-    """The weight of BM25 on this question: `alpha` of the module's docstring."""
-    scores = results.lexical.scores
-    if not scores or scores[0] <= 0:
-        return 0.0
-    best = scores[0]
-    gap = 1.0 - (scores[_DECISIVE_RANK - 1] / best if len(scores) >= _DECISIVE_RANK else 0.0)
-    coverage = min(1.0, best / results.best_possible) if results.best_possible else _USUAL_COVERAGE
-    return min(strength * coverage * gap * gap, _MOST_LEXICAL)
-
-
-def standardise(scores: Floats) -> tuple[float, float]:
-    """The mean, and the reciprocal of the standard deviation: 0 where the scores do not differ."""
-    if not scores:
-        return 0.0, 0.0
-    mean = sum(scores) / len(scores)
-    deviation = math.dist(scores, [mean] * len(scores)) / math.sqrt(len(scores))
-    return mean, 1.0 / deviation if deviation > _NO_DIFFERENCE else 0.0
 
 
 class RankedCandidates(Sequence[Candidate]):
@@ -192,12 +143,13 @@ class RankedCandidates(Sequence[Candidate]):
     def _at(self, position: int) -> Candidate:
         results = self._results
         similarity, lexical_rank = results.similarities[position], results.lexical_ranks[position]
+        lexical_score = results.lexical_scores[position]
         return Candidate(
             number=results.numbers[position],
             fused_score=self._fused[position],
-            similarity=None if similarity != similarity else similarity,
+            similarity=None if math.isnan(similarity) else similarity,
             dense_rank=results.dense_ranks[position] or None,
-            lexical_score=results.lexical_scores[position] if lexical_rank else None,
+            lexical_score=lexical_score if lexical_rank or lexical_score > 0 else None,
             lexical_rank=lexical_rank or None,
         )
 
@@ -226,23 +178,5 @@ def _untied(order: Sequence[int], numbers: Numbers, scores: Floats, name_of: Nam
     ]
 
 
-def _first_of_each(results: FusionInput, first: int) -> Sequence[int]:
-    """The positions of the `first` candidates of each retriever."""
-    if max(len(results.lexical.numbers), *results.dense_ranks, 0) <= first:
-        return range(len(results.numbers))
-    ranks = zip(results.dense_ranks, results.lexical_ranks, strict=True)
-    return [place for place, (dense, lexical) in enumerate(ranks) if 0 < dense <= first or 0 < lexical <= first]
-
-
 def _has_ties(scores: Floats) -> bool:
     return len(set(scores)) < len(scores)
-
-
-def _filled(results: FusionInput, first: int) -> Floats:
-    """BM25 scores of the `first`; for the others the lowest of these, or 0 where BM25 found fewer."""
-    found = results.lexical.scores
-    floor = found[first - 1] if len(found) >= first else 0.0
-    return [
-        score if 0 < rank <= first else floor
-        for score, rank in zip(results.lexical_scores, results.lexical_ranks, strict=True)
-    ]

@@ -6,8 +6,8 @@ they are few) or searches deeper until it has enough or there is no more.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from contracts.retrieval import Strategy
 from index.generations.ranked import NOTHING_FOUND, Ranked
 from index.generations.view import Masks, View
 from index.journal.records import Vectors
-from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores
+from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from index.settings import QuerySettings
-from index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit, best_possible_score
+from index.terms.bm25 import USUAL_BOOSTS, Boosts, Hit
 
 _FEW_CHUNKS = 2_000
 """Up to this many passing chunks are listed to the term index, which is cheaper than searching deeper."""
@@ -41,10 +41,14 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
         lexical = break_ties(Ranked.of(retrieve_by_terms(view, search, depth, USUAL_BOOSTS)), view.chunk_id)
     if search.strategy is not Strategy.BM25 and search.vector is not None:
         dense = break_ties(view.nearest(search.vector, depth, search.masks), view.chunk_id)
-    similarity_of = None if search.vector is None else partial(view.similarities, search.vector)
-    is_mixed = search.strategy is Strategy.HYBRID and settings.fusion == "adaptive"
-    best_possible = best_possible_score(search.text, view.terms) if is_mixed else None
-    results = combine_results(dense, lexical, similarity_of, best_possible)
+    numbers = list_candidates(dense, lexical)
+    by_words_alone = numbers[len(dense.numbers) :]
+    cosines = [math.nan] * len(by_words_alone)
+    if search.vector is not None:
+        cosines = view.similarities(search.vector, by_words_alone)
+    is_mixed = search.strategy is Strategy.HYBRID
+    scores = view.terms.score(search.text, USUAL_BOOSTS, numbers) if is_mixed else None
+    results = combine_results(dense, lexical, cosines, scores)
     return RankedCandidates(results, fuse_scores(results, search.strategy, settings), view.chunk_id)
 
 

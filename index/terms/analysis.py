@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -96,24 +98,42 @@ def extract_content_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]
     return tuple(dict.fromkeys(_terms(text, language, _CONTENT) or analyse(text, language)))
 
 
-@lru_cache(maxsize=64)
-def extract_content_words(text: str, languages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """For each word of a question that is no function word its terms, one in each language; all words if none remains.
+class QuestionWords(NamedTuple):
+    """The words of a question: for each its terms, one in each language; no term is in two words."""
 
-    The language with the most function words in the question decides which words are function words. No term is
-    repeated.
+    content: tuple[tuple[str, ...], ...]
+    """Those that are no function words; all where there are no others."""
+    function: tuple[tuple[str, ...], ...]
+    """The other ones."""
+    counts: Mapping[str, int]
+    """How often the question has each term."""
+
+
+@lru_cache(maxsize=64)
+def analyse_question(text: str, languages: tuple[str, ...] = (ENGLISH,)) -> QuestionWords:
+    """Analyse the words of a question in each of `languages`.
+
+    The language with the most function words in the question decides which words are function words.
     """
     if languages == (ENGLISH,):
-        return tuple((term,) for term in extract_content_terms(text))
-    words = _words(text)
-    functions = _function_words(words, _detect_language(words, languages))
-    seen: set[str] = set()
-    found: list[tuple[str, ...]] = []
-    for word in [word for word in words if word not in functions] or words:
-        terms = tuple(term for language in languages for term in analyse(word, language) if term not in seen)
-        seen.update(terms)
-        found.append(terms)
-    return tuple(filter(None, found))
+        counts = Counter(analyse(text))
+        content = extract_content_terms(text)
+        function = [term for term in counts if term not in content]
+        return QuestionWords(tuple((term,) for term in content), tuple((term,) for term in function), counts)
+    occurrences = Counter(_words(text))
+    functions = _function_words(occurrences, _detect_language(occurrences, languages))
+    if functions == occurrences.keys():
+        functions = set()
+    counts, found = Counter[str](), dict[str, tuple[str, ...]]()
+    for word in sorted(occurrences, key=functions.__contains__):
+        terms = dict.fromkeys(term for language in languages for term in analyse(word, language))
+        found[word] = tuple(term for term in terms if term not in counts)
+        counts.update(dict.fromkeys(terms, occurrences[word]))
+    return QuestionWords(
+        tuple(terms for word, terms in found.items() if terms and word not in functions),
+        tuple(terms for word, terms in found.items() if terms and word in functions),
+        counts,
+    )
 
 
 def detect_language(text: str, languages: Sequence[str]) -> str | None:
@@ -121,7 +141,7 @@ def detect_language(text: str, languages: Sequence[str]) -> str | None:
     return _detect_language(_words(text), languages)
 
 
-def _detect_language(words: Sequence[str], languages: Sequence[str]) -> str | None:
+def _detect_language(words: Iterable[str], languages: Sequence[str]) -> str | None:
     count_of = {language: len(_function_words(words, language)) for language in languages}
     likeliest = max(languages, key=count_of.__getitem__)
     return likeliest if count_of[likeliest] else None
@@ -137,8 +157,8 @@ def _is_function_word(word: str, language: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The distinct words of a text in lower case; pairs of characters where there are no blanks."""
-    return list(dict.fromkeys(_analyzers(None)[_ALL].analyze(_spaced(text))))
+    """The words of a text in lower case, with repeats; pairs of characters where there are no blanks."""
+    return _analyzers(None)[_ALL].analyze(_spaced(text))
 
 
 def _terms(text: str, language: str, which: int) -> list[str]:

@@ -8,11 +8,11 @@ language is never a term of another (`index.terms.analysis`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, extract_content_words
+from index.terms.analysis import ENGLISH, LANGUAGES, STOP_WORDS, analyse, analyse_question
 from index.terms.identifiers import extract_query_identifiers
 
 K1 = 1.2
@@ -80,6 +80,14 @@ class Terms(TermCounts, Protocol):
         """
         ...
 
+    def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
+        """The BM25 scores of these chunks in their order; 0 for one without a word of the question.
+
+        Unlike in `search`, function words count too. They would cost most of a search and find nothing, but tell
+        which of the chunks that were found is meant. Costs little for some hundred chunks.
+        """
+        ...
+
 
 def list_languages(counts: TermCounts) -> tuple[str, ...]:
     """List the languages of the chunks' analyses, by the terms of `LANGUAGE_FIELD`; English is always first."""
@@ -95,13 +103,6 @@ def count_chunks_with(terms: TermCounts, word: str) -> int:
     )
 
 
-def best_possible_score(text: str, counts: TermCounts) -> float:
-    """The upper bound of a chunk's BM25 score for a question: it has every content word, infinitely often."""
-    population = counts.chunk_count
-    frequencies = (_frequency(counts, "text", terms) for terms in extract_content_words(text, counts.languages))
-    return (K1 + 1) * sum(inverse_document_frequency(population, frequency) for frequency in frequencies)
-
-
 def inverse_document_frequency(population: int, frequency: int) -> float:
     """The inverse document frequency as Tantivy has it: ln(1 + (N - n + 0.5) / (n + 0.5))."""
     return math.log(1 + max(0.0, population - frequency + 0.5) / (frequency + 0.5))
@@ -109,18 +110,32 @@ def inverse_document_frequency(population: int, frequency: int) -> float:
 
 def weigh_question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
     """The terms to search, with weights: content words in every prose field, identifiers in the code field."""
-    return [*_prose_terms(text, boosts, counts), *_code_terms(text, boosts)]
-
-
-def _prose_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
-    words: Sequence[tuple[str, ...]] = extract_content_words(text, counts.languages)
+    words, _, occurrences = analyse_question(text, counts.languages)
     if len(words) > boosts.max_terms:
         nowhere = counts.chunk_count + 1  # rarest first; words that no chunk has come last
-        words = sorted(words, key=lambda terms: _frequency(counts, "text", terms) or nowhere)[: boosts.max_terms]
+        words = tuple(sorted(words, key=lambda terms: _frequency(counts, "text", terms) or nowhere)[: boosts.max_terms])
+    return [*_weigh_words(words, occurrences, boosts, counts), *_code_terms(text, boosts)]
+
+
+def weigh_function_words(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
+    """The terms that count as well in the scores of chunks that were found: function words in every prose field."""
+    _, words, occurrences = analyse_question(text, counts.languages)
+    return list(_weigh_words(words, occurrences, boosts, counts))
+
+
+def _weigh_words(
+    words: Iterable[Sequence[str]], occurrences: Mapping[str, int], boosts: Boosts, counts: TermCounts
+) -> Iterator[WeightedTerm]:
     for field, boost in (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings)):
         if boost > 0:
             for terms in words:
-                yield from _as_one(field, terms, boost, counts)
+                for wanted in _as_one(field, terms, boost, counts):
+                    yield wanted._replace(boost=wanted.boost * weigh_repeats(occurrences[wanted.term]))
+
+
+def weigh_repeats(occurrences: int) -> float:
+    """The weight of a term that a question has so many times: what a long question repeats, it is about."""
+    return math.sqrt(occurrences)
 
 
 def _as_one(field: str, terms: Sequence[str], boost: float, counts: TermCounts) -> Iterator[WeightedTerm]:

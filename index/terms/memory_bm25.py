@@ -26,6 +26,7 @@ from index.terms.bm25 import (
     WeightedTerm,
     inverse_document_frequency,
     list_languages,
+    weigh_function_words,
     weigh_question_terms,
 )
 from index.terms.chunk_terms import FIELDS, ChunkTerms
@@ -117,6 +118,15 @@ class JoinedTerms:
         in_memory = self._memory_hits(weigh_question_terms(text, boosts, self), only)
         hits = [*self._indexed_hits(text, boosts, limit, only), *in_memory.items()]
         return sorted(hits, key=lambda hit: -hit[1])[:limit]
+
+    def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
+        """As `Terms.score`."""
+        indexed = [number for number in numbers if number < self._first_number]
+        score_of = dict(zip(indexed, self._index.score(text, boosts, indexed), strict=True))
+        if len(indexed) < len(numbers):
+            wanted = [*weigh_question_terms(text, boosts, self), *weigh_function_words(text, boosts, self)]
+            score_of |= self._memory_hits(wanted, [number for number in numbers if number >= self._first_number])
+        return [score_of.get(number, 0.0) for number in numbers]
 
     def _indexed_hits(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None) -> list[Hit]:
         """The hits that are not replaced. Searches deeper while replaced ones leave too few."""

@@ -17,7 +17,15 @@ from tantivy import Occur, Query
 
 from contracts.errors import Corrupted, Unavailable
 from index.terms.analysis import code_analyzer
-from index.terms.bm25 import LANGUAGE_FIELD, Boosts, Hit, list_languages, weigh_question_terms
+from index.terms.bm25 import (
+    LANGUAGE_FIELD,
+    Boosts,
+    Hit,
+    WeightedTerm,
+    list_languages,
+    weigh_function_words,
+    weigh_question_terms,
+)
 from index.terms.chunk_terms import ChunkTerms
 
 _PROSE = "sluice_prose"
@@ -99,6 +107,7 @@ class TermIndex:
             raise failure(f"the term index in {folder} does not open: {error}") from error
         self._schema = self._index.schema
         self._frequencies: dict[tuple[str, str], int] = {}
+        self._last_clauses: tuple[str, Boosts | None, list[Query]] = "", None, []
 
     @property
     def chunk_count(self) -> int:
@@ -119,6 +128,20 @@ class TermIndex:
         if only is not None:
             chosen = Query.const_score_query(Query.term_set_query(self._schema, "number", list(only)), 0.0)
             query = Query.boolean_query([(Occur.Must, query), (Occur.Must, chosen)])
+        return self._hits(query, limit)
+
+    def score(self, text: str, boosts: Boosts, numbers: Sequence[int]) -> list[float]:
+        """As `Terms.score`. A clause for each number is several times as fast as a set of them."""
+        clauses = [*self._clauses(text, boosts), *self._make_clauses(weigh_function_words(text, boosts, self))]
+        if not clauses or not numbers:
+            return [0.0] * len(numbers)
+        those = [(Occur.Should, Query.term_query(self._schema, "number", number)) for number in numbers]
+        chosen = Query.const_score_query(Query.boolean_query(those), 0.0)
+        query = Query.boolean_query([(Occur.Must, chosen), *[(Occur.Should, clause) for clause in clauses]])
+        score_of = dict(self._hits(query, len(numbers)))
+        return [score_of.get(number, 0.0) for number in numbers]
+
+    def _hits(self, query: Query, limit: int) -> list[Hit]:
         hits = self._searcher.search(query, limit, count=False).hits
         numbers = self._searcher.fast_field_values("number", [address for _, address in hits])
         return [(int(number or 0), score) for number, (score, _) in zip(numbers, hits, strict=True)]
@@ -133,12 +156,16 @@ class TermIndex:
         return known
 
     def _clauses(self, text: str, boosts: Boosts) -> list[Query]:
+        """The clauses of a search. The last question's are kept, as it is searched and then scored."""
+        last_text, last_boosts, clauses = self._last_clauses
+        if (last_text, last_boosts) != (text, boosts):
+            clauses = self._make_clauses(weigh_question_terms(text, boosts, self))
+            self._last_clauses = text, boosts, clauses
+        return clauses
+
+    def _make_clauses(self, wanted: Iterable[WeightedTerm]) -> list[Query]:
         """A clause for each term that some chunk has."""
-        return [
-            self._clause(wanted.field, wanted.term, wanted.boost)
-            for wanted in weigh_question_terms(text, boosts, self)
-            if self.frequency(wanted.field, wanted.term)
-        ]
+        return [self._clause(*one) for one in wanted if self.frequency(one.field, one.term)]
 
     def _clause(self, field: str, term: str, boost: float) -> Query:
         query = Query.term_query(self._schema, field, term, "freq")

@@ -99,12 +99,15 @@ def test_writing_calls_wait_until_they_can_be_searched_and_every_call_has_a_time
     } == {"7"}
 
 
-def test_a_search_costs_two_round_trips_and_a_third_for_what_only_words_have_found(make, server, memory_path) -> None:
+def test_a_search_costs_two_round_trips_and_a_third_for_the_scores_that_it_has_not_told(
+    make, server, memory_path
+) -> None:
     collection = _filled(make, memory_path, _settings(server.url))
     reader = QdrantReader(collection, "c", QuerySettings())
     search, batch = "/points", "/points/query/batch"
     for query, expected in (
-        (Query(query="alpha number3", corpus="c", top_k=3), [search, batch]),
+        (Query(query="alpha number3", corpus="c", top_k=3), [search, batch, batch]),
+        (Query(query="alpha", corpus="c", top_k=3, strategy=Strategy.VECTOR), [search, batch]),
         (Query(query="alpha", corpus="c", top_k=3, strategy=Strategy.BM25), [search, batch, batch]),
     ):
         reader.retrieve(query, make.vector("x"))

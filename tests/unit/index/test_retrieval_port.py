@@ -123,7 +123,7 @@ def test_results_are_ranked_from_one_and_tell_every_score(make, engine, strategy
     for chunk in found.chunks:
         cosine = float(make.vector(chunk.text) @ vector)
         assert chunk.dense_distance == pytest.approx(1 - cosine, abs=1e-5)
-        assert (chunk.lexical_score is None) == (chunk.lexical_rank is None)
+        assert chunk.lexical_rank is None or chunk.lexical_score is not None
         assert chunk.lexical_score is None or chunk.lexical_score > 0
         assert 0 <= chunk.trust <= 1
     fused = [chunk.fused_score for chunk in found.chunks]
@@ -318,6 +318,43 @@ def test_bm25_needs_no_vector(make, engine) -> None:
     engine.publish(make, [make.document("d", "ferrets")])
     (found,) = engine.ask("ferrets", Strategy.BM25)
     assert (found.dense_distance, found.dense_rank, found.lexical_rank) == (None, None, 1)
+
+
+def test_the_fused_score_is_the_sum_of_both_scores_of_every_candidate(make, engine) -> None:
+    engine.publish(make, [make.document(f"d{i}", f"ferrets of the house number{i}", "an otter") for i in range(70)])
+    question = "which of the ferrets is number7"
+    found = engine.ask(question, Strategy.HYBRID, make.vector("an otter"), top_k=100)
+    assert {chunk.lexical_rank is None for chunk in found} == {True, False}
+    for chunk in found:
+        cosine, score = 1 - (chunk.dense_distance or 0.0), chunk.lexical_score or 0.0
+        assert chunk.fused_score == pytest.approx(cosine * abs(cosine) + QUERIES.lexical_weight * score, abs=1e-5)
+        assert (score > 0) == ("ferrets" in chunk.text)
+
+
+def test_function_words_find_nothing_but_tell_apart_what_was_found(make, engine) -> None:
+    with_words = "ferrets and stoats in the box"
+    engine.publish(
+        make,
+        [
+            make.document("a", "ferrets stoats box burrow woods meadow"),
+            make.document("b", with_words),
+            make.document("c", "in the and"),
+            *make.many(20),
+        ],
+    )
+    for question in (with_words, "box stoats ferrets"):
+        assert set(_documents(engine.ask(question, Strategy.BM25))) == {"a", "b"}
+    score_of = {one.document_id: one.lexical_score for one in engine.ask(with_words, Strategy.HYBRID, make.vector("x"))}
+    assert score_of["b"] > score_of["a"]
+
+
+def test_what_a_question_repeats_weighs_more(make, engine) -> None:
+    engine.publish(make, [make.document("a", "ferrets stoats"), make.document("b", "ferrets otters"), *make.many(20)])
+    question = "ferrets: otters or stoats? stoats, or more of stoats"
+    assert _documents(engine.ask(question, Strategy.BM25)) == ["a", "b"]
+    scores = [one.lexical_score or 0 for one in engine.ask("stoats", Strategy.BM25)]
+    thrice = [one.lexical_score or 0 for one in engine.ask("stoats stoats stoats", Strategy.BM25)]
+    assert thrice == pytest.approx([score * 3**0.5 for score in scores])
 
 
 def test_a_batch_gives_what_each_query_gives_alone(make, engine, strategy) -> None:

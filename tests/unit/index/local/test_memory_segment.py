@@ -104,6 +104,26 @@ def test_publishing_changes_neither_what_is_found_nor_what_comes_first(reader, w
     assert after == pytest.approx(scores, rel=0.1)
 
 
+def test_a_recent_chunk_has_the_scores_in_a_mix_that_it_has_once_it_is_published(reader, writer, make) -> None:
+    writer.append(
+        *make.batch([make.document("new", "the otters of the common are here"), make.document("o", "stoats")])
+    )
+    query = Query(query="where are the otters of the common", top_k=50)
+
+    def scores() -> dict[str, tuple[float | None, float | None]]:
+        found = reader.search(query, make.vector("ferrets")).chunks
+        return {chunk.chunk_id: (chunk.lexical_score, chunk.fused_score) for chunk in found}
+
+    before = scores()
+    reader_generation = writer.publish()
+    assert reader.reload() == reader_generation.name
+    after = scores()
+    assert after.keys() == before.keys()
+    for name, (lexical, fused) in before.items():
+        assert (after[name][0] or 0.0) == pytest.approx(lexical or 0.0, rel=0.1, abs=0.05)
+        assert after[name][1] == pytest.approx(fused, rel=0.1, abs=0.01)
+
+
 def test_filters_hold_for_recent_documents_too(reader, writer, make) -> None:
     writer.append(
         *make.batch(

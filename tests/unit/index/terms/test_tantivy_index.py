@@ -14,9 +14,8 @@ from index.settings import QuerySettings
 from index.terms.analysis import (
     LANGUAGES,
     analyse,
+    analyse_question,
     analysis_language,
-    extract_content_terms,
-    extract_content_words,
 )
 from index.terms.identifiers import extract_query_identifiers, split_identifiers
 
@@ -40,19 +39,35 @@ def test_a_question_may_name_an_identifier_in_any_spelling() -> None:
     assert "parsehttprequest" in extract_query_identifiers("where is parseHttpRequest")
 
 
+def _content(question: str) -> tuple[str, ...]:
+    return tuple(term for (term,) in analyse_question(question).content)
+
+
 def test_function_words_leave_a_question_unless_it_has_nothing_else() -> None:
-    assert extract_content_terms("How do the running ferrets sleep?") == ("run", "ferret", "sleep")
-    assert extract_content_terms("to be or not to be") == ("to", "be", "or", "not")
+    assert _content("How do the running ferrets sleep?") == ("run", "ferret", "sleep")
+    assert _content("to be or not to be") == ("to", "be", "or", "not")
     assert analyse("The naïve café") == ["the", "naiv", "cafe"]
 
 
 def test_function_words_are_those_of_the_language_in_which_is_asked() -> None:
     both = ("en", "de")
-    assert extract_content_words("Was war die Frist?", both) == (("frist", "de:frist"),)
-    assert extract_content_words("what was the die cast of", both) == (("die", "de:die"), ("cast", "de:cast"))
-    assert extract_content_words("die was", ("en",)) == (("die",),)
-    assert extract_content_words("the who", both) == (("the", "de:the"), ("who", "de:who"))
-    assert extract_content_words("renew renewing", both) == (("renew", "de:renew"), ("de:renewing",))
+    assert analyse_question("Was war die Frist?", both).content == (("frist", "de:frist"),)
+    assert analyse_question("what was the die cast of", both).content == (("die", "de:die"), ("cast", "de:cast"))
+    assert analyse_question("die was", ("en",)).content == (("die",),)
+    assert analyse_question("the who", both).content == (("the", "de:the"), ("who", "de:who"))
+    assert analyse_question("renew renewing", both).content == (("renew", "de:renew"), ("de:renewing",))
+
+
+def test_a_term_is_counted_as_often_as_the_question_has_it_and_function_words_stand_apart() -> None:
+    question = "leases: renewing a lease, or the lease's renewal"
+    content, function, counts = analyse_question(question)
+    assert content == (("leas",), ("renew",))
+    assert function == (("a",), ("or",), ("the",), ("s",))
+    assert (counts["leas"], counts["renew"], counts["the"]) == (3, 2, 1)
+    content, function, counts = analyse_question(question, ("en", "de"))
+    assert content == (("leas", "de:leas"), ("renew", "de:renewing"), ("de:renewal",))
+    assert function == (("a", "de:a"), ("or", "de:or"), ("the", "de:the"), ("s", "de:s"))
+    assert (counts["leas"], counts["de:leas"], counts["renew"], counts["de:renewal"]) == (3, 3, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +81,7 @@ def test_a_declared_language_is_analysed_as_the_nearest_that_there_is(declared: 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_stems_and_function_words_of_its_own(language: str) -> None:
     assert all(term.startswith(f"{language}:") for term in analyse("Haus maison дом evler", language))
-    assert len(extract_content_terms("Haus maison дом evler", language)) == 4
+    assert len(analyse_question("Haus maison дом evler", (language,)).content) == 4
 
 
 def test_analysis_may_run_in_many_threads_at_once() -> None:
@@ -75,7 +90,7 @@ def test_analysis_may_run_in_many_threads_at_once() -> None:
     def work() -> None:
         try:
             for number in range(200):  # no two alike: what was analysed lately is remembered
-                assert extract_content_terms(f"renewing the leases {number}") == ("renew", "leas", str(number))
+                assert _content(f"renewing the leases {number}") == ("renew", "leas", str(number))
         except BaseException as error:
             failures.append(error)
 
