@@ -272,6 +272,12 @@ def make_file_entry(path: StrPath) -> FileEntry:
     return FileEntry(sha256=sha256_file(path), size_bytes=os.stat(path).st_size)
 
 
+def flush_file(path: StrPath) -> FileEntry:
+    """Flush a file to the disk, hash and measure it."""
+    fsync_path(path)
+    return make_file_entry(path)
+
+
 def _of_generation(path: str) -> str:
     """A file as errors name it."""
     *_, generation, _, name = path.split("/")

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from contracts.errors import Unavailable
@@ -28,6 +29,10 @@ OFFSET = struct.Struct("<Q")
 DURABLE = "durable"
 SEGMENT_BYTES = 64_000_000
 """Size at which a new segment begins: small enough to copy away, large enough to be few."""
+
+
+def _do_nothing() -> None:
+    return
 
 
 class Journal:
@@ -44,13 +49,15 @@ class Journal:
         self.last_offset = repair_segment(segments[-1])
         fsync_path(segments[-1])
         self._file = segments[-1].open("ab")
+        self._flushing = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._mark = os.open(folder / DURABLE, os.O_RDWR | os.O_CREAT, 0o644)
         self._mark_durable()
 
-    def append(self, entries: Sequence[tuple[Kind, bytes]]) -> int:
+    def append(self, entries: Sequence[tuple[Kind, bytes]], meanwhile: Callable[[], None] = _do_nothing) -> int:
         """Append the records, flush them, and return the offset of the last.
 
-        Raises `Unavailable` when the disk refuses; then nothing of the batch is kept.
+        `meanwhile` is called while the disk flushes. Raises `Unavailable` when the disk refuses, and what `meanwhile`
+        raises; then nothing of the batch is kept.
         """
         if not entries:
             return self.last_offset
@@ -61,7 +68,12 @@ class Journal:
         try:
             self._file.write(b"".join(frames))
             self._file.flush()
-            os.fsync(self._file.fileno())
+            flush = self._flushing.submit(os.fsync, self._file.fileno())
+            try:
+                meanwhile()
+            finally:
+                wait([flush])
+            flush.result()
         except BaseException as error:  # an interruption too: nothing half written may remain
             self._cut(size_before)
             if isinstance(error, OSError):
@@ -73,6 +85,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file. Everything appended is on disk already."""
+        self._flushing.shutdown()
         self._file.close()
         if self._mark >= 0:
             os.close(self._mark)

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from index.disk.durable import fsync_path
 from index.generations.manifest import FileEntry
-from index.generations.publish import make_file_entry
+from index.generations.publish import flush_file
 from index.segments.segment_content import join_contents
 from index.segments.segment_file import SUFFIX, StoredSegment, write_segment
 
@@ -81,8 +80,6 @@ class SegmentMerge:
     def _run_in_background(self) -> None:
         try:
             self.run()
-            path = self._folder / f"{self._name}.{SUFFIX}"
-            fsync_path(path)
-            self.entry = make_file_entry(path)
+            self.entry = flush_file(self._folder / f"{self._name}.{SUFFIX}")
         except BaseException as failure:  # noqa: BLE001 - the thread that asks for the result is told
             self._failure = failure

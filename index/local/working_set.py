@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor, Future, wait
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from index.disk.durable import link_or_copy
 from index.disk.layout import CorpusLayout
 from index.generations.generation import read_dead
 from index.generations.manifest import FileEntry, IdSet, Manifest, SegmentEntry
-from index.generations.publish import Sources
+from index.generations.publish import Sources, flush_file
 from index.journal.document_facts import DocumentFacts, document_key
 from index.journal.records import Record, Removal, Upsert
 from index.local.prepare import prepare_document
@@ -38,7 +38,8 @@ class WorkingSet:
     """The corpus as of the journal offset `offset`. Not safe for threads: the writer that owns it locks.
 
     `base` is the generation to start from (its folder and manifest), None to start from nothing.
-    `names` yields names for new segments, which no other segment of the corpus ever had.
+    `names` yields names for new segments, which no other segment of the corpus ever had. What mostly waits for the disk
+    is done in `threads`.
     """
 
     def __init__(
@@ -47,9 +48,11 @@ class WorkingSet:
         policy: WritePolicy,
         names: Iterator[str],
         base: tuple[Path, Manifest] | None,
+        threads: Executor,
     ) -> None:
         self._policy = policy
         self._names = names
+        self._threads = threads
         self._folder = layout.working
         self._segments_folder = layout.working / "segments"
         shutil.rmtree(layout.working, ignore_errors=True)
@@ -66,6 +69,7 @@ class WorkingSet:
         self._ids = IdSet()
         self.carried: dict[str, FileEntry] = {}
         self._merged_in_background: dict[str, FileEntry] = {}
+        self._being_flushed: dict[str, Future[FileEntry]] = {}
         if base is not None:
             self._start_from(*base)
         self._terms = TermWriter(layout.working / "terms")
@@ -99,12 +103,9 @@ class WorkingSet:
                 self._add_version(offset, record)
         self.offset = offset
 
-    def seal(self, generation_number: int, threads: Executor) -> None:
-        """Write everything to files: flush, drop or merge segments, list dead documents, and commit the terms.
-
-        The terms are committed in one of `threads` meanwhile, as that is mostly waiting for the disk.
-        """
-        commit = threads.submit(self._terms.commit)
+    def seal(self, generation_number: int) -> None:
+        """Write everything to files: flush, drop or merge segments, list dead documents, and commit the terms."""
+        commit = self._threads.submit(self._terms.commit)
         try:
             self._flush()
             self._merge_segments()
@@ -141,8 +142,9 @@ class WorkingSet:
 
     @property
     def durable_files(self) -> dict[str, FileEntry]:
-        """The files that are flushed and hashed: an earlier generation's, and segments merged in the background."""
-        return {**self.carried, **self._merged_in_background}
+        """The files that are flushed and hashed: an earlier generation's, and large segments. Waits for the last."""
+        flushed = {name: entry.result() for name, entry in self._being_flushed.items()}
+        return {**self.carried, **self._merged_in_background, **flushed}
 
     def live_offsets(self) -> NDArray[np.uint64]:
         """The journal offsets of the live versions in segments, in no order: uint64."""
@@ -164,7 +166,7 @@ class WorkingSet:
     def remember(self, manifest: Manifest) -> None:
         """Note that the files of `manifest` are flushed and hashed: the next generation links them."""
         self.carried = _select_immutable(manifest)
-        self._merged_in_background = {}
+        self._merged_in_background, self._being_flushed = {}, {}
 
     def wait_for_merge(self) -> bool:
         """Wait for the background merge; returns whether there was one. The next `seal` uses its result."""
@@ -174,7 +176,8 @@ class WorkingSet:
         return True
 
     def close(self) -> None:
-        """Wait for background merges, and close the term index."""
+        """Wait for what is done in the background, and close the term index."""
+        wait(self._being_flushed.values())
         if self._merge is not None:
             self._merge.wait()
         self._terms.close()
@@ -243,6 +246,9 @@ class WorkingSet:
         name = next(self._names)
         content = build_content(list(self._pending.values()), self.model[1] if self.model else 1)
         write_segment(self._segments_folder, name, content)
+        if self._pending_chunks > self._policy.background_merge_chunks:
+            path = self._segments_folder / f"{name}.{SUFFIX}"
+            self._being_flushed[f"segments/{path.name}"] = self._threads.submit(flush_file, path)
         self._segments.append(WorkingSetSegment(StoredSegment(self._segments_folder, name)))
         self._pending, self._pending_chunks = {}, 0
 

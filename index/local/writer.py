@@ -226,18 +226,20 @@ class IndexWriter:
         return covered, records
 
     def _record(self, records: Sequence[Record]) -> int:
-        """Append to the journal, then to the working set. Returns the last offset."""
+        """Append to the journal and, while the disk flushes that, to the working set. Returns the last offset."""
         with self._view_to_change() as view:
             first = self._journal.last_offset + 1
-            last = self._journal.append([encode_record(record) for record in records])
-            for offset, record in enumerate(records, start=first):
-                view.apply(offset, record)
-        return last
+
+            def apply() -> None:
+                for offset, record in enumerate(records, start=first):
+                    view.apply(offset, record)
+
+            return self._journal.append([encode_record(record) for record in records], apply)
 
     def _publish(self) -> Generation:
         with self._view_to_change() as view:
             number = max((parse_generation_number(name) for name in list_generation_names(self._layout)), default=0) + 1
-            view.seal(number, self._threads)
+            view.seal(number)
             name, manifest = publish(
                 self._layout,
                 view.sources(),
@@ -305,7 +307,7 @@ class IndexWriter:
 
     def _make_view(self) -> WorkingSet:
         """The base generation, and all records of the journal after it."""
-        view = WorkingSet(self._layout, self._policy, self._segment_names, self._base)
+        view = WorkingSet(self._layout, self._policy, self._segment_names, self._base, self._threads)
         for frame in read_journal(self._layout.journal, view.offset):
             view.apply(frame.offset, decode_record(frame.kind, frame.payload))
         view.model = view.model or read_pinned_model(self._layout.journal)

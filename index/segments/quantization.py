@@ -113,7 +113,7 @@ def _make_questions(held_out: Vectors, random: np.random.Generator) -> Vectors:
 def _search_exactly(vectors: Vectors, questions: Vectors) -> Rows:
     """The rows nearest to each question: int64 (questions, `_RECALL_AT`)."""
     products = questions @ vectors.T
-    nearest: Rows = np.argpartition(-products, _RECALL_AT - 1, axis=1)[:, :_RECALL_AT]
+    nearest: Rows = products.argpartition(-_RECALL_AT, axis=1)[:, -_RECALL_AT:]
     return nearest
 
 

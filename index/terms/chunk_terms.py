@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from contracts.document import Chunk
-from index.terms.analysis import ENGLISH, analyse, analysis_language
+from index.terms.analysis import ENGLISH, LONGEST_TERM_BYTES, analyse, analysis_language
 from index.terms.bm25 import LANGUAGE_FIELD, PROSE_FIELDS
 from index.terms.identifiers import split_identifiers
 
@@ -30,19 +30,28 @@ _LONGEST_WORD = 64
 """Characters of a cached word. Longer ones are data, or a script without blanks, and rarely repeat."""
 
 
+_PARTS, _PARTS_END = "\x00", "\x01"
+"""Around the parts of an identifier, which stand behind its prose terms; no term has these characters."""
+
+
 class _Vocabulary(dict[str, str]):
-    """A cache: the prose terms of each word, and in `identifiers` the parts of the words that are identifiers."""
+    """A cache: the prose terms of each word, with its parts behind them where it is an identifier.
+
+    A number is its own term and rarely comes again, and a word too long to be one is data: neither is kept.
+    """
 
     def __init__(self, language: str) -> None:
         super().__init__()
         self._language = language
-        self.identifiers: dict[str, str] = {}
 
     def __missing__(self, word: str) -> str:
+        if word.isdecimal() and word.isascii() and len(word) < LONGEST_TERM_BYTES:
+            return word if self._language == ENGLISH else f"{self._language}:{word}"
         terms = " ".join(analyse(word, self._language))
         if not _is_plain(word) and (parts := " ".join(split_identifiers(word))):
-            self.identifiers[word] = parts
-        self[word] = terms
+            terms = f"{terms}{_PARTS}{parts}{_PARTS_END}"
+        if len(word) <= _LONGEST_WORD:
+            self[word] = terms
         return terms
 
 
@@ -91,17 +100,14 @@ def _split_words(text: str) -> list[str]:
 
 def _analyse_words(words: Sequence[str], language: str) -> tuple[str, str]:
     """The prose terms and the identifier terms of words. Safe for threads: a call keeps the cache it began with."""
-    if words and max(map(len, words)) > _LONGEST_WORD:
-        text = " ".join(words)
-        return " ".join(analyse(text, language)), " ".join(split_identifiers(text))
     vocabulary = _vocabularies.get(language)
-    if vocabulary is None or len(vocabulary) + len(vocabulary.identifiers) >= MOST_WORDS:
+    if vocabulary is None or len(vocabulary) >= MOST_WORDS:
         vocabulary = _vocabularies[language] = _Vocabulary(language)
-    prose = " ".join(map(vocabulary.__getitem__, words))
-    identifiers = vocabulary.identifiers
-    if identifiers.keys().isdisjoint(words):
-        return prose, ""
-    return prose, " ".join([identifiers[word] for word in words if word in identifiers])
+    first, *others = " ".join(map(vocabulary.__getitem__, words)).split(_PARTS)
+    if not others:
+        return first, ""
+    pairs = [other.split(_PARTS_END) for other in others]
+    return first + "".join([prose for _, prose in pairs]), " ".join([parts for parts, _ in pairs])
 
 
 def _is_plain(word: str) -> bool:

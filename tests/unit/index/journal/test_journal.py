@@ -117,6 +117,22 @@ def test_an_append_that_failed_or_was_interrupted_keeps_nothing_of_its_batch(
     assert _texts(tmp_path) == ["kept", "next"]
 
 
+def test_what_is_done_while_the_disk_flushes_may_fail_and_then_nothing_is_kept(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, LARGE)
+    done: list[str] = []
+    assert journal.append([_entry("kept")], lambda: done.append("beside")) == 1
+
+    def fail() -> None:
+        raise ValueError("the working set")
+
+    with pytest.raises(ValueError, match="the working set"):
+        journal.append([_entry("lost")], fail)
+    assert (done, journal.last_offset) == (["beside"], 1)
+    assert journal.append([_entry("next")]) == 2
+    journal.close()
+    assert _texts(tmp_path) == ["kept", "next"]
+
+
 def test_records_survive_the_round_trip_and_the_first_vector_pins_the_model(tmp_path: Path, make) -> None:
     document = make.document("d1", "some text", "more text", url="https://example.org/", metadata={"k": True})
     upsert = Upsert.of(document, make.vectors([document]), make.model)

@@ -251,8 +251,8 @@ def test_an_interruption_between_journal_and_view_repeats_no_document(
 ) -> None:
     append = Journal.append
 
-    def append_and_be_interrupted(journal: Journal, entries: Any) -> int:
-        append(journal, entries)
+    def append_and_be_interrupted(journal: Journal, *arguments: Any) -> int:
+        append(journal, *arguments)
         raise KeyboardInterrupt
 
     batch = make.batch([make.document("a", "ferrets")])

@@ -29,6 +29,12 @@ def test_the_terms_of_a_text_are_those_of_its_analysis_as_a_whole(text: str, lan
     assert extract_code_terms(text).split() == list(split_identifiers(text))
 
 
+@pytest.mark.parametrize("language", [ENGLISH, *LANGUAGES])
+def test_a_number_is_its_own_term_in_every_language(language: str) -> None:
+    text = f"{' '.join(map(str, range(1_200)))} 00000012 1945 {'6' * 63} {'7' * 64} {'8' * 65}"
+    assert extract_prose_terms(text, language).split() == analyse(text, language)
+
+
 @pytest.mark.slow
 def test_every_character_is_cut_or_kept_as_the_analyses_do() -> None:
     characters = [chr(code) for code in range(sys.maxunicode + 1) if code not in _SURROGATES]
