@@ -56,6 +56,8 @@ def print_decision(decision: GateDecided) -> None:
         f"{decision.config_hash[:12]}",
         highlight=False,
     )
+    if decision.coverage_probability is not None:
+        console.print(f"the corpus answers with a probability of {decision.coverage_probability:.2f}", highlight=False)
     rows = [
         (c.feature, f"{c.value:.3f}", f"{c.weight:+.3f}", f"{c.contribution:+.4f}", c.raw)
         for c in decision.contributions

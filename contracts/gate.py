@@ -91,6 +91,16 @@ class QueryTerm(Value):
     covered: bool
 
 
+class ProbeSentence(Value):
+    """A sentence of a top hit, and how it stands to the question."""
+
+    chunk_id: str
+    term_coverage: Annotated[float, Field(ge=0, le=1)]
+    """Share of the question's idf mass found in it, the sentence before it and its headings."""
+    similarity: float | None = None
+    """Its cosine to the question, in [-1, 1]; None where the question has no vector."""
+
+
 class CoverageProbed(Body):
     """What the local corpus has on the query: everything the gate may know about it, measured once."""
 
@@ -111,6 +121,8 @@ class CoverageProbed(Body):
     probed_at: Moment
     embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
     """Why the question has no vector: then the hits are those of BM25, and nothing new can be embedded."""
+    sentences: Annotated[tuple[ProbeSentence, ...], Field(exclude_if=is_empty)] = ()
+    """The sentences of the top hits that hold most of the question's words, best first; older probes have none."""
 
 
 class Contribution(Value):
@@ -205,6 +217,8 @@ class GateDecided(Body):
     profile: str
     profile_version: int
     config_hash: str
+    coverage_probability: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """How probable it is that the corpus answers the question, by the profile's calibration; None without one."""
     generation: str | None = None
     policy: PolicyState
     budget: BudgetState

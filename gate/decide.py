@@ -31,7 +31,7 @@ from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.policy import embedder_denials, policy_denials
 from gate.profile import Profile
 from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
-from gate.signals import Signals, read_signals
+from gate.signals import COVERAGE_FEATURES, Signals, read_signals
 from gate.veto import lower_plan
 
 DECIMALS = 6
@@ -77,6 +77,7 @@ def decide(
         profile=profile.name,
         profile_version=profile.version,
         config_hash=profile.config_hash,
+        coverage_probability=coverage_probability(signals, profile),
         generation=probed.generation,
         policy=policy,
         budget=budget,
@@ -89,6 +90,23 @@ def compute_score(signals: Signals, profile: Profile) -> float:
     weights = profile.weights
     products = (_product(feature.value, getattr(weights, feature.name)) for feature in signals.features)
     return round(math.fsum(products), DECIMALS)
+
+
+def coverage_score(signals: Signals, profile: Profile) -> float:
+    """The part of the score that says how much the corpus lacks the answer, whatever the age of its hits."""
+    weighed = [(signals[name], getattr(profile.weights, name)) for name in COVERAGE_FEATURES if name in signals]
+    return round(math.fsum(_product(value, weight) for value, weight in weighed), DECIMALS)
+
+
+def coverage_probability(signals: Signals, profile: Profile) -> float | None:
+    """How probable it is that the corpus answers the question, by a logistic of the coverage score.
+
+    None where the profile has no calibration.
+    """
+    if profile.calibration is None:
+        return None
+    log_odds = profile.calibration.bias - profile.calibration.steepness * coverage_score(signals, profile)
+    return round(1 / (1 + math.exp(-log_odds)), DECIMALS)
 
 
 def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contracts.errors import InvalidInput
 from contracts.gate import Message, QueryTerm
+from gate.sentences import RARE_WORDS_ENOUGH, Passage, TermFinder
 from gate.words import STOP_WORDS, WORD, stem
 
 DECIMALS = 6
@@ -39,34 +40,52 @@ DocumentFrequency = Callable[[str], int] | Mapping[str, int]
 def content_terms(query: str) -> list[str]:
     """The query's content words, lower case, in order, each once; at most `MAX_TERMS`.
 
-    Stop words and lone letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`)
+    English stop words and lone letters are left out. Code identifiers (`asyncio.gather`, `__init__`, `C++`)
     stay whole, because they are looked up whole.
     """
     return list(islice(dict.fromkeys(_each_term(query)), MAX_TERMS))
 
 
-def term_coverage(
-    terms: Sequence[str], document_frequency: DocumentFrequency, document_count: int, texts: Iterable[str]
-) -> tuple[QueryTerm, ...]:
-    """Each term with its inverse document frequency, and whether the one best of `texts` (the top hits) holds it.
+def question_terms(query: str, function_words: Collection[str] = ()) -> list[str]:
+    """The terms of a question that a passage is searched for: `content_terms` less function words, unless none is left.
 
-    The best text is the one that holds the largest share of the terms' idf mass, the first of equals.
+    `function_words` are those of the question's language. Of a script without spaces, every two neighbouring characters
+    are a term, as in the index.
+    """
+    terms = content_terms(query)
+    kept = [term for term in terms if term not in function_words] or terms
+    pairs = (_pairs(term) if _UNSPACED_SCRIPT.search(term) else [term] for term in kept)
+    return list(islice(dict.fromkeys(chain.from_iterable(pairs)), MAX_TERMS))
+
+
+def term_coverage(
+    terms: Sequence[str],
+    document_frequency: DocumentFrequency,
+    document_count: int,
+    passages: Iterable[Passage],
+) -> tuple[QueryTerm, ...]:
+    """Each term with its inverse document frequency, and whether the one best of `passages` (the top hits) holds it.
+
+    The best passage is the one that holds the largest share of the terms' idf mass, the first of equals.
     One passage that holds them all answers; many that hold one each need not: measured on questions with
-    and without their passage, this told them apart better than what the texts hold together.
+    and without their passage, this told them apart better than what the passages hold together.
 
     `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`, as in BM25 (Robertson and Zaragoza 2009, section 3.1, with
-    the 1 added that Lucene adds so that it is never negative). Words match by stem; identifiers and
-    scripts without spaces match as they stand.
+    the 1 added that Lucene adds so that it is never negative).
 
     Raises:
         InvalidInput: `document_count` or a frequency is negative.
     """
     look_up = document_frequency if callable(document_frequency) else lambda term: document_frequency.get(term, 0)
     idf = {term: _idf(look_up(term), document_count) for term in terms}
-    matchers = [_TextMatcher([text]) for text in texts]
-    held = [frozenset(term for term in idf if holds(term)) for holds in matchers]
+    held = [TermFinder(terms, one.analyse).find(f"{one.heading}\n{one.text}") for one in passages]
     best = max(held, key=lambda found: math.fsum(idf[term] for term in found), default=frozenset())
     return tuple(QueryTerm(term=term, idf=idf[term], covered=term in best) for term in idf)
+
+
+def enough_mass(document_count: int) -> float:
+    """The idf mass that is enough for one sentence: see `gate.sentences.RARE_WORDS_ENOUGH`."""
+    return RARE_WORDS_ENOUGH * _idf(1, max(1, document_count))
 
 
 def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) -> dict[str, float]:
@@ -83,6 +102,11 @@ def intent_similarity(query_vector: Vector, prototypes: Mapping[str, Vector]) ->
         intent: max(_cosines(query_vector, vectors, f"prototypes.{intent}"), default=0.0)
         for intent, vectors in sorted(prototypes.items())
     }
+
+
+def sentence_similarities(query_vector: Vector, sentence_vectors: Vector) -> tuple[float, ...]:
+    """Cosine of the query (d,) to each sentence (n, d), in order."""
+    return tuple(_cosines(query_vector, sentence_vectors, "sentences"))
 
 
 def session_measures(
@@ -120,6 +144,10 @@ def _each_term(text: str) -> Iterator[str]:
         term = token[0].casefold()
         if term not in STOP_WORDS and (len(term) > 1 or _UNSPACED_SCRIPT.match(term)):
             yield term
+
+
+def _pairs(run: str) -> list[str]:
+    return ["".join(pair) for pair in pairwise(run)] or [run]
 
 
 class _TextMatcher:

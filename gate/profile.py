@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, ValidationError, model_validator
 
-from contracts.base import Value, is_empty
+from contracts.base import Value, is_empty, is_none
 from contracts.errors import InvalidInput, InvalidSetting, first_problem
 from contracts.gate import ProfileName
 from contracts.ingest import Vertical
@@ -32,6 +32,8 @@ Need = Annotated[FiniteFloat, Field(ge=0)]
 """A weight that can only raise the score: more of the feature, more need to go outside."""
 Relief = Annotated[FiniteFloat, Field(le=0)]
 """A weight that can only lower the score."""
+LaterNeed = Annotated[FiniteFloat | None, Field(ge=0, exclude_if=is_none)]
+"""As `Need`, of a feature that came later: None where the profile does not know it, so that it is not measured."""
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 Days = Annotated[FiniteFloat, Field(gt=0)]
 
@@ -49,6 +51,8 @@ class Weights(Value):
     newer_year: Need
     self_contained: Relief
     session_sufficiency: Relief
+    sentence_dissimilarity: LaterNeed = None
+    sentence_missing_terms: LaterNeed = None
 
 
 class Thresholds(Value):
@@ -78,6 +82,13 @@ class Scales(Value):
     session_similarity_covered: FiniteFloat
     small_talk_none: FiniteFloat
     small_talk_sure: FiniteFloat
+
+
+class Calibration(Value):
+    """How probable an answer in the corpus is: 1 / (1 + exp(-(bias - steepness x coverage score)))."""
+
+    bias: FiniteFloat
+    steepness: Need
 
 
 class TimeWords(Value):
@@ -164,6 +175,7 @@ class Profile(Value):
     time: TimeModel
     intents: Annotated[dict[str, Intent], Field(min_length=1)]
     search: SearchQueries = SearchQueries()
+    calibration: Annotated[Calibration | None, Field(exclude_if=is_none)] = None
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Profile:

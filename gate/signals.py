@@ -11,8 +11,16 @@
     self_contained       how sure it is that the question needs no source (small talk)
     session_sufficiency  how well the session's messages already hold the answer
 
-All but the last two speak for going outside. Every feature is monotone in the hits: a hit that is
-nearer, newer, of one more document, or a term more that is covered never raises one of those with a weight.
+and, where the profile weighs them, which older ones do not:
+
+    sentence_dissimilarity  how far the best cosine, of a hit or of one of its sentences, is from one that means
+                            "covered"
+    sentence_missing_terms  share of the question's idf mass that no sentence of the top hits, with the one before it
+                            and its headings, holds
+
+All but `self_contained` and `session_sufficiency` speak for going outside. Every feature is monotone in the hits: a
+hit or a sentence that is nearer, newer, of one more document, or holds a term more never raises one of those with a
+weight.
 `flat_ranking` and `even_similarity` are the exception, because a better second hit makes a ranking flatter:
 the profiles that come with the package measure them and give them no weight.
 """
@@ -20,7 +28,7 @@ the profiles that come with the package measure them and give them no weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,6 +40,17 @@ from gate.profile import Profile, Scales
 
 DECIMALS = 6
 SECONDS_PER_DAY = 86_400.0
+COVERAGE_FEATURES = (
+    "empty_corpus",
+    "dissimilarity",
+    "missing_terms",
+    "sentence_dissimilarity",
+    "sentence_missing_terms",
+    "flat_ranking",
+    "even_similarity",
+    "thin_sources",
+)
+"""Those that tell whether the corpus answers the question, whatever its age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,10 @@ class Signals:
     def __getitem__(self, name: str) -> float:
         """The value of the feature called `name`."""
         return next(feature.value for feature in self.features if feature.name == name)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the profile has the feature measured."""
+        return any(feature.name == name for feature in self.features)
 
 
 def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profile) -> Signals:
@@ -82,6 +105,7 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
             _newer_year(relevant, probed.probed_at.year, kind),
             _self_contained(kind, profile),
             _session_sufficiency(request, probed, profile.scales),
+            *_sentence_features(probed, similarities, profile),
         ),
     )
 
@@ -117,6 +141,35 @@ def _missing_terms(probed: CoverageProbed) -> Feature:
     missing = [term.term for term in probed.terms if not term.covered]
     raw = f"not covered: {', '.join(missing[:8])}" if missing else "every content word is covered"
     return Feature("missing_terms", _rest(compute_coverage(probed.terms)), raw)
+
+
+def _sentence_features(probed: CoverageProbed, similarities: list[float], profile: Profile) -> Iterator[Feature]:
+    if profile.weights.sentence_dissimilarity is not None:
+        yield _sentence_dissimilarity(probed, similarities, profile.scales)
+    if profile.weights.sentence_missing_terms is not None:
+        yield _sentence_missing_terms(probed)
+
+
+def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], scales: Scales) -> Feature:
+    """A passage counts as well as its sentences do: code and tables have none that say what the whole says."""
+    name, of_sentences = "sentence_dissimilarity", [one.similarity for one in probed.sentences if one.similarity]
+    if not similarities and not of_sentences:
+        return Feature(name, 1.0, "no hit")
+    passage, sentence = max(similarities, default=-1.0), max(of_sentences, default=-1.0)
+    near = ramp(max(passage, sentence), scales.similarity_none, scales.similarity_covered)
+    told = f"best sentence: cosine {sentence:.4f}" if of_sentences else "no sentence compared"
+    return Feature(name, _rest(near), f"{told}; best passage: {passage:.4f}")
+
+
+def _sentence_missing_terms(probed: CoverageProbed) -> Feature:
+    """For a probe of an earlier release, which knows no sentences, the best passage stands for them."""
+    name = "sentence_missing_terms"
+    if not probed.terms:
+        return Feature(name, 0.0, "no content words in the question")
+    if not probed.sentences:
+        return Feature(name, _rest(compute_coverage(probed.terms)), "no sentences; of the best passage")
+    best = max(one.term_coverage for one in probed.sentences)
+    return Feature(name, _rest(best), f"{best:.2f} of the question's terms in one sentence and the one before")
 
 
 def _flat_ranking(similarities: list[float], scales: Scales) -> Feature:
@@ -206,6 +259,7 @@ def _refuse_non_finite(probed: CoverageProbed) -> None:
         ("terms.idf", (term.idf for term in probed.terms)),
         ("intent_similarity", probed.intent_similarity.values()),
         ("session_similarity", probed.session_similarity),
+        ("sentences.similarity", (sentence.similarity for sentence in probed.sentences)),
     )
     for field, values in measured:
         if not all(value is None or math.isfinite(value) for value in values):

@@ -19,6 +19,7 @@ from bench.gate.time import tune_time
 from gate.profile import load_profiles
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
+from tests.support.repository import MODELS
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     profile = load_profiles()[options.profile]
     options.work.mkdir(parents=True, exist_ok=True)
     cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
-    embedder = CachedEmbedder(MiniLM(options.work / "models"), cache)
+    embedder = CachedEmbedder(MiniLM(MODELS), cache)
     print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
     tune_time(options.data_dir / "gate", profile, embedder)
     tune_coverage(options.data_dir, profile, embedder)

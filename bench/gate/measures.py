@@ -44,3 +44,27 @@ def area_under_curve(targets: NDArray[np.bool_], scores: Floats) -> float:
     ranks = np.argsort(np.argsort(scores))
     positives = int(targets.sum())
     return float((ranks[targets].mean() - (positives - 1) / 2) / (len(targets) - positives))
+
+
+def calibration_error(predicted: Floats, happened: Floats, weights: Floats, bins: int = 10) -> float:
+    """The expected calibration error: the mean distance of a bin's predictions from what happened, by its weight."""
+    rows = _bins(predicted, happened, weights, bins)
+    return float(sum(weight * abs(said - was) for weight, said, was in rows) / sum(weight for weight, _, _ in rows))
+
+
+def reliability(predicted: Floats, happened: Floats, weights: Floats, bins: int = 10) -> list[str]:
+    """A table: for each tenth of the predictions the mean of them, and the share that happened."""
+    rows = _bins(predicted, happened, weights, bins)
+    return ["| predicted | happened |", "|---|---|", *(f"| {said:.2f} | {was:.2f} |" for _, said, was in rows)]
+
+
+def _bins(predicted: Floats, happened: Floats, weights: Floats, bins: int) -> list[tuple[float, float, float]]:
+    """Bins of equal weight in the order of the predictions: weight, mean prediction, share that happened."""
+    order = np.argsort(predicted, kind="stable")
+    number = np.minimum((np.cumsum(weights[order]) / weights.sum() * bins).astype(int), bins - 1)
+    found = []
+    for row in range(bins):
+        inside = order[number == row]
+        if weight := float(weights[inside].sum()):
+            found.append((weight, *(float(weights[inside] @ v[inside]) / weight for v in (predicted, happened))))
+    return found

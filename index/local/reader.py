@@ -26,7 +26,7 @@ from index.search.candidates import DEEPER, select_candidates
 from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions
 from index.search.fusion import CANDIDATES
-from index.search.probe import EMPTY_PROBE, Probe, make_raw_hit
+from index.search.probe import EMPTY_PROBE, Probe, find_function_words, make_raw_hit
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
 from index.search.retrievers import Search, retrieve_candidates
@@ -148,6 +148,7 @@ class IndexReader:
             generation.chunk_count,
             tuple(make_raw_hit(generation, candidate) for candidate in ranked[:top_k]),
             _frequencies(generation, terms),
+            *find_function_words(query_text, terms, generation.terms.languages),
         )
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:

@@ -31,11 +31,12 @@ from index.qdrant.payload import STATE_ID, CollectionState, parse_state
 from index.qdrant.view import QdrantChunkSource, QdrantView
 from index.search.candidates import DEEPER, select_candidates
 from index.search.fusion import CANDIDATES
-from index.search.probe import EMPTY_PROBE, Probe, RawHit
+from index.search.probe import EMPTY_PROBE, Probe, RawHit, find_function_words
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
 from index.search.select import NOTHING, Selection, make_metadata, select_results
 from index.settings import QuerySettings
+from index.terms.analysis import analysis_language
 
 _FIRST_LOOK_SECONDS = 0.005
 _LONGEST_LOOK_SECONDS = 0.2
@@ -145,6 +146,7 @@ class QdrantReader:
                 for candidate in ranked[:top_k]
             ),
             view.count_chunks_with(terms),
+            *find_function_words(query_text, terms, view.state.languages),
         )
 
     def document_frequency(self, terms: Sequence[str]) -> dict[str, int]:
@@ -232,6 +234,7 @@ def _raw_hit(source: QdrantChunkSource, number: int, similarity: float | None, l
         title=facts.title,
         section_path=chunk.section_path,
         text=chunk.text,
+        language=analysis_language(chunk.language or facts.language),
         dense_similarity=similarity,
         lexical_score=lexical_score,
         fetched_at=facts.provenance.fetched_at,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from index.generations.view import View
 from index.search.fusion import Candidate
+from index.terms.analysis import analyse, analysis_language, detect_language, is_function_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +25,16 @@ class RawHit:
     title: str | None
     section_path: tuple[str, ...]
     text: str
+    language: str
+    """Of its analysis (`index.terms.analysis`)."""
     dense_similarity: float | None
     lexical_score: float | None
     fetched_at: datetime
     published_at: datetime | None
+
+    def analyse(self, text: str) -> list[str]:
+        """The terms of a text, read in the language of this hit."""
+        return analyse(text, self.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,23 @@ class Probe:
     hits: tuple[RawHit, ...]
     document_frequency: dict[str, int]
     """For each of the probed terms the number of chunks that have it."""
+    language: str | None = None
+    """The question's, among those of the corpus, by its function words; None where it has none of them."""
+    function_words: frozenset[str] = frozenset()
+    """Those of the probed terms that are function words of that language."""
 
 
 EMPTY_PROBE = Probe(generation=None, journal_offset=0, chunk_count=0, hits=(), document_frequency={})
+
+
+def find_function_words(
+    query_text: str, terms: Sequence[str], languages: Sequence[str]
+) -> tuple[str | None, frozenset[str]]:
+    """The question's language among those of the corpus, and which of `terms` are its function words."""
+    language = detect_language(query_text, languages)
+    if language is None:
+        return None, frozenset()
+    return language, frozenset(term for term in terms if is_function_word(term, language))
 
 
 def make_raw_hit(generation: View, candidate: Candidate) -> RawHit:
@@ -54,6 +76,7 @@ def make_raw_hit(generation: View, candidate: Candidate) -> RawHit:
         title=facts.title,
         section_path=chunk.section_path,
         text=chunk.text,
+        language=analysis_language(chunk.language or facts.language),
         dense_similarity=candidate.similarity,
         lexical_score=candidate.lexical_score,
         fetched_at=facts.provenance.fetched_at,

@@ -148,11 +148,12 @@ def _detect_language(words: Iterable[str], languages: Sequence[str]) -> str | No
 
 
 def _function_words(words: Iterable[str], language: str | None) -> set[str]:
-    return {word for word in words if _is_function_word(word, language)} if language else set()
+    return {word for word in words if is_function_word(word, language)} if language else set()
 
 
 @lru_cache(maxsize=10_000)
-def _is_function_word(word: str, language: str) -> bool:
+def is_function_word(word: str, language: str) -> bool:
+    """Whether a word is a function word of a language: one that says nothing about what a text is about."""
     return not _terms(word, language, _CONTENT)
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from contracts.budget import Spend
 from contracts.errors import Unavailable
-from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from contracts.gate import CoverageProbed, GateRequested, ProbeHit, ProbeSentence
 from contracts.known_pages import PageMemory
-from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
+from gate.probe import (
+    enough_mass,
+    intent_similarity,
+    question_terms,
+    sentence_similarities,
+    session_measures,
+    term_coverage,
+)
 from gate.profile import Profile
+from gate.question_words import QUESTION_WORDS
+from gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
 from index.search.probe import RawHit
 from ingest.embed.port import Vectors
 from workers.wiring.corpora import CorpusReaders
@@ -42,14 +51,19 @@ def probe_coverage(
     except Unavailable as error:
         why = str(error)
     spend = meant.spend if meant else Spend()
-    words = content_terms(request.query)
     reader = readers.reader(corpus)
-    probe = reader.probe(request.query, meant.question if meant else None, PROBE_HITS, words)
+    probe = reader.probe(request.query, meant.question if meant else None, PROBE_HITS, question_terms(request.query))
     if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
         again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory)
         return again, spend + more
-    terms = term_coverage(
-        words, probe.document_frequency, probe.chunk_count, [_text(hit) for hit in probe.hits[:READ_HITS]]
+    words = question_terms(request.query, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
+    passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
+    terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
+    sentences, more = _compare_sentences(
+        choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count)),
+        meant,
+        fingerprint,
+        embedding,
     )
     seen_at = page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
     similarity: tuple[float, ...] = ()
@@ -68,8 +82,9 @@ def probe_coverage(
         session_term_coverage=session_coverage,
         probed_at=utc_now(),
         embedder_down=why,
+        sentences=sentences,
     )
-    return probed, spend
+    return probed, spend + more
 
 
 class _Meant(NamedTuple):
@@ -88,8 +103,32 @@ def _embed(request: GateRequested, profile: Profile, fingerprint: str, embedding
     return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
 
 
-def _text(hit: RawHit) -> str:
-    return "\n".join(part for part in (hit.title, *hit.section_path, hit.text) if part)
+def _compare_sentences(
+    chosen: Sequence[Sentence],
+    meant: _Meant | None,
+    fingerprint: str,
+    embedding: EmbeddingService,
+) -> tuple[tuple[ProbeSentence, ...], Spend]:
+    """The sentences with their cosines to the question, where the model is in reach; and what embedding them cost."""
+    similarities: Sequence[float | None] = [None] * len(chosen)
+    spend = Spend()
+    if meant and chosen:
+        try:
+            embedded = embedding.embed_question([sentence.text for sentence in chosen], fingerprint)
+        except Unavailable:
+            pass  # the passages were compared, and they stand for their sentences
+        else:
+            similarities, spend = sentence_similarities(meant.question, embedded.vectors), embedded.spend
+    measured = zip(chosen, similarities, strict=True)
+    return tuple(
+        ProbeSentence(chunk_id=sentence.chunk_id, term_coverage=sentence.term_coverage, similarity=similarity)
+        for sentence, similarity in measured
+    ), spend
+
+
+def _passage(hit: RawHit) -> Passage:
+    heading = "\n".join(part for part in (hit.title, *hit.section_path) if part)
+    return Passage(hit.chunk_id, heading, hit.text, hit.analyse)
 
 
 def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from contracts.gate import BudgetState, CoverageProbed, GateRequested, PolicyState, ProbeHit, QueryTerm
+from gate.sentences import Passage
+from index.terms.analysis import analyse
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 OPEN = PolicyState(search_allowed=True, crawl_allowed=True)
@@ -42,3 +45,8 @@ def probed(hits: tuple[ProbeHit, ...] = (), **fields: Any) -> CoverageProbed:
         "probed_at": NOW,
     }
     return CoverageProbed(hits=hits, **(defaults | fields))
+
+
+def passage(text: str, heading: str = "", *, language: str = "en", name: str = "c1") -> Passage:
+    """A hit as the gate reads it, by the index's analysis."""
+    return Passage(name, heading, text, partial(analyse, language=language))

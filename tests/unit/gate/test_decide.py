@@ -14,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import Conflict
-from contracts.gate import BudgetState, CoverageProbed, GateDecided, GateRequested, Message, Plan, PolicyState
+from contracts.gate import (
+    BudgetState,
+    CoverageProbed,
+    GateDecided,
+    GateRequested,
+    Message,
+    Plan,
+    PolicyState,
+    ProbeSentence,
+)
 from gate.decide import decide, explain
 from gate.profile import Profile, load_profiles
 from tests.support.repository import GOLDEN, REPOSITORY
@@ -250,6 +259,50 @@ def test_more_coverage_never_raises_the_score(profile, similarities, ages, cover
     assert score(nearer, covered) <= before
     assert score(similarities, covered, extra=1) <= before
     assert score(similarities, [True, *covered[1:]]) <= score(similarities, [False, *covered[1:]])
+
+
+@every_profile
+@given(
+    similarity=st.floats(-0.2, 1),
+    cosines=st.lists(st.floats(-0.2, 1), min_size=1, max_size=3),
+    shares=st.lists(st.floats(0, 1), min_size=3, max_size=3),
+    position=st.integers(0, 2),
+    gain=st.floats(0, 1),
+)
+def test_a_sentence_that_is_nearer_or_holds_more_never_raises_the_score(
+    profile, similarity, cosines, shares, position, gain
+) -> None:
+    at = position % len(cosines)
+
+    def found(values: list[float], held: list[float]) -> GateDecided:
+        pairs = zip(values, held, strict=False)
+        sentences = [ProbeSentence(chunk_id="c", similarity=cosine, term_coverage=share) for cosine, share in pairs]
+        return decided(probe=probed((hit(similarity),), sentences=tuple(sentences)), profile=profile)
+
+    def raised(values: list[float]) -> list[float]:
+        return [min(1.0, value + gain) if n == at else value for n, value in enumerate(values)]
+
+    before = found(cosines, shares)
+    for after in (found(raised(cosines), shares), found(cosines, raised(shares)), found([*cosines, gain], shares)):
+        assert after.score <= before.score
+        assert after.coverage_probability >= before.coverage_probability
+
+
+def test_a_sentence_that_says_it_tells_covered_from_near() -> None:
+    """Both passages are equally near and hold the question's words; in one of them a sentence holds them together."""
+    answering = (ProbeSentence(chunk_id="c", similarity=0.72, term_coverage=1.0),)
+    scattered = (ProbeSentence(chunk_id="c", similarity=0.38, term_coverage=0.3),)
+    assert decided(probe=probed((hit(0.45),), sentences=answering)).plan is Plan.RETRIEVE
+    assert decided(probe=probed((hit(0.45),), sentences=scattered)).plan in (Plan.SEARCH, Plan.FULL_LOOP)
+
+
+def test_the_probability_falls_from_covered_to_an_empty_corpus() -> None:
+    sentence = (ProbeSentence(chunk_id="c", similarity=0.72, term_coverage=1.0),)
+    states = (probed((hit(0.7),), sentences=sentence), probed((hit(0.3),), terms=terms(1, 2)), probed())
+    found = [decided(probe=probe).coverage_probability for probe in states]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 0.9
+    assert found[-1] < 0.01
 
 
 def test_newer_hits_never_raise_the_score() -> None:

@@ -17,10 +17,12 @@ from gate.probe import (
     content_terms,
     intent_similarity,
     is_informative,
+    question_terms,
     session_measures,
     term_coverage,
 )
 from gate.words import stem
+from tests.unit.gate.samples import passage
 
 
 def test_content_words_are_kept_in_order_and_once() -> None:
@@ -30,6 +32,16 @@ def test_content_words_are_kept_in_order_and_once() -> None:
 def test_code_identifiers_stay_whole() -> None:
     found = content_terms("what does asyncio.gather return in C++, __init__ and foo::bar of Python 3.11?")
     assert found == ["asyncio.gather", "return", "c++", "__init__", "foo::bar", "python", "3.11"]
+
+
+def test_function_words_of_the_questions_language_are_no_terms_unless_it_has_no_others() -> None:
+    question = "Wann wurde die Brücke eröffnet?"
+    assert question_terms(question, {"wann", "wurde", "die"}) == ["brücke", "eröffnet"]
+    assert question_terms("wann wurde die", {"wann", "wurde", "die"}) == ["wann", "wurde", "die"]
+
+
+def test_scripts_without_spaces_are_read_by_pairs_of_characters() -> None:
+    assert question_terms("富士山 asyncio") == ["富士", "士山", "asyncio"]
 
 
 def test_apostrophes_leave_the_word() -> None:
@@ -65,18 +77,19 @@ def test_idf_is_bm25s_and_never_negative() -> None:
 
 
 def test_an_unknown_term_weighs_most() -> None:
-    known, unknown = term_coverage(["heap", "zymurgy"], {"heap": 5}, 10, ["a heap"])
+    known, unknown = term_coverage(["heap", "zymurgy"], {"heap": 5}, 10, [passage("a heap")])
     assert unknown.idf > known.idf
     assert (known.covered, unknown.covered) == (True, False)
 
 
 def test_the_one_best_text_covers_and_not_all_together() -> None:
-    found = term_coverage(["capital", "peru", "coast"], lambda _: 1, 10, ["the capital of France", "the coast of Peru"])
+    passages = [passage("the capital of France"), passage("the coast of Peru")]
+    found = term_coverage(["capital", "peru", "coast"], lambda _: 1, 10, passages)
     assert [term.term for term in found if term.covered] == ["peru", "coast"]
 
 
 def test_words_are_covered_by_inflection_and_identifiers_as_they_stand() -> None:
-    texts = ["Heaps were sorted with asyncio.gather."]
+    texts = [passage("Heaps were sorted with asyncio.gather.")]
     found = {
         term.term: term.covered
         for term in term_coverage(["heap", "sorting", "asyncio.gather", "asyncio.wait"], {}, 5, texts)
@@ -85,15 +98,16 @@ def test_words_are_covered_by_inflection_and_identifiers_as_they_stand() -> None
 
 
 def test_scripts_without_spaces_are_found_inside_a_text() -> None:
-    (term,) = term_coverage(content_terms("富士山"), {}, 5, ["富士山は日本一高い山"])
-    assert term.covered
+    found = term_coverage(question_terms("富士山"), {}, 5, [passage("富士山は日本一高い山")])
+    assert all(term.covered for term in found)
 
 
 @given(st.lists(st.text("abcde ", max_size=30), max_size=4), st.text("abcde ", max_size=30))
 def test_one_more_text_never_lowers_the_covered_share(texts: list[str], more: str) -> None:
     names = ["abc", "bcd", "cde", "abcde"]
-    before = compute_coverage(term_coverage(names, {"abc": 3}, 10, texts))
-    assert compute_coverage(term_coverage(names, {"abc": 3}, 10, [*texts, more])) >= before
+    passages = [passage(text) for text in texts]
+    before = compute_coverage(term_coverage(names, {"abc": 3}, 10, passages))
+    assert compute_coverage(term_coverage(names, {"abc": 3}, 10, [*passages, passage(more)])) >= before
 
 
 def test_negative_counts_are_refused() -> None:

@@ -104,7 +104,8 @@ def test_a_file_may_extend_several_of_which_the_later_stands_over_the_earlier(tm
 
 def test_every_profile_can_be_reached_and_left_by_its_thresholds() -> None:
     for profile in load_profiles().values():
-        assert profile.weights.dissimilarity + profile.weights.missing_terms >= profile.thresholds.full_loop
+        weights = profile.weights
+        assert weights.sentence_dissimilarity + weights.sentence_missing_terms >= profile.thresholds.full_loop
         assert 0 < profile.thresholds.search <= profile.thresholds.full_loop
 
 
@@ -114,7 +115,7 @@ def test_every_profile_has_intents_of_both_sorts() -> None:
 
 
 def test_a_folder_adds_a_profile_and_replaces_one_by_name(tmp_path: Path) -> None:
-    (tmp_path / "legal.v1.toml").write_text('extends = "default.v1"\nname = "legal"\nversion = 1\n')
+    (tmp_path / "legal.v1.toml").write_text('extends = "default.v2"\nname = "legal"\nversion = 1\n')
     (tmp_path / "code.v2.toml").write_text('extends = "code.v1"\nversion = 2\n[thresholds]\nsearch = 0.5\n')
     profiles = load_profiles(tmp_path)
     assert profiles["legal"].weights == profiles["default"].weights
@@ -160,7 +161,8 @@ def test_bytes_that_are_no_profile_are_refused() -> None:
         Profile.from_bytes(b'{"name": "x"}')
 
 
-def test_every_weight_has_its_source_beside_it() -> None:
-    section = (PROFILES_DIR / "default.v1.toml").read_text().split("[weights]")[1].split("[", 1)[0]
+@pytest.mark.parametrize("stem", ["default.v1", "default.v2"])
+def test_every_weight_has_its_source_beside_it(stem: str) -> None:
+    section = (PROFILES_DIR / f"{stem}.toml").read_text().split("[weights]")[1].split("[", 1)[0]
     for line in filter(None, map(str.strip, section.splitlines())):
         assert "#" in line, line

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import InvalidInput
-from contracts.gate import Message
+from contracts.gate import Message, ProbeSentence
 from gate.profile import load_profiles
 from gate.signals import Signals, ramp, read_signals
 from tests.unit.gate.samples import NOW, URGENT, asked, hit, probed, terms
@@ -25,7 +25,35 @@ def read(request=None, probe=None) -> Signals:
 
 
 def test_every_feature_has_exactly_one_weight() -> None:
-    assert {feature.name for feature in read().features} == set(DEFAULT.weights.model_dump())
+    for profile in PROFILES.values():
+        found = read_signals(asked(), probed((hit(),)), profile)
+        assert {feature.name for feature in found.features} == set(profile.weights.model_dump())
+
+
+def test_a_feature_that_an_older_profile_does_not_know_is_not_measured() -> None:
+    weights = DEFAULT.weights.model_copy(update={"sentence_dissimilarity": None, "sentence_missing_terms": None})
+    older = DEFAULT.model_copy(update={"weights": weights})
+    found = read_signals(asked(), probed((hit(),)), older)
+    assert not {"sentence_dissimilarity", "sentence_missing_terms"} & {feature.name for feature in found.features}
+    assert b"sentence_dissimilarity" not in older.canonical_bytes()
+
+
+def test_the_best_sentence_is_measured_and_the_passage_where_it_is_nearer() -> None:
+    sentences = (ProbeSentence(chunk_id="c", similarity=0.6, term_coverage=0.25),)
+    near, far = probed((hit(0.65),), sentences=sentences), probed((hit(0.3),), sentences=sentences)
+    assert read(probe=near)["sentence_dissimilarity"] == round(1 - 0.5 / 0.6, 6)
+    assert read(probe=far)["sentence_dissimilarity"] == round(1 - 0.45 / 0.6, 6)
+    assert read(probe=far)["sentence_missing_terms"] == 0.75
+
+
+def test_sentences_without_vectors_still_hold_words() -> None:
+    probe = probed((hit(None),), sentences=(ProbeSentence(chunk_id="c", term_coverage=1.0),))
+    assert (read(probe=probe)["sentence_dissimilarity"], read(probe=probe)["sentence_missing_terms"]) == (1, 0)
+
+
+def test_the_best_passage_stands_for_the_sentences_of_a_probe_without_any() -> None:
+    probe = probed((hit(0.45),), terms=terms(1, 1))
+    assert (read(probe=probe)["sentence_dissimilarity"], read(probe=probe)["sentence_missing_terms"]) == (0.5, 0.5)
 
 
 @given(

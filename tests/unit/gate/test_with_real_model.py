@@ -9,13 +9,21 @@ from functools import cache
 import numpy as np
 import pytest
 
-from contracts.gate import CoverageProbed, GateRequested, Message, Plan, ProbeHit
+from contracts.gate import CoverageProbed, GateRequested, Message, Plan, ProbeHit, ProbeSentence
 from gate.decide import decide
-from gate.probe import content_terms, intent_similarity, session_measures, term_coverage
+from gate.probe import (
+    enough_mass,
+    intent_similarity,
+    question_terms,
+    sentence_similarities,
+    session_measures,
+    term_coverage,
+)
 from gate.profile import Profile, load_profiles
+from gate.sentences import SENTENCES_COMPARED, choose_sentences
 from ingest.embed.minilm.model import MiniLM
 from ingest.embed.port import Embedded
-from tests.unit.gate.samples import NOW, OPEN, RICH
+from tests.unit.gate.samples import NOW, OPEN, RICH, passage
 
 PROFILES = load_profiles()
 HEAPS = (
@@ -58,8 +66,11 @@ def plan_for(
     vector = embedder.embed([query]).vectors[0]
     cosines = embedder.embed(list(texts)).vectors @ vector if texts else np.empty(0)
     top = [int(row) for row in np.argsort(-cosines)]
-    frequency = {term: sum(term in text.lower() for text in texts) for term in content_terms(query)}
-    terms = term_coverage(list(frequency), frequency, len(texts), [texts[row] for row in top])
+    passages = [passage(texts[row], name=str(row)) for row in top]
+    frequency = {term: sum(term in text.lower() for text in texts) for term in question_terms(query)}
+    terms = term_coverage(list(frequency), frequency, len(texts), passages)
+    sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(len(texts)))
+    near = embedder.embed([sentence.text for sentence in sentences]).vectors if sentences else np.empty((0, 384))
     messages = embedder.embed([message.content for message in session]).vectors if session else np.empty((0, 384))
     similarity, share = session_measures(vector, messages.astype(np.float32), terms, session)
     prototypes = {name: embedder.embed(list(kept)).vectors for name, kept in profile.prototypes().items()}
@@ -75,6 +86,12 @@ def plan_for(
         ),
         terms=terms,
         intent_similarity=intent_similarity(vector, prototypes),
+        sentences=tuple(
+            ProbeSentence(chunk_id=sentence.chunk_id, term_coverage=sentence.term_coverage, similarity=cosine)
+            for sentence, cosine in zip(
+                sentences, sentence_similarities(vector, near.astype(np.float32)) if sentences else (), strict=True
+            )
+        ),
         session_similarity=similarity,
         session_term_coverage=share,
         probed_at=NOW,
