@@ -4,13 +4,14 @@
 
 PYTHON_DOCS is the folder of Python's documentation as HTML (Debian: the package python3.11-doc, then
 /usr/share/doc/python3.11/html); its questions are skipped without it. The repository is what git has at HEAD. With
-`--url` a running instance is asked, whose corpora `python` and `repository` hold both. Ends with 1 when fewer than 19
-of 20 have their answer among the first three passages.
+`--url` a running instance is asked that has the corpora `documents` (the repository's own), `repository` and `python`.
+Ends with 1 when fewer than 19 of 20 have their answer among the first three passages.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,9 @@ from tests.support.repository import REPOSITORY
 
 PARTS = ("tutorial", "faq", "howto", "reference", "library")
 """Of Python's documentation: what answers questions. The rest is news, the C interface and indexes."""
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs")
+QUESTIONS = {"documents": "repository"}
+"""The questions asked of a corpus, where they have not its name."""
 TOP_K = 10
 FIRST = 3
 LEAST_SHARE = 0.95
@@ -49,7 +53,7 @@ def main() -> int:
     """Ask, print, and return 1 where too many questions miss their answer."""
     arguments = _parsed_arguments()
     if arguments.url:
-        found = {name: ask_all(arguments.url, name) for name in ("python", "repository")}
+        found = {name: ask_all(arguments.url, name) for name in ("documents", "repository", "python")}
     else:
         found = dict(ask_own_instance(arguments.python))
     for name, asked in found.items():
@@ -62,7 +66,13 @@ def ask_own_instance(python: Path | None) -> Iterator[tuple[str, list[Asked]]]:
     with tempfile.TemporaryDirectory(prefix="sluice-ask-") as folder, Instance(Path(folder)) as instance:
         clone = Path(folder, "repository")
         subprocess.run(["git", "clone", "--quiet", "--depth", "1", REPOSITORY.as_uri(), str(clone)], check=True)
-        for name, paths in (("repository", [clone]), ("python", [python / part for part in PARTS] if python else [])):
+        shutil.rmtree(clone / "bench" / "ask")  # the questions beside their answers
+        documents = [clone / name for name in DOCUMENTS]
+        for name, paths in (
+            ("documents", documents),
+            ("repository", [clone]),
+            ("python", [python / part for part in PARTS] if python else []),
+        ):
             if not paths:
                 print(f"{name}: skipped, no folder of its documentation given")
                 continue
@@ -79,6 +89,14 @@ def ask_all(url: str, name: str) -> list[Asked]:
             (question, client.query(question.query, name, top_k=TOP_K).chunks) for question in read_questions(name)
         ]
     return [Asked(question, chunks, question.rank_answer(chunks)) for question, chunks in asked]
+
+
+def _questions(corpus: str) -> Sequence[Question]:
+    """Of the repository's documents alone those that one of them answers: the rest are about code."""
+    questions = read_questions(QUESTIONS.get(corpus, corpus))
+    if corpus != "documents":
+        return questions
+    return [question for question in questions if any(path.startswith(DOCUMENTS) for path in question.answers)]
 
 
 def report(name: str, asked: Sequence[Asked]) -> str:

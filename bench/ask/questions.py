@@ -1,13 +1,13 @@
 """The questions, and which passages answer them.
 
-A line of a `.jsonl` file here is a question; `answers` has, for each document that answers it, phrases of which a
-passage that answers holds one. Both were read in the documents themselves, before any question was asked.
+The `.toml` files here have them; `answers` has, for each document that answers a question, phrases of which a passage
+that answers holds one. Both were read in the documents themselves, before any question was asked.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,6 @@ FOLDER = Path(__file__).parent
 class Question:
     """A question, and by the path of each document that answers it the phrases of its answering passages."""
 
-    id: str
     query: str
     answers: dict[str, tuple[str, ...]]
 
@@ -38,15 +37,11 @@ class Question:
 
 
 def read_questions(name: str) -> tuple[Question, ...]:
-    """The questions of `NAME.jsonl`."""
-    lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(_question(json.loads(line)) for line in lines)
-
-
-def _question(fields: dict[str, object]) -> Question:
-    answers = fields["answers"]
-    assert isinstance(answers, dict)
-    return Question(str(fields["id"]), str(fields["query"]), {path: tuple(held) for path, held in answers.items()})
+    """The questions of `NAME.toml`."""
+    tables = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))["question"]
+    return tuple(
+        Question(table["query"], {path: tuple(held) for path, held in table["answers"].items()}) for table in tables
+    )
 
 
 def _words(text: str) -> str:

@@ -15,7 +15,7 @@ OTHERS = [f"What is the name of the bridge number {number} over the river?" for 
 
 
 def test_an_answer_is_a_passage_of_the_right_document_that_holds_one_of_its_phrases() -> None:
-    question = Question("q", "how", {"docs/a.md": ("The `timeout` argument",)})
+    question = Question("how", {"docs/a.md": ("The `timeout` argument",)})
     passages = [
         ("docs/b.md", "the timeout argument is"),
         ("clone/docs/a.md", "another argument"),
@@ -29,7 +29,7 @@ def test_an_answer_is_a_passage_of_the_right_document_that_holds_one_of_its_phra
 @pytest.mark.parametrize("name", ["python", "repository"])
 def test_there_are_twenty_questions_of_each_with_their_answers(name: str) -> None:
     questions = read_questions(name)
-    assert len({question.id for question in questions}) == len({question.query for question in questions}) == 20
+    assert len({question.query for question in questions}) == len(questions) == 20
     assert all(phrases for question in questions for phrases in question.answers.values())
 
 

@@ -6,42 +6,42 @@ import pytest
 
 from index.search.echoes import EchoDetector
 
-QUESTION = "What happens when a worker dies?"
+QUESTION = "What breaks when the mill stops?"
 
 ECHOES = {
-    "a heading without its text": "# FAQ\n\n## What happens when a worker dies?\n",
-    "a heading before the next one": "## What happens when a worker dies?\n\n## Limits\n\nA queue takes 10,000 events.",
-    "an answer that is empty": "Q: What happens when a worker dies?\nA:\n\nQ: How do I upgrade?\nA: Run migrate.",
-    "a list of questions": "- How do I upgrade?\n- What happens when a worker dies?\n- Where are the logs?",
-    "a table of contents": "- [What happens when a worker dies?](#what-happens-when-a-worker-dies)\n- [Limits](#limits)",
-    "a test": 'def test_ask(client):\n    run = client.ask("What happens when a worker dies?")\n    assert run.done',
-    "a test's name": "def test_what_happens_when_a_worker_dies(client):\n    assert client.ask(QUESTION).citations",
-    "a list in code": 'QUESTIONS = [\n    "Where are the logs?",\n    "What happens when a worker dies?",\n]',
-    "a command": 'finder init\nfinder ask "What happens when a worker dies?"\nfinder serve --workers 4',
-    "a request": 'curl localhost/ask -d \'{"query": "What happens when a worker dies?", "wait": true}\'',
-    "a log": '10:31 INFO query="what happens when a worker dies?" 3 ms\n10:32 INFO query="where are the logs?" 4 ms',
-    "a log without quotation marks": "10:31 ada asked: What happens when a worker dies?\n10:32 bob asked: And then?",
-    "the question in other words": "Questions\n\nWhen a worker dies, what happens?\n\nWhere are the logs?",
-    "nothing else": "what happens when a worker dies",
-    "the question again and again": "What happens when a worker dies? What happens when a *worker* dies?",
+    "a heading without its text": "# FAQ\n\n## What breaks when the mill stops?\n",
+    "a heading before the next one": "## What breaks when the mill stops?\n\n## Limits\n\nA queue takes 10,000 events.",
+    "an answer that is empty": "Q: What breaks when the mill stops?\nA:\n\nQ: How do I upgrade?\nA: Run migrate.",
+    "a list of questions": "- How do I upgrade?\n- What breaks when the mill stops?\n- Where are the logs?",
+    "a table of contents": "- [What breaks when the mill stops?](#what-happens-when-a-worker-dies)\n- [Limits](#limits)",
+    "a test": 'def test_ask(client):\n    run = client.ask("What breaks when the mill stops?")\n    assert run.done',
+    "a test's name": "def test_what_breaks_when_the_mill_stops(client):\n    assert client.ask(QUESTION).citations",
+    "a list in code": 'QUESTIONS = [\n    "Where are the logs?",\n    "What breaks when the mill stops?",\n]',
+    "a command": 'finder init\nfinder ask "What breaks when the mill stops?"\nfinder serve --workers 4',
+    "a request": 'curl localhost/ask -d \'{"query": "What breaks when the mill stops?", "wait": true}\'',
+    "a log": '10:31 INFO query="what breaks when the mill stops?" 3 ms\n10:32 INFO query="where are the logs?" 4 ms',
+    "a log without quotation marks": "10:31 ada asked: What breaks when the mill stops?\n10:32 bob asked: And then?",
+    "the question in other words": "Questions\n\nWhen the mill stops, what breaks?\n\nWhere are the logs?",
+    "nothing else": "what breaks when the mill stops",
+    "the question again and again": "What breaks when the mill stops? What breaks when the *mill* stops?",
 }
 
 ANSWERS = {
-    "a heading and its text": "## What happens when a worker dies?\n\nIts lease runs out, and another one takes over.",
-    "a heading and a deeper one": "## What happens when a worker dies?\n\n### In short\n\nThe event is handled again.",
-    "a short answer": "Q: What happens when a worker dies?\nA: No harm.\n\nQ: How do I upgrade?",
-    "an answer in the same line": "**What happens when a worker dies?** Its lease runs out.",
-    "an answer in a table": "| question | answer |\n|---|---|\n| What happens when a worker dies? | The lease runs out. |",
-    "an answer in a list": "- How do I upgrade?\n- What happens when a worker dies?\n  - The lease runs out.\n- And then?",
-    "an answer as JSON": '{"question": "What happens when a worker dies?", "answer": "Its lease runs out and it is done again."}',
+    "a heading and its text": "## What breaks when the mill stops?\n\nIts lease runs out, and another one takes over.",
+    "a heading and a deeper one": "## What breaks when the mill stops?\n\n### In short\n\nThe event is handled again.",
+    "a short answer": "Q: What breaks when the mill stops?\nA: No harm.\n\nQ: How do I upgrade?",
+    "an answer in the same line": "**What breaks when the mill stops?** Its lease runs out.",
+    "an answer in a table": "| question | answer |\n|---|---|\n| What breaks when the mill stops? | The lease runs out. |",
+    "an answer in a list": "- How do I upgrade?\n- What breaks when the mill stops?\n  - The lease runs out.\n- And then?",
+    "an answer as JSON": '{"question": "What breaks when the mill stops?", "answer": "Its lease runs out and it is done again."}',
     "the question quoted, and answered in its words": (
-        'The classic is "What happens when a worker dies?", they say.\nA worker that dies is started again.'
+        'The classic is "What breaks when the mill stops?", they say.\nA mill that stops is repaired.'
     ),
     "one that repeats and one that answers": (
-        "- What happens when a worker dies?\n- And then?\n\n## What happens when a worker dies?\n\nAnother takes over."
+        "- What breaks when the mill stops?\n- And then?\n\n## What breaks when the mill stops?\n\nAnother takes over."
     ),
-    "no repetition": "When a worker dies, its lease runs out, and what it did happens again.",
-    "a statement of the same words": "This page tells what happens when a worker dies: its lease runs out. Then another takes over.",
+    "no repetition": "When the mill stops, its wheel breaks, and what it ground spoils.",
+    "a statement of the same words": "This page tells what breaks when the mill stops: its lease runs out. Then another takes over.",
 }
 
 
