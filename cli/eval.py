@@ -30,16 +30,25 @@ from cli.output import (
     print_table,
 )
 from contracts.api import RunAccepted, RunView, SubmittedDocument
-from contracts.errors import NotFound, Unavailable
+from contracts.errors import InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Query, Retrieval, Strategy
 from evaluation.ask import Answered, ask_all
 from evaluation.beir import make_corpus_name, read_documents, read_questions
 from evaluation.cases import Case, read_cases, sample_cases
 from evaluation.compare import MAX_DROP, compare
+from evaluation.fit_fusion import fit_lexical_weight
 from evaluation.measures import require_library
 from evaluation.report import Report, Subject, make_report, read_report, write_report
 from evaluation.submit import Submitted, submit_documents
-from evaluation.tables import comparison_table, metrics_table, misses_table, write_notes, write_verdict
+from evaluation.tables import (
+    comparison_table,
+    fit_table,
+    metrics_table,
+    misses_table,
+    write_fit,
+    write_notes,
+    write_verdict,
+)
 from gate.client import SluiceClient
 from otel.logs import configure
 from workers.settings import Settings
@@ -83,6 +92,9 @@ def run(
     at_once: Annotated[int, typer.Option(min=1, max=32, help="Questions under way at the same time.")] = 4,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = REPORT,
     misses: Annotated[bool, typer.Option("--misses", help="Print the questions that were missed.")] = False,
+    fit_fusion: Annotated[
+        bool, typer.Option("--fit-fusion", help="Find query.lexical_weight for the corpus's model by these questions.")
+    ] = False,
     url: Annotated[str | None, typer.Option(help="The server; by default the one that the settings describe.")] = None,
     api_key: Annotated[
         str | None, typer.Option(envvar="SLUICE_API_KEY", help="Better set as a variable.", show_default=False)
@@ -93,6 +105,8 @@ def run(
     """Ask every question by every strategy; print the measures and write the report. `run` may be left out."""
     with errors_told(as_json=as_json):
         require_library()
+        if fit_fusion and strategy and set(strategy) != set(Strategy):
+            raise InvalidInput("strategy", "--fit-fusion needs the answers by every one", "leave it out")
         asked = _questions(path, corpus, questions)
         settings = configured()
         _log_quietly(settings)
@@ -100,7 +114,7 @@ def run(
             server_version = _server_version(client)
             fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
             _require_content(client, asked)
-            answers = _answers(client, asked, strategy or list(Strategy), at_once, progress)
+            answers = _answers(client, asked, strategy or list(Strategy), at_once, progress, with_scores=fit_fusion)
         subject = Subject(
             source=str(path),
             corpus=asked.corpus,
@@ -111,14 +125,20 @@ def run(
         facts = {"unjudged_count": asked.unjudged_count, "fed": fed}
         report = make_report(subject, asked.cases, answers, datetime.now(UTC), **facts)
         write_report(report, output)
+        fit = fit_lexical_weight(answers) if fit_fusion else None
         if as_json:
-            print_json({"report": str(output), **_summary(report, with_misses=misses)})
+            fitted = {"fit": fit.model_dump(mode="json")} if fit else {}
+            print_json({"report": str(output), **_summary(report, with_misses=misses), **fitted})
             return
         print_table(*metrics_table(report))
         for note in write_notes(report):
             console.print(f"[yellow]note[/] {marked(note)}", highlight=False, soft_wrap=True)
         for name, part in report.strategies.items() if misses else ():
             print_table(*misses_table(name, part.misses))
+        if fit:
+            print_table(*fit_table(fit))
+            for line in write_fit(fit):
+                console.print(marked(line), highlight=False, soft_wrap=True)
         console.print(f"report: {marked(output)}", highlight=False, soft_wrap=True)
 
 
@@ -211,10 +231,16 @@ def _fed(client: SluiceClient, asked: _Questions, timeout: float, progress: Prog
 
 
 def _answers(
-    client: SluiceClient, asked: _Questions, strategies: Sequence[Strategy], at_once: int, progress: Progress
+    client: SluiceClient,
+    asked: _Questions,
+    strategies: Sequence[Strategy],
+    at_once: int,
+    progress: Progress,
+    *,
+    with_scores: bool,
 ) -> list[Answered]:
-    chosen = list(dict.fromkeys(strategies))
-    asking = ask_all(asked.cases, chosen, asked.corpus, LiveServer(client).search, at_once=at_once)
+    chosen, search = list(dict.fromkeys(strategies)), LiveServer(client).search
+    asking = ask_all(asked.cases, chosen, asked.corpus, search, at_once=at_once, with_scores=with_scores)
     with closing(asking):
         return list(_counted(asking, len(asked.cases) * len(chosen), progress))
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from contracts.retrieval import Query, Retrieval, Strategy
 from evaluation.cases import Case
 from evaluation.measures import DEPTH
 from evaluation.misses import Miss, find_miss
-from evaluation.ranking import rank_documents
+from evaluation.ranking import name_chunks, rank_documents
 from evaluation.retry_when_overloaded import retry_when_overloaded
 
 TOP_K = 200
@@ -20,6 +21,17 @@ TOP_K = 200
 
 Search = Callable[[Query], Retrieval]
 """Must be safe for threads."""
+
+
+class ScoredChunk(NamedTuple):
+    """A chunk that was found, by the name that its case has for it, and the scores and ranks that were told of it."""
+
+    chunk_id: str
+    name: str
+    cosine: float | None
+    dense_rank: int | None
+    lexical_score: float | None
+    lexical_rank: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +51,8 @@ class Answered:
     fusion: str
     index_ms: float
     round_trip_ms: float
+    scores: tuple[ScoredChunk, ...] = ()
+    """Of every chunk, best first, where they were asked for."""
 
 
 def ask_all(
@@ -49,6 +63,7 @@ def ask_all(
     *,
     at_once: int,
     clock: Callable[[], float] = time.perf_counter,
+    with_scores: bool = False,
 ) -> Generator[Answered, None, None]:
     """What each question found by each strategy, question by question, `at_once` of them under way.
 
@@ -59,7 +74,7 @@ def ask_all(
     def answer(case: Case, strategy: Strategy) -> Answered:
         query = Query(query=case.query, corpus=corpus, top_k=TOP_K, strategy=strategy, filters=case.filters)
         found, seconds = retry_when_overloaded(lambda: _timed(search, query, clock), stopped.wait)
-        return _asked(case, strategy, found, seconds)
+        return _asked(case, strategy, found, seconds, with_scores=with_scores)
 
     pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="evaluation")
     try:
@@ -74,7 +89,7 @@ def _timed(search: Search, query: Query, clock: Callable[[], float]) -> tuple[Re
     return search(query), clock() - started
 
 
-def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float) -> Answered:
+def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float, *, with_scores: bool) -> Answered:
     order = rank_documents(found.chunks, case.relevant)
     return Answered(
         case=case,
@@ -86,4 +101,19 @@ def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float) -> 
         fusion=found.metadata.fusion,
         index_ms=found.metadata.duration_ms,
         round_trip_ms=1e3 * seconds,
+        scores=_scores(case, found) if with_scores else (),
+    )
+
+
+def _scores(case: Case, found: Retrieval) -> tuple[ScoredChunk, ...]:
+    return tuple(
+        ScoredChunk(
+            chunk_id=chunk.chunk_id,
+            name=name,
+            cosine=None if chunk.dense_distance is None else 1.0 - chunk.dense_distance,
+            dense_rank=chunk.dense_rank,
+            lexical_score=chunk.lexical_score,
+            lexical_rank=chunk.lexical_rank,
+        )
+        for name, chunk in name_chunks(found.chunks, case.relevant)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from contracts.retrieval import RetrievedChunk
@@ -22,12 +22,16 @@ def rank_documents(chunks: Sequence[RetrievedChunk], judged: Collection[str]) ->
     by its document's id, so that a document takes one place however many of its chunks were found; but by its own
     where a judged chunk was found, since chunks compete with chunks.
     """
-    of_chunks = any(chunk.chunk_id in judged for chunk in chunks)
     best: dict[str, Ranked] = {}
-    for chunk in chunks:
-        name = _name(chunk, judged, of_chunks)
-        best.setdefault(name, Ranked(name, chunk))
+    for one in name_chunks(chunks, judged):
+        best.setdefault(one.name, one)
     return tuple(best.values())
+
+
+def name_chunks(chunks: Sequence[RetrievedChunk], judged: Collection[str]) -> Iterator[Ranked]:
+    """Every chunk in its order under the name that `rank_documents` has for it."""
+    of_chunks = any(chunk.chunk_id in judged for chunk in chunks)
+    return (Ranked(_name(chunk, judged, of_chunks), chunk) for chunk in chunks)
 
 
 def _name(chunk: RetrievedChunk, judged: Collection[str], of_chunks: bool) -> str:

@@ -28,7 +28,7 @@ def baseline_rankings(
     documents: Sequence[SubmittedDocument], cases: Sequence[Case], embedder: Embedder
 ) -> dict[str, list[str]]:
     """The first hundred ids of each question: RRF of stock Tantivy's first hundred and MiniLM's."""
-    texts = [f"{document.title or ''} {document.text or ''}".strip() for document in documents]
+    texts = [f"{document.title or ''}\n{document.text or ''}".strip() for document in documents]
     lexical = tantivy_search(texts)
     dense = vector_search(texts, [case.query for case in cases], embedder)
     return {

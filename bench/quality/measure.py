@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.quality.baseline import baseline_rankings
+from bench.quality.formulas import Formulas, measure_formulas
 from cli.eval import LiveServer
 from contracts.api import SubmittedDocument
 from contracts.retrieval import Strategy
@@ -48,6 +49,7 @@ class Measured:
     report: Report
     baseline: Mapping[str, float]
     baseline_p: float
+    formulas: Formulas
 
     def mean(self, strategy: Strategy, measure: str = HEADLINE) -> float:
         return self.report.strategies[strategy].means[measure].mean
@@ -82,7 +84,7 @@ def measure_collection(
     cases = questions.cases if question_count is None else sample_cases(questions.cases, question_count)
     documents = list(read_documents(folder))
     say(f"{folder.name}: {len(documents)} documents, {len(cases)} questions")
-    report = sluice_report(folder, documents, cases, client)
+    report, formulas = sluice_report(folder, documents, cases, client)
     write_report(report, cache / f"{folder.name}.json")
     say(f"{folder.name}: baseline")
     rankings = baseline_rankings(documents, cases, embedder)
@@ -90,18 +92,18 @@ def measure_collection(
     ours = report.strategies[Strategy.HYBRID].values[HEADLINE]
     differences = np.array([[ours[case.id] - values[HEADLINE][case.id]] for case in cases])
     means = {name: mean.mean for name, mean in summarise_means(values).items()}
-    return Measured(folder.name, len(documents), report, means, float(randomisation_p(differences)[0]))
+    return Measured(folder.name, len(documents), report, means, float(randomisation_p(differences)[0]), formulas)
 
 
 def sluice_report(
     folder: Path, documents: Sequence[SubmittedDocument], cases: Sequence[Case], client: SluiceClient
-) -> Report:
+) -> tuple[Report, Formulas]:
     server, corpus = LiveServer(client), make_corpus_name(folder)
     fed = submit_documents(
         documents, corpus, server, sleep=time.sleep, clock=time.monotonic, timeout_seconds=INGEST_SECONDS
     )
     say(f"{folder.name}: {fed.document_count - fed.missing_count} can be found")
-    with closing(ask_all(cases, list(Strategy), corpus, server.search, at_once=AT_ONCE)) as asking:
+    with closing(ask_all(cases, list(Strategy), corpus, server.search, at_once=AT_ONCE, with_scores=True)) as asking:
         answers = list(asking)
     subject = Subject(
         source=folder.name,
@@ -110,7 +112,7 @@ def sluice_report(
         server_version=client.health().version,
         at_once=AT_ONCE,
     )
-    return make_report(subject, cases, answers, datetime.now(UTC), fed=fed)
+    return make_report(subject, cases, answers, datetime.now(UTC), fed=fed), measure_formulas(answers)
 
 
 def say(text: str) -> None:

@@ -10,8 +10,10 @@ import pytest
 from bench.quality.__main__ import collections_in, command_line
 from bench.quality.baseline import fused, tantivy_search
 from bench.quality.document import document, verdicts
+from bench.quality.formulas import WEIGHTS, Formulas, leave_one_out, reciprocal_ranks, z_scores
 from bench.quality.measure import Measured
 from contracts.retrieval import Strategy
+from evaluation.ask import ScoredChunk
 from evaluation.report import Report
 from tests.support.evaluation_samples import report
 
@@ -23,7 +25,8 @@ def measured(name: str, bm25: float, vector: float, hybrid: float, baseline: flo
         found["strategies"][strategy]["means"]["nDCG@10"]["mean"] = mean
     found["unjudged_count"] = 2
     means = dict.fromkeys(found["strategies"]["hybrid"]["means"], baseline)
-    return Measured(name, 1_000, Report.model_validate(found), means, 0.01)
+    formulas = Formulas(baseline, baseline, dict.fromkeys(WEIGHTS, hybrid))
+    return Measured(name, 1_000, Report.model_validate(found), means, 0.01, formulas)
 
 
 def test_the_baseline_stems_english_and_reads_no_operator_in_a_question() -> None:
@@ -41,11 +44,32 @@ def test_the_baseline_fuses_by_reciprocal_rank() -> None:
 
 @pytest.mark.parametrize(
     ("hybrid", "met"),
-    [((0.70, 0.60), [True, True]), ((0.694, 0.60), [False, True]), ((0.70, 0.56), [True, False])],
+    [
+        ((0.70, 0.60), [True, True, True]),
+        ((0.694, 0.60), [False, True, True]),
+        ((0.70, 0.56), [True, False, False]),
+    ],
 )
 def test_the_limits_hold_on_each_collection_and_on_average(hybrid: tuple[float, float], met: list[bool]) -> None:
     found = [measured("a", 0.70, 0.5, hybrid[0], 0.66), measured("b", 0.5, 0.56, hybrid[1], 0.58)]
     assert [is_met for _, is_met in verdicts(found)] == met
+
+
+def test_a_collection_left_out_gets_the_weight_that_the_others_chose() -> None:
+    here = {"a": {0.01: 0.9, 0.02: 0.1}, "b": {0.01: 0.2, 0.02: 0.5}, "c": {0.01: 0.3, 0.02: 0.4}}
+    assert leave_one_out(here) == [("a", 0.02, 0.1), ("b", 0.01, 0.2), ("c", 0.01, 0.3)]
+
+
+def test_other_formulas_order_the_same_chunks() -> None:
+    chunks = [
+        ScoredChunk("x", "x", 0.9, 1, 0.0, None),
+        ScoredChunk("y", "y", 0.5, 2, 20.0, 1),
+        ScoredChunk("z", "z", 0.4, 90, 10.0, 2),
+    ]
+    assert reciprocal_ranks(chunks) == [pytest.approx(1 / 61), pytest.approx(1 / 62 + 1 / 61), pytest.approx(1 / 62)]
+    x, y, z = z_scores(chunks)
+    assert x + y + z == pytest.approx(0)
+    assert x > y > z
 
 
 def test_the_document_has_every_figure_the_verdict_and_the_command_but_no_folder_of_this_machine() -> None:
