@@ -129,8 +129,8 @@ def _weigh_words(
     for field, boost in (("text", 1.0), ("title", boosts.title), ("headings", boosts.headings)):
         if boost > 0:
             for terms in words:
-                for wanted in _as_one(field, terms, boost, counts):
-                    yield wanted._replace(boost=wanted.boost * weigh_repeats(occurrences[wanted.term]))
+                for term, share in _as_one(field, terms, counts):
+                    yield WeightedTerm(field, term, boost * share * weigh_repeats(occurrences[term]))
 
 
 def weigh_repeats(occurrences: int) -> float:
@@ -138,25 +138,22 @@ def weigh_repeats(occurrences: int) -> float:
     return math.sqrt(occurrences)
 
 
-def _as_one(field: str, terms: Sequence[str], boost: float, counts: TermCounts) -> Iterator[WeightedTerm]:
-    """The terms of a word in several languages, weighted as if they were one term.
+def _as_one(field: str, terms: Sequence[str], counts: TermCounts) -> Sequence[tuple[str, float]]:
+    """The terms of a word in several languages, with the weight that each has as if they were one term.
 
     Otherwise the one page of an English corpus that was taken for Danish would rank first for every question, since in
     Danish even the most common English words are rare.
     """
     if len(terms) == 1:
-        yield WeightedTerm(field, terms[0], boost)
-        return
+        return [(terms[0], 1.0)]
     population, together = counts.chunk_count, _frequency(counts, field, terms)
-    for term in terms:
-        if frequency := _frequency(counts, field, (term,)):
-            yield WeightedTerm(
-                field,
-                term,
-                boost
-                * inverse_document_frequency(population, together)
-                / inverse_document_frequency(population, frequency),
-            )
+    rarity = inverse_document_frequency(population, together)
+    frequencies = [(term, _frequency(counts, field, (term,))) for term in terms]
+    return [
+        (term, rarity / inverse_document_frequency(population, frequency))
+        for term, frequency in frequencies
+        if frequency
+    ]
 
 
 def _frequency(counts: TermCounts, field: str, terms: Sequence[str]) -> int:
