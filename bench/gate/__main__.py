@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.gate.coverage import tune_coverage
 from bench.gate.time import tune_time
-from gate.profile import load_profiles
+from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
@@ -35,8 +35,15 @@ def main() -> None:
     embedder = CachedEmbedder(MiniLM(MODELS), cache)
     print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
     tune_time(options.data_dir / "gate", profile, embedder)
-    tune_coverage(options.data_dir, profile, embedder)
+    tune_coverage(options.data_dir, [*earlier_versions(profile), profile], embedder)
     cache.close()
+
+
+def earlier_versions(profile: Profile) -> list[Profile]:
+    """The versions of the profile that came with the package before."""
+    files = {path.stem: path for path in sorted(PROFILES_DIR.glob("*.toml"))}
+    stems = [f"{profile.name}.v{version}" for version in range(1, profile.version)]
+    return [load_profile(files[stem], files) for stem in stems if stem in files]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ chunk, BM25 over text and title, fused as the square of the cosine plus a share 
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.gate.collections import read
 from bench.gate.measures import Floats
 from contracts.document import Document, Provenance
 from contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
 from evaluation.beir import read_documents
 from gate.probe import enough_mass, question_terms, sentence_similarities, term_coverage
 from gate.sentences import SENTENCES_COMPARED, Passage, choose_sentences
+from index.settings import QuerySettings
 from index.terms.analysis import analyse, extract_content_terms
 from index.terms.bm25 import K1, USUAL_BOOSTS, B, inverse_document_frequency
 from ingest.chunk.chunk import chunk_document
@@ -36,7 +37,7 @@ Present = NDArray[np.bool_]
 """For each chunk whether the corpus holds it."""
 NOW = datetime(2022, 6, 1, tzinfo=UTC)
 CANDIDATES = 50
-LEXICAL_SHARE = 0.012
+LEXICAL_WEIGHT = QuerySettings().lexical_weight
 EMBEDDED_AT_ONCE = 512
 
 
@@ -158,7 +159,7 @@ class Corpus:
         dense_best, lexical_best = np.argsort(-cosines)[:CANDIDATES], np.argsort(-lexical)[:CANDIDATES]
         floor = lexical[lexical_best[-1]]
         pool = np.union1d(dense_best, lexical_best[lexical[lexical_best] > 0])
-        fused = cosines[pool] * np.abs(cosines[pool]) + LEXICAL_SHARE * np.maximum(lexical[pool], floor)
+        fused = cosines[pool] * np.abs(cosines[pool]) + LEXICAL_WEIGHT * np.maximum(lexical[pool], floor)
         return cosines, [int(row) for row in pool[np.argsort(-fused)] if present[row]][:PROBE_HITS]
 
     def _frequency(self, word: str, present: Present) -> int:
@@ -172,16 +173,26 @@ def read_collection(
 ) -> tuple[Corpus, list[Question]]:
     """Some questions drawn at random, always the same, and a corpus that answers them all."""
     answers = read_answers(folder)
-    lines = [json.loads(line) for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
-    lines = [line for line in lines if line["_id"] in answers]
-    drawn = [lines[row] for row in np.random.default_rng(seed).permutation(len(lines))[:question_count]]
-    vectors = embed([line["text"] for line in drawn], embedder)
-    questions = [
-        Question(line["text"], vector, frozenset(answers[line["_id"]]))
-        for line, vector in zip(drawn, vectors, strict=True)
-    ]
+    questions = read_questions(folder / "queries.jsonl", question_count, embedder, answers, seed)
     wanted = frozenset().union(*(question.answers for question in questions))
     return Corpus(folder, wanted, background, embedder), questions
+
+
+def read_questions(
+    path: Path,
+    count: int,
+    embedder: CachedEmbedder,
+    answers: Mapping[str, set[str]] | None = None,
+    seed: int = 7,
+) -> list[Question]:
+    """Questions of a file, drawn at random; those that `answers` knows, where it is given."""
+    lines = [line for line in read(path) if answers is None or line["_id"] in answers]
+    drawn = [lines[row] for row in np.random.default_rng(seed).permutation(len(lines))[:count]]
+    vectors = embed([line["text"] for line in drawn], embedder)
+    return [
+        Question(line["text"], vector, frozenset(answers[line["_id"]] if answers else ()))
+        for line, vector in zip(drawn, vectors, strict=True)
+    ]
 
 
 def read_answers(folder: Path) -> Mapping[str, set[str]]:

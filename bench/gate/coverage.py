@@ -2,8 +2,8 @@
 
 Three cases a question: its passage is in the corpus (covered); the passage was taken out but its neighbours stay
 (near); the corpus is on other topics (far), which for collections without topics are questions of another collection.
-Fitted on the questions of one half of SQuAD's articles; measured on the other half, and on whole collections that the
-fit never sees.
+The weights are fitted on the questions of one half of SQuAD's articles, and measured on the other half and on whole
+collections that the fit never sees. The calibration of each collection is fitted on the others.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.gate.corpus import Corpus, Question, read_collection
-from bench.gate.measures import Floats, area_under_curve, calibration_error, logistic, measures, reliability
-from contracts.gate import GateRequested, Plan
-from gate.decide import choose_plan, compute_score, coverage_probability, coverage_score
+from bench.gate.corpus import Corpus, Question, read_collection, read_questions
+from bench.gate.measures import Floats, area_under_curve, calibration_error, f1_score, logistic, reliability
+from contracts.gate import CoverageProbed, GateRequested, Plan
+from gate.decide import choose_plan, compute_score, coverage_score
 from gate.profile import Profile
 from gate.signals import Signals, read_signals
 from ingest.embed.cache import CachedEmbedder
@@ -34,6 +34,10 @@ COLLECTIONS = {
     "climate_fever_sent": (250, 100_000),
 }
 """Questions drawn, and documents that are read besides those that answer them."""
+UNANSWERABLE = 400
+"""Questions written to look answered by a paragraph that does not answer them: a limit of what the features see."""
+ONE_TOPIC = "climate_fever_sent"
+"""Every document is about the climate: nothing is far from anything, so the calibration is not fitted on it."""
 FEATURES = ("sentence_dissimilarity", "sentence_missing_terms")
 OTHERS = ("dissimilarity", "missing_terms", "thin_sources", "flat_ranking", "even_similarity")
 """Measured beside them, to see what each would add."""
@@ -47,29 +51,33 @@ class Case:
 
     kind: str
     topic: str
-    signals: Signals
+    question: str
+    probed: CoverageProbed
+
+    def signals(self, profile: Profile) -> Signals:
+        return read_signals(GateRequested(query=self.question), self.probed, profile)
 
 
-def tune_coverage(data_dir: Path, profile: Profile, embedder: CachedEmbedder) -> None:
-    """Fit the coverage weights on half of the articles, and report the profile's own on what the fit did not see."""
-    strangers: list[Question] = []
-    unseen: list[Case] = []
+def tune_coverage(data_dir: Path, profiles: Sequence[Profile], embedder: CachedEmbedder) -> None:
+    """Fit weights and calibration for the last of `profiles`, and report what each decides on what no fit saw."""
+    profile, strangers, unanswerable = profiles[-1], list[Question](), list[Case]()
+    cases: dict[str, list[Case]] = {}
     for name, (question_count, background) in COLLECTIONS.items():
         corpus, questions = read_collection(data_dir / name, question_count, background, embedder)
-        cases = list(coverage_cases(corpus, questions, strangers, profile))
+        strangers = strangers or questions
+        cases[name] = list(coverage_cases(corpus, questions, strangers))
         if name == FITTED_ON:
-            strangers = questions
-            print(fit_coverage([case for case in cases if is_fitted_on(case.topic)], profile))
-            cases = [case for case in cases if not is_fitted_on(case.topic)]
-            unseen = cases
-        report(f"coverage, {name}", cases, profile)
-        report_probability(f"coverage, {name}", cases, profile)
-    print("\n".join(reliability(*predictions(unseen, profile))))
+            posed = read_questions(data_dir / name / "unanswerable.jsonl", UNANSWERABLE, embedder)
+            everything = np.ones(len(corpus.texts), dtype=bool)
+            unanswerable = [Case("near", "", one.text, corpus.probe(one, everything)) for one in posed]
+    print(fit_coverage([case for case in cases[FITTED_ON] if is_fitted_on(case.topic)], profile))
+    unseen = cases | {FITTED_ON: [case for case in cases[FITTED_ON] if not is_fitted_on(case.topic)]}
+    print("\n".join(table_of_plans(unseen | {"unanswerable from a passage that is there": unanswerable}, profile)))
+    print("\n".join(table_of_measures(unseen, profiles)))
+    print("\n".join(table_of_probabilities(cases, profile)))
 
 
-def coverage_cases(
-    corpus: Corpus, questions: Sequence[Question], strangers: Sequence[Question], profile: Profile
-) -> Iterator[Case]:
+def coverage_cases(corpus: Corpus, questions: Sequence[Question], strangers: Sequence[Question]) -> Iterator[Case]:
     """For each question its covered, near and far case. Topics are halved at random (fixed seed) for each."""
     random = np.random.default_rng(7)
     topics = np.unique(corpus.topics)
@@ -85,9 +93,7 @@ def coverage_cases(
         if not corpus.has_topics:
             states["far"] = (strangers[row], others)
         for kind, (asked, present) in states.items():
-            probed = corpus.probe(asked, present)
-            signals = read_signals(GateRequested(query=asked.text), probed, profile)
-            yield Case(kind, str(corpus.topics[answers][0]), signals)
+            yield Case(kind, str(corpus.topics[answers][0]), asked.text, corpus.probe(asked, present))
 
 
 def is_fitted_on(topic: str) -> bool:
@@ -96,58 +102,97 @@ def is_fitted_on(topic: str) -> bool:
 
 
 def fit_coverage(cases: Sequence[Case], profile: Profile) -> str:
-    """Weights scaled so that the two features' sum to 1, the scores of even and 4:1 odds, and the calibration."""
+    """Weights scaled so that the first two sum to 1, the scores of even and 4:1 odds, and those of covered cases."""
     targets, importance = np.array([case.kind != "covered" for case in cases]), weigh(cases)
+    signals = [case.signals(profile) for case in cases]
     lines = [f"coverage, fitted on {len(cases)} cases:"]
     for names in (FEATURES, (*FEATURES, "thin_sources"), OTHERS[:2], (*FEATURES, *OTHERS)):
-        inputs = np.array([[case.signals[name] for name in names] for case in cases])
+        inputs = np.array([[one[name] for name in names] for one in signals])
         weights = logistic(inputs, targets, ridge=0.5, importance=importance)
         unit = weights[1] + weights[2]
         told = ", ".join(f"{name} {weight / unit:.2f}" for name, weight in zip(names, weights[1:], strict=True))
         odds = (np.log(4.0) - weights[0]) / unit
         area = area_under_curve(targets, inputs @ weights[1:])
-        lines.append(f"    {told}; search {-weights[0] / unit:.2f}, full_loop {odds:.2f}; area {area:.3f}")
-    scores = np.array([[coverage_score(case.signals, profile)] for case in cases])
-    bias, slope = logistic(scores, ~targets, ridge=1e-3, importance=importance)
-    lines.append(f"    calibration of the profile's score: bias {bias:.2f}, steepness {-slope:.2f}")
-    covered = np.sort(scores[~targets, 0])
-    lines.append(
-        f"    92 and 94 of 100 covered score below {np.quantile(covered, 0.92):.3f}, {np.quantile(covered, 0.94):.3f}"
-    )
+        lines.append(f"    {told}; even odds {-weights[0] / unit:.2f}, 4:1 {odds:.2f}; area {area:.3f}")
+    covered = scores_of(cases, profile)[~targets]
+    share_92, share_94 = np.quantile(covered, [0.92, 0.94])
+    lines.append(f"    92 and 94 of 100 covered score below {share_92:.3f} and {share_94:.3f}")
     return "\n".join(lines)
 
 
-def report(title: str, cases: Sequence[Case], profile: Profile) -> None:
-    """What the profile decides for each kind of case, and how well covered is told from not covered."""
-    by_kind = group(cases)
-    for kind, found in by_kind.items():
-        plans = Counter(choose_plan(compute_score(case.signals, profile), case.signals, profile) for case in found)
-        shares = ", ".join(f"{plan.value} {plans[plan] / len(found):.3f}" for plan in Plan if plans[plan])
-        print(f"{title}, {kind} ({len(found)}): {shares}")
-    for kind in ("far", "near"):
-        both = [*by_kind["covered"], *by_kind[kind]]
-        targets = np.array([case.kind == kind for case in both])
-        scores = np.array([coverage_score(case.signals, profile) for case in both])
-        print(f"{title}, {kind} told from covered: {measures(targets, scores, profile.thresholds.search)}")
+def table_of_plans(cases: Mapping[str, Sequence[Case]], profile: Profile) -> Iterator[str]:
+    """What the profile decides for each kind of case: shares of retrieve, search and full_loop."""
+    yield f"\n| {profile.name}.v{profile.version} | " + " | ".join(SHARES) + " |\n|---|---|---|---|"
+    for name, found in cases.items():
+        cells = []
+        for kind in SHARES:
+            signals = [case.signals(profile) for case in found if case.kind == kind]
+            if not signals:
+                cells.append("")
+                continue
+            plans = Counter(choose_plan(compute_score(one, profile), one, profile) for one in signals)
+            cells.append(" · ".join(f"{plans[plan] / len(signals):.3f}" for plan in list(Plan)[1:]))
+        yield f"| {name} | " + " | ".join(cells) + " |"
 
 
-def report_probability(title: str, cases: Sequence[Case], profile: Profile) -> None:
-    """How far the probability that the corpus answers is from the share that it does answer."""
-    if profile.calibration is not None:
-        print(f"{title}, probability: expected calibration error {calibration_error(*predictions(cases, profile)):.3f}")
+def table_of_measures(cases: Mapping[str, Sequence[Case]], profiles: Sequence[Profile]) -> Iterator[str]:
+    """How well each profile's coverage score tells covered from not covered, at its own threshold."""
+    yield "\n| | profile | covered: retrieve | near: F1 | area | far: F1 | area |\n|---|---|---|---|---|---|---|"
+    for name, found in cases.items():
+        for profile in profiles:
+            scores, kinds = scores_of(found, profile), np.array([case.kind for case in found])
+            threshold = profile.thresholds.search
+            cells = [f"{float((scores[kinds == 'covered'] < threshold).mean()):.3f}"]
+            for kind in ("near", "far"):
+                chosen = np.isin(kinds, ["covered", kind])
+                targets = kinds[chosen] == kind
+                cells.append(f"{f1_score(targets, scores[chosen], threshold):.3f}")
+                cells.append(f"{area_under_curve(targets, scores[chosen]):.3f}")
+            yield f"| {name} ({len(found) // 3}) | {profile.name}.v{profile.version} | " + " | ".join(cells) + " |"
 
 
-def predictions(cases: Sequence[Case], profile: Profile) -> tuple[Floats, Floats, Floats]:
-    """Each case's probability that the corpus answers, whether it does (1 or 0), and its weight."""
-    found = np.array([coverage_probability(case.signals, profile) or 0.0 for case in cases])
-    return found, np.array([float(case.kind == "covered") for case in cases]), weigh(cases)
+def table_of_probabilities(cases: Mapping[str, Sequence[Case]], profile: Profile) -> Iterator[str]:
+    """Each collection by a calibration that is fitted on the others: its expected error, and all together by tenths."""
+    fitting = [name for name in cases if name != ONE_TOPIC]
+    bias, slope = calibrate([cases[name] for name in fitting], profile)
+    yield f"\ncalibration fitted on all but {ONE_TOPIC}: bias {bias:.2f}, steepness {-slope:.2f}"
+    yield "\n| left out | expected calibration error | by its own calibration |\n|---|---|---|"
+    pooled: list[tuple[Floats, Floats, Floats]] = []
+    for name, found in cases.items():
+        left_out = calibrate([cases[other] for other in fitting if other != name], profile)
+        happened, weights = np.array([float(case.kind == "covered") for case in found]), weigh(found)
+        by_others, by_itself = (
+            predict(found, profile, bias_and_slope) for bias_and_slope in (left_out, calibrate([found], profile))
+        )
+        errors = (calibration_error(predicted, happened, weights) for predicted in (by_others, by_itself))
+        yield f"| {name} | " + " | ".join(f"{error:.3f}" for error in errors) + " |"
+        if name in fitting:
+            pooled.append((by_others, happened, weights / weights.sum()))
+    together = tuple(np.concatenate(parts) for parts in zip(*pooled, strict=True))
+    yield f"| all but {ONE_TOPIC}, each left out | {calibration_error(*together):.3f} | |\n"
+    yield from reliability(*together)
+
+
+def calibrate(collections: Sequence[Sequence[Case]], profile: Profile) -> tuple[float, float]:
+    """Bias and slope of the log-odds that the corpus answers, by the coverage score; collections weigh the same."""
+    scores = np.concatenate([scores_of(cases, profile) for cases in collections])
+    targets = np.array([case.kind == "covered" for cases in collections for case in cases])
+    importance = np.concatenate([weigh(cases) / weigh(cases).sum() for cases in collections]) * 1_000
+    bias, slope = logistic(scores[:, None], targets, ridge=1e-3, importance=importance)
+    return float(bias), float(slope)
+
+
+def predict(cases: Sequence[Case], profile: Profile, bias_and_slope: tuple[float, float]) -> Floats:
+    bias, slope = bias_and_slope
+    predicted: Floats = 1 / (1 + np.exp(-(bias + slope * scores_of(cases, profile))))
+    return predicted
+
+
+def scores_of(cases: Sequence[Case], profile: Profile) -> Floats:
+    return np.array([coverage_score(case.signals(profile), profile) for case in cases])
 
 
 def weigh(cases: Sequence[Case]) -> Floats:
     """The weight of each case, so that the kinds have their assumed shares."""
     counts = Counter(case.kind for case in cases)
     return np.array([SHARES[case.kind] / counts[case.kind] * 1_000 for case in cases])
-
-
-def group(cases: Sequence[Case]) -> Mapping[str, list[Case]]:
-    return {kind: [case for case in cases if case.kind == kind] for kind in SHARES}

@@ -39,11 +39,19 @@ def measures(targets: NDArray[np.bool_], scores: Floats, threshold: float) -> st
     return f"accuracy {accuracy:.3f}, precision {precision:.3f}, recall {recall:.3f}, F1 {f1:.3f}, area {area:.3f}"
 
 
+def f1_score(targets: NDArray[np.bool_], scores: Floats, threshold: float) -> float:
+    """Of those that score at least `threshold`."""
+    chosen = scores >= threshold
+    return float(2 * (chosen & targets).sum() / max(1, chosen.sum() + targets.sum()))
+
+
 def area_under_curve(targets: NDArray[np.bool_], scores: Floats) -> float:
-    """Chance that a positive scores above a negative (ties count by order, which is close enough here)."""
-    ranks = np.argsort(np.argsort(scores))
+    """Chance that a positive scores above a negative; a tie counts half."""
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
     positives = int(targets.sum())
-    return float((ranks[targets].mean() - (positives - 1) / 2) / (len(targets) - positives))
+    above = ranks[targets].sum() - positives * (positives + 1) / 2
+    return float(above / (positives * (len(targets) - positives)))
 
 
 def calibration_error(predicted: Floats, happened: Floats, weights: Floats, bins: int = 10) -> float:

@@ -59,6 +59,11 @@ def test_a_long_question_need_not_be_repeated_word_for_word() -> None:
     assert choose_sentences(many, [half], 1, enough=20.0)[0].term_coverage == 1.0
 
 
+def test_a_sentence_that_asks_is_no_answer_but_says_what_the_next_one_is_about() -> None:
+    found = choose_sentences(TERMS, [passage("When was the bridge opened?\nIn 1894.")], 3)
+    assert [(one.text, one.term_coverage) for one in found] == [("In 1894.", 1.0)]
+
+
 def test_every_sentence_holds_a_question_without_words() -> None:
     assert choose_sentences((), [passage("Anything. More.")], 1)[0].term_coverage == 1.0
 
