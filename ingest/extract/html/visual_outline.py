@@ -20,7 +20,10 @@ from dataclasses import dataclass, field
 
 from ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
 
-_HEADING_CLASS = re.compile(r"(?:^|[\s_-])(?:heading|headline|title|bigsection|section-?title)(?:$|\s)", re.IGNORECASE)
+_HEADING_CLASS = re.compile(
+    r"(?:^|[\s_-])(?<!admonition-)(?:heading|headline|title|bigsection|section-?title)(?:$|\s)", re.IGNORECASE
+)
+"""The title of an admonition (`Note`, `Warning`) is none: what stands behind the box does not belong to it."""
 _BLOCK_CANDIDATES = frozenset(("p", "div", "td", "th", "caption", "summary"))
 _BOLD = frozenset(("strong", "b", "font", "big", "span"))
 _BREAKS_TABLE = frozenset(("table", "dl", "pre", "h1", "h2", "h3", "hr"))

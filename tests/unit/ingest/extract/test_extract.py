@@ -157,6 +157,14 @@ class TestHtml:
         lines = [line for line in extract(page, "text/html").text.splitlines() if line]
         assert lines == ["# tool (1.0)", "What it is.", "## Functions", "### run(a, *, b=1)", "Runs it."]
 
+    def test_the_title_of_a_note_is_no_heading_of_what_stands_behind_the_note(self) -> None:
+        page = html(
+            "<h1>tool</h1><div class='admonition note'><p class='admonition-title'>Note</p><p>Mind the gap.</p></div>"
+            "<p>It runs.</p><dl><dt id='run'>run(a)</dt><dd>Runs it.</dd></dl>"
+        )
+        lines = [line for line in extract(page, "text/html").text.splitlines() if line]
+        assert lines == ["# tool", "Note", "Mind the gap.", "It runs.", "## run(a)", "Runs it."]
+
     def test_a_data_table_without_header_stays_a_table(self) -> None:
         page = html("<table><tr><td>a</td><td>1</td></tr><tr><td>b</td><td>2</td></tr></table>")
         assert "| b | 2 |" in extract(page, "text/html").text
