@@ -3,12 +3,12 @@
 A question stands alone in a list of questions, as a heading whose text is elsewhere, in a log of what was asked, in the
 strings and names of tests, and in examples of a command. In an FAQ it stands too, with its answer behind it.
 
-A passage is an echo where it repeats the question, and no repetition is answered:
+A passage is an echo where it repeats the question, its other sentences have less than half of the question's content
+terms, and no repetition is answered:
 
     as a sentence that ends with a question mark   no words follow it before the next question or heading
     as a line or sentence without one              the passage has no other words
-    quoted or in an identifier, among other words  little follows in its line, and the other lines have less than
-    of its line                                    half of the question's content terms
+    quoted or in an identifier, among other words  no five words in a row follow it in its line
 
 Repeated means word for word, whatever the case, punctuation and marks between the words; as a sentence that ends with a
 question mark also in another order or with other function words. A sentence with a full stop states something: it is no
@@ -31,11 +31,9 @@ blanks two characters count as a word."""
 SAME_TERMS = 0.8
 """Jaccard index of the content terms of two questions from which they ask the same: one of nine terms may differ."""
 COVERED = 0.5
-"""Share of the question's content terms in the other lines of a passage from which it may answer in its own words."""
-ANSWER_WORDS = 6
-"""Words behind a quoted question in its line from which they may be its answer, and not arguments of a call."""
+"""Share of the question's content terms in a passage's other sentences from which these may answer."""
 SHORTEST_ANSWER = 2
-"""Letters of the shortest answer: `No`. A mere `A:` is none."""
+"""Letters of the shortest answer: `No`."""
 LABEL_WORDS = 2
 """Words beside a question that may be its label or number: `Question 3:`."""
 
@@ -54,6 +52,8 @@ _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d+[.)])\s")
 _LINK_TARGET = re.compile(r"\]\([^)\s]*\)")
 _QUOTES = frozenset("\"'`“”„‟‘’‚«»‹›「」『』")
 _PUNCTUATION = re.compile(rf"^(?:{_MARK}|[.!,:])+")
+_PROSE = re.compile(r"[^\W_]+(?:[ ,]+[^\W_]+){4}")
+"""Five words in a row: an answer, and no arguments of a call."""
 _IDENTIFIER_BEFORE = re.compile(r"[^\W_]_$")
 
 
@@ -64,6 +64,11 @@ class _Unit:
     text: str
     asks: bool
     repeat: tuple[int, int] | None
+
+    @property
+    def is_label(self) -> bool:
+        """Whether it only says what would follow: `A:`, `assistant:`."""
+        return self.text.rstrip().endswith(":") and len(_WORD.findall(self.text)) <= LABEL_WORDS
 
     def ends_answer_to(self, question: _Unit) -> bool:
         """Whether what answers `question` is over here: at a question, the next heading or the next point of a list."""
@@ -89,7 +94,10 @@ class EchoDetector:
             return False
         units = [self._unit(part) for part in _split(text)]
         repeats = [(position, unit.repeat) for position, unit in enumerate(units) if unit.repeat is not None]
-        return bool(repeats) and not any(self._is_answered(units, *repeat, language) for repeat in repeats)
+        if not repeats or any(_is_answered(units, *repeat) for repeat in repeats):
+            return False
+        others = " ".join(unit.text for unit in units if unit.repeat is None and not _ASKING.search(unit.text))
+        return self._coverage(others, language) < COVERED
 
     def _may_repeat(self, text: str) -> bool:
         """Whether there is anything to look at: most passages are passed over here."""
@@ -115,19 +123,6 @@ class EchoDetector:
                 return spans[first][0], spans[first + size - 1][1]
         return None
 
-    def _is_answered(self, units: list[_Unit], position: int, repeat: tuple[int, int], language: str | None) -> bool:
-        unit, (start, end) = units[position], repeat
-        before, behind = _WORD.findall(unit.text[:start]), _WORD.findall(unit.text[end:])
-        if (before or behind) and _is_quoted(unit.text, start, end):
-            others = " ".join(one.text for one in units if one.repeat is None)
-            return len(behind) >= ANSWER_WORDS or self._coverage(others, language) >= COVERED
-        if unit.asks:
-            following = takewhile(lambda one: not one.ends_answer_to(unit), units[position + 1 :])
-            return sum(len(word) for one in following for word in _WORD.findall(one.text)) >= SHORTEST_ANSWER
-        if len(before) + len(behind) > LABEL_WORDS:
-            return True
-        return any(_WORD.search(one.text) for one in units if one.repeat is None and not one.asks)
-
     def _asks_the_same(self, text: str) -> bool:
         terms, asked = set(extract_content_terms(self._question)), set(extract_content_terms(text))
         return len(terms & asked) >= SAME_TERMS * len(terms | asked)
@@ -142,6 +137,23 @@ class EchoDetector:
 def _split(text: str) -> Iterator[str]:
     """Lines and sentences, without the targets of links."""
     return (part for part in _UNIT_END.split(_LINK_TARGET.sub("]", text)) if part and not part.isspace())
+
+
+def _is_answered(units: list[_Unit], position: int, repeat: tuple[int, int]) -> bool:
+    """Whether what stands behind a repetition may answer it."""
+    unit, (start, end) = units[position], repeat
+    before, behind = _WORD.findall(unit.text[:start]), _WORD.findall(unit.text[end:])
+    if (before or behind) and _is_quoted(unit.text, start, end):
+        return _PROSE.search(_ASKING.split(unit.text[end:])[-1]) is not None
+    if unit.asks or _HEADING.match(unit.text):
+        following = takewhile(lambda one: not one.ends_answer_to(unit), units[position + 1 :])
+        return (
+            sum(len(word) for one in following if not one.is_label for word in _WORD.findall(one.text))
+            >= SHORTEST_ANSWER
+        )
+    if len(before) + len(behind) > LABEL_WORDS:
+        return True
+    return any(_WORD.search(one.text) for one in units if one.repeat is None and not one.asks)
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:

@@ -22,6 +22,12 @@ ECHOES = {
     "a log": '10:31 INFO query="what breaks when the mill stops?" 3 ms\n10:32 INFO query="where are the logs?" 4 ms',
     "a log without quotation marks": "10:31 ada asked: What breaks when the mill stops?\n10:32 bob asked: And then?",
     "the question in other words": "Questions\n\nWhen the mill stops, what breaks?\n\nWhere are the logs?",
+    "a row of questions as JSON": '["Where are the logs?", "What breaks when the mill stops?", "How do I upgrade the old mill?"]',
+    "a request with many arguments": (
+        '{"query": "What breaks when the mill stops?", "top_k": 8, "strategy": "hybrid", "corpus": "mills", "wait": true}'
+    ),
+    "a chat that went on without an answer": "user: What breaks when the mill stops?\nassistant:\nuser: Are you there?",
+    "headings without question marks": "## What breaks when the mill stops\n\n## Who repairs it\n",
     "nothing else": "what breaks when the mill stops",
     "the question again and again": "What breaks when the mill stops? What breaks when the *mill* stops?",
 }
@@ -40,6 +46,7 @@ ANSWERS = {
     "one that repeats and one that answers": (
         "- What breaks when the mill stops?\n- And then?\n\n## What breaks when the mill stops?\n\nAnother takes over."
     ),
+    "what stands before the question": "A mill that stops breaks its wheel, and the dam fills. What breaks when the mill stops?",
     "no repetition": "When the mill stops, its wheel breaks, and what it ground spoils.",
     "a statement of the same words": "This page tells what breaks when the mill stops: its lease runs out. Then another takes over.",
 }
