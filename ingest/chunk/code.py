@@ -87,7 +87,10 @@ class Code:
         together = current.tokens + block.tokens
         if not current.tokens or not block.tokens or together <= pack_tokens:
             return True
-        return (current.is_scrap or block.is_scrap) and together <= self._breadcrumbs.capacity()
+        capacity = self._breadcrumbs.capacity()
+        if current.is_scrap and block.tokens > capacity:
+            return True  # a comment above a symbol that is split in any case goes with its beginning
+        return (current.is_scrap or block.is_scrap) and together <= capacity
 
     def _split(self, block: _Block, symbol_path: str | None) -> Iterator[Passage]:
         start, end = self._starts[block.first], self._line_end(block.last)
