@@ -17,6 +17,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from contracts.document import Chunk
 from index.terms.analysis import ENGLISH, STOP_WORDS, analyse, analyse_question, detect_language
@@ -29,6 +30,8 @@ _AVERAGE_TERMS = {"title": 8.0, "headings": 8.0, "code": 40.0}
 AVERAGE_TEXT_TERMS = 120.0
 """Terms of a chunk that BM25 takes as the usual length. Fixed, as a chunk's weights are stored when it comes."""
 _STOPPED = frozenset(STOP_WORDS)
+QUESTION_BOOSTS = replace(USUAL_BOOSTS, max_terms=256)
+"""The engine does not tell before the search which terms are rare, so more of a long question is sent."""
 
 Weights = dict[int, float]
 """A weight for each dimension: a sparse vector."""
@@ -50,7 +53,7 @@ def weigh_chunk(
 def weigh_question(
     text: str,
     languages: Sequence[str] = (ENGLISH,),
-    boosts: Boosts = USUAL_BOOSTS,
+    boosts: Boosts = QUESTION_BOOSTS,
     *,
     with_function_words: bool = False,
 ) -> Weights:

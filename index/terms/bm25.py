@@ -110,11 +110,9 @@ def inverse_document_frequency(population: int, frequency: int) -> float:
 
 def weigh_question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
     """The terms to search, with weights: content words in every prose field, identifiers in the code field."""
-    words, _, occurrences = analyse_question(text, counts.languages)
-    if len(words) > boosts.max_terms:
-        nowhere = counts.chunk_count + 1  # rarest first; words that no chunk has come last
-        words = tuple(sorted(words, key=lambda terms: _frequency(counts, "text", terms) or nowhere)[: boosts.max_terms])
-    return [*_weigh_words(words, occurrences, boosts, counts), *_code_terms(text, boosts)]
+    content, _, occurrences = analyse_question(text, counts.languages)
+    words = _choose_rarest(content, "text", boosts.max_terms, counts)
+    return [*_weigh_words(words, occurrences, boosts, counts), *_code_terms(text, boosts, counts)]
 
 
 def weigh_function_words(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
@@ -161,7 +159,18 @@ def _frequency(counts: TermCounts, field: str, terms: Sequence[str]) -> int:
     return min(counts.chunk_count, sum([counts.frequency(field, term) for term in terms]))
 
 
-def _code_terms(text: str, boosts: Boosts) -> Iterator[WeightedTerm]:
+def _code_terms(text: str, boosts: Boosts, counts: TermCounts) -> Iterator[WeightedTerm]:
     if boosts.code > 0:
-        terms = dict.fromkeys(term for term in extract_query_identifiers(text) if term not in _STOPPED)
-        yield from (WeightedTerm("code", term, boosts.code) for term in list(terms)[: boosts.max_terms])
+        names = dict.fromkeys((term,) for term in extract_query_identifiers(text) if term not in _STOPPED)
+        for (term,) in _choose_rarest(tuple(names), "code", boosts.max_terms, counts):
+            yield WeightedTerm("code", term, boosts.code)
+
+
+def _choose_rarest(
+    words: Sequence[tuple[str, ...]], field: str, most: int, counts: TermCounts
+) -> Sequence[tuple[str, ...]]:
+    """The rarest `most` of a long question's words, those that no chunk has last; all words of a shorter one."""
+    if len(words) <= most:
+        return words
+    nowhere = counts.chunk_count + 1
+    return sorted(words, key=lambda terms: _frequency(counts, field, terms) or nowhere)[:most]

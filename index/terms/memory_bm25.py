@@ -10,8 +10,9 @@ average length is estimated from a sample.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -45,6 +46,7 @@ class MemoryPostings:
     def __init__(self) -> None:
         self._rows: dict[str, defaultdict[str, list[int]]] = {field: defaultdict(list) for field in FIELDS}
         self._lengths: dict[str, list[int]] = {field: [] for field in FIELDS}
+        self._frequencies: dict[tuple[str, str], tuple[int, int]] = {}
         self._row_count = 0
 
     def add(self, chunks: Iterable[ChunkTerms]) -> None:
@@ -65,6 +67,26 @@ class MemoryPostings:
     def frequency(self, field: str, term: str, live: Mask) -> int:
         """The number of live rows that have the term."""
         return len(self._counted(field, term, live)) if term in self._rows[field] else 0
+
+    def within(self, field: str, term: str, rows: Iterable[int]) -> Iterator[Posting]:
+        """The postings of a term in these rows: a look-up for each, however many other rows have the term."""
+        found = self._rows[field].get(term, [])
+        for row in rows if found else ():
+            first = bisect_left(found, row)
+            if first < len(found) and found[first] == row:
+                yield row, bisect_right(found, row, first) - first, self._lengths[field][row]
+
+    def frequency_so_far(self, field: str, term: str) -> int:
+        """The number of rows that have the term, those that were replaced included; what was counted stays counted."""
+        found = self._rows[field].get(term)
+        if not found:
+            return 0
+        counted, rows = self._frequencies.get((field, term), (0, 0))
+        fresh = found[counted:]
+        if fresh:
+            rows += len(set(fresh)) - (counted > 0 and fresh[0] == found[counted - 1])
+            self._frequencies[field, term] = counted + len(fresh), rows
+        return rows
 
     def average_lengths(self) -> Mapping[str, float]:
         """Terms per chunk in each field."""
@@ -123,9 +145,13 @@ class JoinedTerms:
         """As `Terms.score`."""
         indexed = [number for number in numbers if number < self._first_number]
         score_of = dict(zip(indexed, self._index.score(text, boosts, indexed), strict=True))
-        if len(indexed) < len(numbers):
-            wanted = [*weigh_question_terms(text, boosts, self), *weigh_function_words(text, boosts, self)]
-            score_of |= self._memory_hits(wanted, [number for number in numbers if number >= self._first_number])
+        rows = [number - self._first_number for number in numbers if number >= self._first_number]
+        if rows:
+            for term in (*weigh_question_terms(text, boosts, self), *weigh_function_words(text, boosts, self)):
+                weight = self._weight(term, self._postings.frequency_so_far(term.field, term.term))
+                for row, count, length in self._postings.within(term.field, term.term, rows):
+                    score = weight * self._saturation(term.field, count, length)
+                    score_of[row + self._first_number] = score_of.get(row + self._first_number, 0.0) + score
         return [score_of.get(number, 0.0) for number in numbers]
 
     def _indexed_hits(self, text: str, boosts: Boosts, limit: int, only: Sequence[int] | None) -> list[Hit]:

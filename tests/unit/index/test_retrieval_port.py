@@ -358,6 +358,15 @@ def test_what_a_question_repeats_weighs_more(make, engine) -> None:
     assert thrice == pytest.approx([score * 3**0.5 for score in scores])
 
 
+def test_a_pasted_page_is_searched_by_its_rare_words_wherever_they_stand(make, engine) -> None:
+    page = " ".join(f"common{i} usualName{i}" for i in range(90))
+    engine.publish(
+        make, [make.document("error", "ZxqErrorCode kumquat"), *[make.document(f"d{i}", page) for i in "ab"]]
+    )
+    for question in (f"{page} kumquat", f"{page} zxq_error_code"):
+        assert "error" in _documents(engine.ask(question, Strategy.BM25, top_k=100))
+
+
 def test_a_batch_gives_what_each_query_gives_alone(make, engine, strategy) -> None:
     engine.publish(make, make.many(40))
     texts = ["alpha", "beta item7", "number3 shared", "nothing-of-it"]

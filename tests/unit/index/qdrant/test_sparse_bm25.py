@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from index.qdrant.sparse_bm25 import (
     K1,
+    QUESTION_BOOSTS,
     B,
     hash_dimension,
     list_dimensions,
@@ -67,7 +68,7 @@ def test_a_question_weighs_each_field_by_its_boost_and_drops_function_words() ->
     assert hash_dimension("text", "the") not in weights
     assert weigh_question("lease", boosts=replace(USUAL_BOOSTS, title=0.0)).keys() >= {hash_dimension("text", "leas")}
     many = weigh_question(" ".join(f"word{i}" for i in range(500)))
-    assert len(many) <= 4 * USUAL_BOOSTS.max_terms
+    assert len(many) <= 4 * QUESTION_BOOSTS.max_terms
 
 
 @given(population=st.integers(1, 1_000_000), share=st.floats(0.0, 1.0), weight=st.floats(0.1, 2.2))
