@@ -115,7 +115,7 @@ def _wrap_index(failpoints: Failpoints) -> None:
     _set(os, "replace", failpoints.around("pointer_swap", os.replace, _is_pointer))
 
 
-def _is_some(_: Any, entries: Any) -> bool:
+def _is_some(_: Any, entries: Any, *_others: Any) -> bool:
     return bool(entries)
 
 
