@@ -69,7 +69,8 @@ def reliability(predicted: Floats, happened: Floats, weights: Floats, bins: int 
 def _bins(predicted: Floats, happened: Floats, weights: Floats, bins: int) -> list[tuple[float, float, float]]:
     """Bins of equal weight in the order of the predictions: weight, mean prediction, share that happened."""
     order = np.argsort(predicted, kind="stable")
-    number = np.minimum((np.cumsum(weights[order]) / weights.sum() * bins).astype(int), bins - 1)
+    middles = np.cumsum(weights[order]) - weights[order] / 2
+    number = np.minimum((middles / weights.sum() * bins).astype(int), bins - 1)
     found = []
     for row in range(bins):
         inside = order[number == row]
