@@ -77,11 +77,11 @@ def test_small_neighbours_share_a_chunk_and_a_whole_class_goes_by_its_name() -> 
 
 
 def test_a_comment_apart_is_no_chunk_of_its_own_above_a_function_that_is_split() -> None:
-    source = f"{function('first', 8)}\n\n# -- what is large\n\n\n{function('big', 120)}"
+    source = f"# -- what is large\n\n\n{function('big', 120)}"
     chunks = chunks_of(source)
-    assert chunks[1].text.startswith("# -- what is large")
-    assert "def big" in chunks[1].text
-    assert chunks[1].symbol_path == "big"
+    assert chunks[0].text.startswith("# -- what is large")
+    assert "def big" in chunks[0].text
+    assert chunks[0].symbol_path == "big"
     assert_faithful(source, chunks, ONE_EACH)
 
 
