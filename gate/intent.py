@@ -16,8 +16,6 @@ from gate.profile import Profile, TimeModel, TimeWords
 from gate.words import WORD
 
 DECIMALS = 6
-TIME_SENSITIVE = 0.5
-"""Probability from which a question counts as one about something that changes."""
 YEARS_AHEAD = 10
 """Years beyond the present that are still read as years; a larger number is more often a title or a count."""
 
@@ -41,11 +39,8 @@ class QuestionKind:
     """The latest calendar year that the question names."""
     time_words: tuple[str, ...]
     """The groups of time words found."""
-
-    @property
-    def time_sensitive(self) -> bool:
-        """Whether the question counts as one about something that changes."""
-        return self.time_sensitivity >= TIME_SENSITIVE
+    time_sensitive: bool
+    """Whether the question counts as one about something that changes."""
 
 
 def classify(query: str, intent_similarity: Mapping[str, float], present_year: int, profile: Profile) -> QuestionKind:
@@ -59,16 +54,18 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
     log_odds = (
         profile.time.bias
         + profile.time.margin_weight * (bound[1] - unbound[1])
+        + math.fsum(weight * intent_similarity.get(name, 0.0) for name, weight in profile.time.intent_weights.items())
         + math.fsum(group.strength for group in groups.values())
         + profile.time.past_year * past_year
         + profile.time.numbered_part * numbered_part
     )
     sensitivity = round(1 / (1 + math.exp(-log_odds)), DECIMALS)
-    intent, closeness = bound if sensitivity >= TIME_SENSITIVE else unbound
+    time_sensitive = sensitivity >= profile.time.counts_from
+    intent, closeness = bound if time_sensitive else unbound
     urgent = [group.half_life_days for group in groups.values() if group.half_life_days is not None]
     half_life = min([profile.intents[intent].half_life_days, *urgent])
     newest_year = max(extract_years(query, present_year), default=None)
-    return QuestionKind(intent, closeness, sensitivity, half_life, newest_year, tuple(groups))
+    return QuestionKind(intent, closeness, sensitivity, half_life, newest_year, tuple(groups), time_sensitive)
 
 
 def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:

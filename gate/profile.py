@@ -100,15 +100,28 @@ class TimeWords(Value):
 
 
 class TimeModel(Value):
-    """Log-odds that an answer changes over time: bias + margin of intents + strengths of the words found."""
+    """Log-odds that an answer changes over time: bias + part of the intents + strengths of the words found.
+
+    The part of the intents is `margin_weight` x (cosine to the nearest time-bound intent - that to the nearest
+    other) + the sum of `intent_weights` x the cosine to each. Weights that sum to 0 leave out what is common
+    to all the cosines of a question.
+    """
 
     bias: FiniteFloat
     margin_weight: Need
+    intent_weights: Annotated[dict[str, FiniteFloat], Field(default_factory=dict, exclude_if=is_empty)]
+    threshold: Annotated[FiniteFloat | None, Field(gt=0, lt=1, exclude_if=is_none)] = None
+    """Probability from which a question counts as one about something that changes; None: a half."""
     past_year: FiniteFloat
     numbered_part: FiniteFloat
     insensitive_below: Share
     sensitive_above: Share
     words: dict[str, TimeWords]
+
+    @property
+    def counts_from(self) -> float:
+        """The probability from which a question counts as one about something that changes."""
+        return 0.5 if self.threshold is None else self.threshold
 
 
 class Intent(Value):
@@ -176,6 +189,13 @@ class Profile(Value):
     intents: Annotated[dict[str, Intent], Field(min_length=1)]
     search: SearchQueries = SearchQueries()
     calibration: Annotated[Calibration | None, Field(exclude_if=is_none)] = None
+
+    @model_validator(mode="after")
+    def _weighted_intents_are_there(self) -> Profile:
+        unknown = sorted(self.time.intent_weights.keys() - self.intents.keys())
+        if unknown:
+            raise ValueError(f"time.intent_weights: no intent {unknown[0]!r}; one of {', '.join(sorted(self.intents))}")
+        return self
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Profile:

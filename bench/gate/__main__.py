@@ -34,8 +34,9 @@ def main() -> None:
     cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
     embedder = CachedEmbedder(MiniLM(MODELS), cache)
     print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
-    tune_time(options.data_dir / "gate", profile, embedder)
-    tune_coverage(options.data_dir, [*earlier_versions(profile), profile], embedder)
+    versions = [*earlier_versions(profile), profile]
+    tune_time(options.data_dir / "gate", versions, embedder)
+    tune_coverage(options.data_dir, versions, embedder)
     cache.close()
 
 

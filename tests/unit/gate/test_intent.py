@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from gate.intent import classify, extract_years
-from gate.profile import load_profiles
+from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 
 DEFAULT = load_profiles()["default"]
 EVEN = dict.fromkeys(DEFAULT.intents, 0.3)
+
+
+def with_time(profile: Profile, **fields: float) -> Profile:
+    """`profile` with other numbers of its time model."""
+    return profile.model_copy(update={"time": profile.time.model_copy(update=fields)})
 
 
 @pytest.mark.parametrize(
@@ -55,11 +60,50 @@ def test_an_urgent_word_shortens_the_half_life() -> None:
     assert classify("price of gold today", near, 2026, DEFAULT).half_life_days == 1
 
 
-def test_more_likeness_to_a_time_bound_intent_never_lowers_the_sensitivity() -> None:
-    found = [
-        classify("the mayor", {**EVEN, "office_holder": s / 10}, 2026, DEFAULT).time_sensitivity for s in range(11)
-    ]
+@pytest.mark.parametrize("bound", [name for name, intent in DEFAULT.intents.items() if intent.time_bound])
+def test_more_likeness_to_a_time_bound_intent_never_lowers_the_sensitivity(bound: str) -> None:
+    found = [classify("the mayor", {**EVEN, bound: s / 10}, 2026, DEFAULT).time_sensitivity for s in range(11)]
     assert found == sorted(found)
+
+
+def test_likeness_to_every_intent_alike_says_nothing_about_time() -> None:
+    near, far = (dict.fromkeys(DEFAULT.intents, cosine) for cosine in (0.8, 0.1))
+    question = "the mayor of Oslo"
+    assert classify(question, near, 2026, DEFAULT).time_sensitivity == pytest.approx(
+        classify(question, far, 2026, DEFAULT).time_sensitivity, abs=1e-5
+    )
+
+
+def test_the_profile_says_from_which_probability_a_question_counts_as_time_sensitive() -> None:
+    question = "when is the concert"
+    found = classify(question, EVEN, 2026, DEFAULT).time_sensitivity
+    for threshold, counts in ((found - 0.01, True), (found, True), (found + 0.01, False)):
+        kind = classify(question, EVEN, 2026, with_time(DEFAULT, threshold=threshold))
+        assert (kind.time_sensitivity, kind.time_sensitive) == (found, counts)
+        assert DEFAULT.intents[kind.intent].time_bound is counts
+
+
+def test_a_profile_without_a_threshold_counts_from_even_odds() -> None:
+    files = {path.stem: path for path in PROFILES_DIR.glob("*.toml")}
+    first = load_profile(files["default.v1"], files)
+    for bias, counts in ((0.0, True), (-0.001, False)):
+        assert classify("tides", EVEN, 2026, with_time(first, bias=bias)).time_sensitive is counts
+
+
+@pytest.mark.parametrize(
+    ("profile", "plain", "telling"),
+    [
+        ("code", "the decorator of the framework", "the changelog of the framework"),
+        ("marketing", "the shoes of the brand", "the campaign of the brand"),
+    ],
+)
+def test_the_words_of_a_special_profile_add_to_those_of_the_default(profile: str, plain: str, telling: str) -> None:
+    special = load_profiles()[profile]
+    near = dict.fromkeys(special.intents, 0.3)
+    without, found = (classify(query, near, 2026, special) for query in (plain, telling))
+    assert (without.time_words, without.time_sensitive) == ((), False)
+    assert found.time_sensitive
+    assert classify(f"{telling} today", near, 2026, special).time_sensitivity > found.time_sensitivity
 
 
 def test_unknown_intents_are_ignored_and_absent_ones_count_as_unlike() -> None:

@@ -38,7 +38,8 @@ def test_a_published_version_is_never_changed(stem: str, config_hash: str) -> No
     files = {path.stem: path for path in PROFILES_DIR.glob("*.toml")}
     profile = load_profile(files[stem], files)
     assert profile.config_hash == config_hash
-    assert b"verticals" not in profile.canonical_bytes()
+    for later in (b"verticals", b"intent_weights", b'"threshold"'):
+        assert later not in profile.canonical_bytes()
 
 
 def test_the_highest_version_decides() -> None:
@@ -149,6 +150,22 @@ def test_a_wrong_file_is_refused_by_file_and_field(tmp_path: Path, text: str, fi
     with pytest.raises(InvalidSetting) as refused:
         load_profiles(tmp_path)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("[time.intent_weights]\nluck = 1.0", "no intent 'luck'; one of chit_chat"),
+        ("[time.intent_weights]\nnews = nan", "finite"),
+        ("[time]\nthreshold = 1.0", "less than 1"),
+    ],
+)
+def test_a_weight_of_an_unknown_intent_and_a_threshold_that_is_no_probability_are_refused(
+    tmp_path: Path, lines: str, problem: str
+) -> None:
+    (tmp_path / "x.v1.toml").write_text(f'extends = "default.v2"\nname = "x"\nversion = 1\n{lines}\n')
+    with pytest.raises(InvalidSetting, match=problem):
+        load_profiles(tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
