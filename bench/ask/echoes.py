@@ -16,7 +16,6 @@ import argparse
 import json
 import re
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -174,13 +173,12 @@ def make_cases(folder: Path) -> Iterator[Case]:
             yield Case(form, query, answer_id, made)
 
 
-def measure_echoes(folder: Path, embedder: CachedEmbedder) -> tuple[dict[str, Outcome], list[float]]:
-    """The outcome of each form, and how long each search took, in milliseconds."""
+def measure_echoes(folder: Path, embedder: CachedEmbedder) -> dict[str, Outcome]:
+    """The outcome of each form."""
     cases = list(make_cases(folder))
     given = [document_of(number, one, _NOW) for number, one in enumerate(read_documents(folder))]
     vectors = embedder.embed([case.query for case in cases]).vectors
     outcomes: dict[str, list[tuple[bool, bool, bool]]] = defaultdict(list)
-    durations: list[float] = []
     with tempfile.TemporaryDirectory(prefix="sluice-echoes-") as root:
         writer = IndexWriter(Path(root), "echoes")
         documents = [*given, *(case.made for case in cases)]
@@ -194,9 +192,7 @@ def measure_echoes(folder: Path, embedder: CachedEmbedder) -> tuple[dict[str, Ou
         writer.publish()
         reader = IndexReader(Path(root), "echoes", QuerySettings())
         for case, vector in zip(cases, vectors, strict=True):
-            started = time.perf_counter()
             found = reader.search(Query(query=case.query, corpus="echoes", top_k=DEPTH), vector).chunks
-            durations.append(1e3 * (time.perf_counter() - started))
             before = [hit.document_id for hit in reader.probe(case.query, vector, DEPTH).hits]
             after = [chunk.document_id for chunk in found]
             is_lost = before[0] == case.made.id != after[0]
@@ -206,7 +202,7 @@ def measure_echoes(folder: Path, embedder: CachedEmbedder) -> tuple[dict[str, Ou
     return {
         form: Outcome(len(rows), *(sum(row[column] for row in rows) for column in range(3)))
         for form, rows in outcomes.items()
-    }, durations
+    }
 
 
 def _is_above(case: Case, order: Sequence[str]) -> bool:
@@ -226,7 +222,7 @@ def main() -> None:
         return
     arguments.cache.parent.mkdir(parents=True, exist_ok=True)
     embedder = CachedEmbedder(MiniLM(MODELS), EmbeddingCache(arguments.cache, CACHED_VECTORS))
-    outcomes, durations = measure_echoes(arguments.data / SET, embedder)
+    outcomes = measure_echoes(arguments.data / SET, embedder)
     print(f"{'made passage':<30} {'questions':>9} {'above before':>13} {'above after':>12} {'first no longer':>16}")
     for form, one in outcomes.items():
         print(f"{form:<30} {one.count:>9} {one.above_before:>13} {one.above_after:>12} {one.lost:>16}")
@@ -235,7 +231,6 @@ def main() -> None:
         sum(getattr(one, name) for one in echoes) for name in ("count", "above_before", "above_after")
     )
     print(f"echoes above the answer: {before / count:.1%} before, {after / count:.1%} after, of {count}")
-    print(f"one search: median {sorted(durations)[len(durations) // 2]:.2f} ms")
 
 
 if __name__ == "__main__":
