@@ -246,6 +246,22 @@ def test_a_full_disk_leaves_the_old_generation_and_the_next_publish_resumes(
     assert _texts(tmp_path, "c", "ferrets otters") == {"ferrets", "otters"}
 
 
+def test_a_large_segment_that_the_disk_refuses_in_the_background_is_told_by_publishing_which_resumes(
+    tmp_path: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with IndexWriter(tmp_path, "c", WritePolicy(flush_chunks=4, background_merge_chunks=0)) as writer:
+        with monkeypatch.context() as patch:
+            patch.setattr("index.local.working_set.flush_file", refuse)
+            writer.append(*make.batch(make.many(5)))
+            with pytest.raises(Unavailable, match="Input/output"):
+                writer.publish()
+        assert writer.publish().document_count == 5
+        assert list_generations(tmp_path, "c")[0].document_count == 5
+
+
 def test_an_interruption_between_journal_and_view_repeats_no_document(
     tmp_path: Path, make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
