@@ -83,15 +83,15 @@ def ask_own_instance(python: Path | None) -> Iterator[tuple[str, list[Asked]]]:
 
 
 def ask_all(url: str, name: str) -> list[Asked]:
-    """Ask every question about `name` of the corpus of that name."""
+    """Ask every question about the corpus `name`."""
     with SluiceClient(url) as client:
         asked = [
-            (question, client.query(question.query, name, top_k=TOP_K).chunks) for question in read_questions(name)
+            (question, client.query(question.query, name, top_k=TOP_K).chunks) for question in questions_about(name)
         ]
     return [Asked(question, chunks, question.rank_answer(chunks)) for question, chunks in asked]
 
 
-def _questions(corpus: str) -> Sequence[Question]:
+def questions_about(corpus: str) -> Sequence[Question]:
     """Of the repository's documents alone those that one of them answers: the rest are about code."""
     questions = read_questions(QUESTIONS.get(corpus, corpus))
     if corpus != "documents":

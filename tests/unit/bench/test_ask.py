@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.ask.__main__ import questions_about
 from bench.ask.echoes import FORMS
 from bench.ask.questions import Question, read_questions
 from index.search.echoes import EchoDetector
@@ -31,6 +32,15 @@ def test_there_are_twenty_questions_of_each_with_their_answers(name: str) -> Non
     questions = read_questions(name)
     assert len({question.query for question in questions}) == len(questions) == 20
     assert all(phrases for question in questions for phrases in question.answers.values())
+
+
+def test_the_documents_alone_are_asked_what_they_answer() -> None:
+    of_documents = questions_about("documents")
+    left_out = [question for question in questions_about("repository") if question not in of_documents]
+    assert {path for question in left_out for path in question.answers} == {
+        "index/search/candidates.py",
+        "index/search/near_duplicates.py",
+    }
 
 
 @pytest.mark.parametrize("form", FORMS)
