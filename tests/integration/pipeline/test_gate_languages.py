@@ -44,6 +44,24 @@ SPANISH = (
     "tributaria solo los pide en caso de inspección.",
 )
 
+RUSSIAN = (
+    "Мост через реку был открыт в 1894 году. Он соединяет старый город с новым вокзалом, и по нему до сих пор ходит "
+    "трамвай.",
+    "Пчёлы складывают мёд в соты из воска. Рабочая пчела живёт летом около шести недель, а матка несколько лет.",
+    "Уровень грунтовых вод падает засушливым летом на два метра. Городская служба качает питьевую воду из сорока "
+    "скважин.",
+    "Документы о пожертвованиях нужно хранить десять лет для налоговой декларации.",
+)
+JAPANESE = (
+    "川に架かる橋は1894年に開通した。旧市街と新しい駅を結び、今も路面電車が走っている。",
+    "蜜蜂は蜜蝋の巣に蜂蜜を蓄える。働き蜂は夏には約六週間生き、女王蜂は数年生きる。",
+    "乾いた夏には地下水位が二メートル下がる。市の水道局は四十本の井戸から飲料水を汲み上げている。",
+)
+ENGLISH = (
+    "The bridge over the river was opened in 1894. It joins the old town with the new station and still carries trams.",
+    "Receipts of donations must be kept for ten years for the tax return.",
+)
+
 
 @pytest.fixture
 def instance(valkey: Valkey) -> Iterator[Instance]:
@@ -96,6 +114,24 @@ def scored_plan(instance: Instance, question: str) -> Plan:
             ),
             ("¿Quién desarrolló la teoría de la relatividad?", "¿Qué volcanes hay en Islandia?"),
             id="Spanish",
+        ),
+        pytest.param(
+            RUSSIAN,
+            ("Когда был открыт мост через реку?", "Сколько живёт рабочая пчела летом?"),
+            ("Кто разработал теорию относительности?", "Какие вулканы есть в Исландии?"),
+            id="Russian",
+        ),
+        pytest.param(
+            JAPANESE,
+            ("川に架かる橋はいつ開通したか?", "働き蜂は夏にどのくらい生きるか?"),
+            ("相対性理論を発展させたのは誰か?", "アイスランドの火山は?"),
+            id="Japanese",
+        ),
+        pytest.param(
+            (*ENGLISH, *GERMAN),
+            ("Wann wurde die Brücke über den Fluss eröffnet?", "How long must receipts of donations be kept?"),
+            ("Wer hat die Relativitätstheorie entwickelt?", "Who developed the theory of relativity?"),
+            id="English and German",
         ),
     ],
 )
