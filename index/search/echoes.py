@@ -10,6 +10,9 @@ terms, and no repetition is answered:
     as a line or sentence without one              the passage has no other words
     quoted or in an identifier, among other words  no five words in a row follow it in its line
 
+The last two hold only where the question, or its repetition, ends with a question mark: else it may be a text that is
+looked for word for word, such as an error's message in the code that raises it.
+
 Repeated means word for word, whatever the case, punctuation and marks between the words; as a sentence that ends with a
 question mark also in another order or with other function words. A sentence with a full stop states something: it is no
 repetition, as a claim is best answered by its source. Question marks of all scripts count; no list of words of any
@@ -84,6 +87,7 @@ class EchoDetector:
 
     def __init__(self, question: str) -> None:
         self._question = question
+        self._asks = _ASKS.search(question) is not None
         self._words = _WORD.findall(question.casefold())
         self._is_long = len(self._words) - len(_CHARACTER.findall(question)) / 2 >= LEAST_WORDS
         self._longest_first = sorted(set(self._words), key=len, reverse=True)
@@ -94,7 +98,7 @@ class EchoDetector:
             return False
         units = [self._unit(part) for part in _split(text)]
         repeats = [(position, unit.repeat) for position, unit in enumerate(units) if unit.repeat is not None]
-        if not repeats or any(_is_answered(units, *repeat) for repeat in repeats):
+        if not repeats or any(_is_answered(units, *repeat, self._asks) for repeat in repeats):
             return False
         others = " ".join(unit.text for unit in units if unit.repeat is None and not _ASKING.search(unit.text))
         return self._coverage(others, language) < COVERED
@@ -139,11 +143,12 @@ def _split(text: str) -> Iterator[str]:
     return (part for part in _UNIT_END.split(_LINK_TARGET.sub("]", text)) if part and not part.isspace())
 
 
-def _is_answered(units: list[_Unit], position: int, repeat: tuple[int, int]) -> bool:
-    """Whether what stands behind a repetition may answer it."""
+def _is_answered(units: list[_Unit], position: int, repeat: tuple[int, int], is_question: bool) -> bool:
+    """Whether a repetition may be an answer, or what stands behind it."""
     unit, (start, end) = units[position], repeat
     before, behind = _WORD.findall(unit.text[:start]), _WORD.findall(unit.text[end:])
-    if (before or behind) and _is_quoted(unit.text, start, end):
+    is_question = is_question or _ASKING.match(unit.text, end) is not None
+    if is_question and (before or behind) and _is_quoted(unit.text, start, end):
         return _PROSE.search(_ASKING.split(unit.text[end:])[-1]) is not None
     if unit.asks or _HEADING.match(unit.text):
         following = takewhile(lambda one: not one.ends_answer_to(unit), units[position + 1 :])
@@ -151,7 +156,7 @@ def _is_answered(units: list[_Unit], position: int, repeat: tuple[int, int]) -> 
             sum(len(word) for one in following if not one.is_label for word in _WORD.findall(one.text))
             >= SHORTEST_ANSWER
         )
-    if len(before) + len(behind) > LABEL_WORDS:
+    if not is_question or len(before) + len(behind) > LABEL_WORDS:
         return True
     return any(_WORD.search(one.text) for one in units if one.repeat is None and not one.asks)
 

@@ -15,7 +15,6 @@ ECHOES = {
     "a list of questions": "- How do I upgrade?\n- What breaks when the mill stops?\n- Where are the logs?",
     "a table of contents": "- [What breaks when the mill stops?](#what-happens-when-a-worker-dies)\n- [Limits](#limits)",
     "a test": 'def test_ask(client):\n    run = client.ask("What breaks when the mill stops?")\n    assert run.done',
-    "a test's name": "def test_what_breaks_when_the_mill_stops(client):\n    assert client.ask(QUESTION).citations",
     "a list in code": 'QUESTIONS = [\n    "Where are the logs?",\n    "What breaks when the mill stops?",\n]',
     "a command": 'finder init\nfinder ask "What breaks when the mill stops?"\nfinder serve --workers 4',
     "a request": 'curl localhost/ask -d \'{"query": "What breaks when the mill stops?", "wait": true}\'',
@@ -28,7 +27,6 @@ ECHOES = {
     ),
     "a chat that went on without an answer": "user: What breaks when the mill stops?\nassistant:\nuser: Are you there?",
     "headings without question marks": "## What breaks when the mill stops\n\n## Who repairs it\n",
-    "nothing else": "what breaks when the mill stops",
     "the question again and again": "What breaks when the mill stops? What breaks when the *mill* stops?",
 }
 
@@ -56,6 +54,16 @@ ANSWERS = {
 def test_a_passage_that_merely_repeats_the_question_is_an_echo(text: str) -> None:
     assert EchoDetector(QUESTION).is_echo(text)
     assert EchoDetector(QUESTION.rstrip("?").lower()).is_echo(text)
+
+
+def test_the_very_words_are_an_echo_of_a_question_and_the_text_that_is_looked_for_otherwise() -> None:
+    words = "what breaks when the mill stops"
+    test = "def test_what_breaks_when_the_mill_stops(client):\n    assert client.ask(QUESTION).citations"
+    for text in (words, test):
+        assert EchoDetector(QUESTION).is_echo(text)
+        assert not EchoDetector(words).is_echo(text)
+    raised = 'raise Stopped("the mill has stopped for good")'
+    assert not EchoDetector("the mill has stopped for good").is_echo(raised)
 
 
 @pytest.mark.parametrize("text", ANSWERS.values(), ids=ANSWERS)
