@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from gate.profile import Profile, TimeModel, TimeWords
 from gate.words import WORD
@@ -22,6 +23,9 @@ YEARS_AHEAD = 10
 _POSSESSIVE = re.compile(r"['’]s\b")
 _YEAR = re.compile(r"(?<![\w.:/-])(1[5-9]\d\d|20\d\d)(?![\w/]|[.:]\d)")
 _NUMBERED_PART = re.compile(r" (?:season|episode|ep|part|chapter|volume|book) (?:\d{1,3}|one|two|three|four|five|six) ")
+
+_WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""A letter of Japanese or Chinese."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,14 @@ def classify(query: str, intent_similarity: Mapping[str, float], present_year: i
 
 
 def find_time_words(query: str, time: TimeModel) -> dict[str, TimeWords]:
-    """The groups of time words of which the query holds a phrase, by name."""
+    """The groups of time words of which the query holds a phrase, by name.
+
+    A phrase is found as whole words; one in Chinese or Japanese, which write no spaces, anywhere in the text.
+    """
     text = _words(query)
-    return {name: group for name, group in time.words.items() if any(f" {phrase} " in text for phrase in group.phrases)}
+    return {
+        name: group for name, group in time.words.items() if any(_sought(phrase) in text for phrase in group.phrases)
+    }
 
 
 def find_time_anchors(query: str, present_year: int) -> tuple[bool, bool]:
@@ -89,6 +98,13 @@ def extract_years(query: str, present_year: int) -> tuple[int, ...]:
 def _words(query: str) -> str:
     """The query's words in lower case with a space around each, so that a phrase is found by `in`."""
     return f" {' '.join(WORD.findall(_POSSESSIVE.sub(' is', query.casefold())))} "
+
+
+@cache
+def _sought(phrase: str) -> str:
+    """What the words of a query that holds the phrase contain."""
+    words = _words(phrase)
+    return words.strip() if _WITHOUT_SPACES.search(words) else words
 
 
 def _nearest(intent_similarity: Mapping[str, float], profile: Profile, time_bound: bool) -> tuple[str, float]:

@@ -15,6 +15,7 @@ import argparse
 from pathlib import Path
 
 from bench.gate.coverage import tune_coverage
+from bench.gate.languages import measure_languages
 from bench.gate.time import tune_time
 from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
@@ -36,6 +37,7 @@ def main() -> None:
     print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
     versions = [*earlier_versions(profile), profile]
     tune_time(options.data_dir / "gate", versions, embedder)
+    measure_languages(versions, embedder)
     tune_coverage(options.data_dir, versions, embedder)
     cache.close()
 

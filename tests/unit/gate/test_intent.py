@@ -31,6 +31,25 @@ def test_time_words_make_a_question_time_sensitive(query: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "stays"),
+    [
+        ("Wie hoch ist derzeit der Wasserstand?", "Wer komponierte das Requiem?"),
+        ("Quelle est l'heure actuelle à Tokyo ?", "Qui a peint ce tableau ?"),
+        ("Кто сейчас тренер сборной?", "Кто построил этот собор?"),
+        ("现任市长是谁?", "这首诗是谁写的?"),
+        ("वर्तमान प्रधानमंत्री कौन है?", "यह पुस्तक किसने लिखी?"),
+    ],
+)
+def test_words_of_other_languages_tell_of_time_too(changes: str, stays: str) -> None:
+    assert classify(changes, EVEN, 2026, DEFAULT).time_sensitive
+    assert not classify(stays, EVEN, 2026, DEFAULT).time_sensitive
+
+
+def test_a_word_of_another_language_is_not_found_within_a_longer_word() -> None:
+    assert classify("the hoyden and the heutex", EVEN, 2026, DEFAULT).time_words == ()
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "who wrote the first opera",
