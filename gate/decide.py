@@ -6,6 +6,7 @@
     score < search                            retrieve
     session sufficiency >= skip               nothing: the session already holds the answer, unless the
                                               question is about something that changes
+    talk                                      nothing, or retrieve where it is about the assistant (`gate.talk`)
 
 A plan named by the request takes the place of the scored one, and is lowered by the same denials.
 `decide` reads no clock, draws no number and does no I/O. Products and their exact sum (`math.fsum`) are
@@ -110,8 +111,13 @@ def coverage_probability(signals: Signals, profile: Profile) -> float | None:
 
 
 def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
-    """The plan that the signals ask for, before any request, rule or ceiling is looked at."""
+    """The plan that the signals ask for, before any request, rule or ceiling is looked at.
+
+    Talk needs no source; a question about the assistant may have one in the corpus, which may be the assistant's own.
+    """
     thresholds = profile.thresholds
+    if signals.talk is not None:
+        return Plan.RETRIEVE if signals.talk == "assistant" else Plan.SKIP
     if signals["session_sufficiency"] >= thresholds.skip and not signals.kind.time_sensitive:
         return Plan.SKIP
     if score >= thresholds.full_loop:

@@ -84,6 +84,13 @@ class Scales(Value):
     small_talk_sure: FiniteFloat
 
 
+class TalkModel(Value):
+    """How talk is recognised (`gate.talk`)."""
+
+    lexicon: Annotated[str, Field(pattern=r"^[a-z]+\.v\d+$")]
+    """The lists of words, a folder of `gate/lexicons`."""
+
+
 class Calibration(Value):
     """How probable an answer in the corpus is: 1 / (1 + exp(-(bias - steepness x coverage score)))."""
 
@@ -189,6 +196,7 @@ class Profile(Value):
     intents: Annotated[dict[str, Intent], Field(min_length=1)]
     search: SearchQueries = SearchQueries()
     calibration: Annotated[Calibration | None, Field(exclude_if=is_none)] = None
+    talk: Annotated[TalkModel | None, Field(exclude_if=is_none)] = None
 
     @model_validator(mode="after")
     def _weighted_intents_are_there(self) -> Profile:

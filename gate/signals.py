@@ -8,7 +8,7 @@
     thin_sources         how far the relevant hits are from coming from enough documents
     staleness            time sensitivity of the question x share of its worth the newest relevant hit has lost
     newer_year           1 when the question names a year later than the newest relevant hit
-    self_contained       how sure it is that the question needs no source (small talk)
+    self_contained       how sure it is that the question needs no source (talk)
     session_sufficiency  how well the session's messages already hold the answer
 
 and, where the profile weighs them, which older ones do not:
@@ -37,6 +37,8 @@ from contracts.gate import CoverageProbed, GateRequested, ProbeHit
 from gate.intent import QuestionKind, classify
 from gate.probe import compute_coverage, content_terms, is_informative
 from gate.profile import Profile, Scales
+from gate.talk.lexicon import read_lexicon
+from gate.talk.read import TalkKind, read_talk
 
 DECIMALS = 6
 SECONDS_PER_DAY = 86_400.0
@@ -68,6 +70,8 @@ class Signals:
 
     kind: QuestionKind
     features: tuple[Feature, ...]
+    talk: TalkKind | None = None
+    """Which kind of talk the question is, where the profile recognises talk."""
 
     def __getitem__(self, name: str) -> float:
         """The value of the feature called `name`."""
@@ -88,6 +92,7 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
     """
     _refuse_non_finite(probed)
     kind = classify(request.query, probed.intent_similarity, probed.probed_at.year, profile)
+    talk = _find_talk(request, profile)
     similarities = sorted(
         (hit.dense_similarity for hit in probed.hits if hit.dense_similarity is not None), reverse=True
     )
@@ -103,10 +108,11 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
             _thin_sources(relevant, profile.scales),
             _staleness(relevant, probed.probed_at, kind, profile),
             _newer_year(relevant, probed.probed_at.year, kind),
-            _self_contained(kind, profile),
+            _self_contained(kind, talk, profile),
             _session_sufficiency(request, probed, profile.scales),
             *_sentence_features(probed, similarities, profile),
         ),
+        talk,
     )
 
 
@@ -213,7 +219,16 @@ def _newer_year(relevant: list[ProbeHit], present_year: int, kind: QuestionKind)
     return Feature("newer_year", float(newest is None or wanted > newest), raw)
 
 
-def _self_contained(kind: QuestionKind, profile: Profile) -> Feature:
+def _find_talk(request: GateRequested, profile: Profile) -> TalkKind | None:
+    """The kind of talk that the request is. With pages to read it is none: "summarise this" then means them."""
+    if profile.talk is None or request.seeds:
+        return None
+    return read_talk(request.query, read_lexicon(profile.talk.lexicon), in_session=bool(request.session))
+
+
+def _self_contained(kind: QuestionKind, talk: TalkKind | None, profile: Profile) -> Feature:
+    if talk is not None:
+        return Feature("self_contained", 1.0, f"talk: {talk.replace('_', ' ')}")
     sure = ramp(kind.closeness, profile.scales.small_talk_none, profile.scales.small_talk_sure)
     value = round(sure * profile.intents[kind.intent].self_contained, DECIMALS)
     return Feature("self_contained", value, f"intent {kind.intent}, cosine {kind.closeness:.4f}")

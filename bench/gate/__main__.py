@@ -3,7 +3,8 @@
     python -m bench.gate DATA_DIR [--work DIR] [--profile default]
 
 Two things are learnt, both by logistic regression with a ridge (a handful of features each): whether the answer to a
-question changes (`bench.gate.time`), and whether the corpus holds the answer (`bench.gate.coverage`).
+question changes (`bench.gate.time`), and whether the corpus holds the answer (`bench.gate.coverage`). What is talk is
+told by lists of words, and only measured here (`bench.gate.talk`).
 
 What is printed as "fitted" is for a person to round and write into a profile; the measures below it are
 of the profile as it stands. Embeddings are kept in the work directory: the first run takes minutes.
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from bench.gate.coverage import tune_coverage
 from bench.gate.languages import measure_languages
+from bench.gate.talk import report_talk
 from bench.gate.time import tune_time
 from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
@@ -35,6 +37,7 @@ def main() -> None:
     cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
     embedder = CachedEmbedder(MiniLM(MODELS), cache)
     print(f"profile {profile.name} version {profile.version}, {profile.config_hash[:12]}")
+    report_talk(options.data_dir, profile)
     versions = [*earlier_versions(profile), profile]
     tune_time(options.data_dir / "gate", versions, embedder)
     measure_languages(versions, embedder)

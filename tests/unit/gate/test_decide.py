@@ -115,7 +115,16 @@ def test_a_year_newer_than_the_hits_goes_outside() -> None:
 @every_profile
 def test_small_talk_goes_nowhere_even_with_an_empty_corpus(profile: Profile) -> None:
     probe = probed(intent_similarity={"chit_chat": 0.95}, terms=())
-    assert decided(asked("thanks a lot"), probe, profile=profile).plan is Plan.RETRIEVE
+    assert decided(asked("thanks a lot"), probe, profile=profile).plan is Plan.SKIP
+
+
+def test_a_question_about_the_assistant_may_have_its_answer_in_the_corpus_and_nowhere_else() -> None:
+    assert decided(asked("who are you?"), probed(terms=())).plan is Plan.RETRIEVE
+
+
+def test_talk_with_pages_to_read_means_these() -> None:
+    found = decided(asked("Summarise this", seeds=("https://a.example/",)), probed())
+    assert found.plan is Plan.FULL_LOOP
 
 
 @pytest.mark.parametrize("plan", list(Plan))

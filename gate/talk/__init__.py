@@ -1,0 +1,1 @@
+"""Talk: what needs no source, told from questions that do."""

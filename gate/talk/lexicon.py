@@ -1,0 +1,258 @@
+"""The words of small talk, arithmetic and rewriting, by language, as the files of `gate/lexicons/talk.v*` state them.
+
+A file a language; in it one string a role, with phrases between commas. `(a|b)` in a phrase stands for either, `(a|)`
+for `a` or nothing; case, accents and punctuation do not matter. `shared.toml` has what is the same in many languages.
+A published folder is never changed, because decisions are recorded with its name.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, product
+from math import prod
+from pathlib import Path
+
+from contracts.errors import InvalidSetting
+from gate.talk.text import UNSPACED, normalize, split_words
+
+LEXICONS_DIR = Path(__file__).parent.parent / "lexicons"
+MOST_SPELLINGS = 200
+"""Of a phrase that are kept one by one; of more, only what may stand at each of its places."""
+_CHOICE = re.compile(r"\(([^()]*\|[^()]*)\)")
+
+
+class Role:
+    """What a word or phrase does in an utterance: bits of a plain int, as one phrase may have several roles.
+
+    An `enum.IntFlag` would take ten times as long to read the lists, and twice as long for each question.
+    """
+
+    SAID = 1
+    """Small talk by itself: a greeting, thanks, a farewell, praise, a complaint, yes and no."""
+    SOFT = 2
+    """Goes along with anything: please, very, today, my friend."""
+    FRAME = 4
+    """Function words that carry a question: what, is, can, the, me."""
+    YOU = 8
+    """Addresses the assistant: you, your, yourself; in some languages the verb's form."""
+    ABOUT = 16
+    """What an assistant is asked about itself: name, age, feelings, what it can."""
+    SPEAK = 32
+    """Verbs that take a language: speak, understand."""
+    LANGUAGE = 64
+    """A language's name."""
+    CONVERSATION = 128
+    """A reference to what was said: repeat, shorter, my last question."""
+    REFERENCE = 256
+    """As `CONVERSATION`, where there is a session: the second one, more details."""
+    NEVER = 512
+    """A turn of phrase that shows a real question: do you have to, do you say."""
+    TRANSLATE = 1024
+    REWRITE = 2048
+    """Verbs for given text: rewrite, summarise, proofread."""
+    CHANGE = 4096
+    """Verbs that need to be told what of a text they change: make, fix, check."""
+    WORDING = 8192
+    """A text's parts and manner: sentence, grammar, shorter, more polite."""
+    GIVEN = 16384
+    """Points at the given text: this, that, the following."""
+    ASK = 32768
+    """Asks for a result: what is, calculate, how much is."""
+    NUMBER = 65536
+    BINARY = 131072
+    """Joins two numbers: plus, times, percent of."""
+    UNARY = 262144
+    """Takes one number: the square root of, squared."""
+    JOINT = 524288
+    """Joins number words within a word: the `und` of `einundzwanzig`."""
+
+
+Slot = tuple[tuple[str, ...], ...]
+"""What may stand at one place of a phrase: sequences of words, one of which may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A phrase of very many spellings: at each place one of some sequences of words."""
+
+    slots: tuple[Slot, ...]
+    roles: int
+
+    def first_words(self) -> Iterator[str]:
+        """The words that it may begin with."""
+        for slot in self.slots:
+            yield from (option[0] for option in slot if option)
+            if () not in slot:
+                return
+
+    def ends_from(self, words: Sequence[str], start: int) -> frozenset[int]:
+        """Where the pattern may end, if it begins at `start`."""
+        ends = {start}
+        for slot in self.slots:
+            ends = {
+                end + len(option) for end in ends for option in slot if tuple(words[end : end + len(option)]) == option
+            }
+        return frozenset(ends - {start})
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The phrases of one language, normalised, with their roles."""
+
+    code: str
+    phrases: Mapping[str, int]
+    patterns: Mapping[str, Sequence[Pattern]]
+    """Phrases of very many spellings, by each word that they may begin with."""
+    words: frozenset[str]
+    """Every word of any phrase: a text with another word cannot be made of phrases."""
+    naming: frozenset[str]
+    """The words of languages' names: without one there is nothing to translate into."""
+    compounds: tuple[str, ...]
+    """Number words and what joins them, longest first, of which a word such as `einundzwanzig` is made."""
+    unspaced: bool
+    longest: int
+    """Words of the longest phrase, or its characters where words are not spaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """All languages, and what they share."""
+
+    languages: tuple[Language, ...]
+    blockers: frozenset[str]
+    """Words that show that a translation is not of given text: api, software, price."""
+    corrections: Mapping[str, tuple[str, ...]]
+    """Words of small talk of six letters or more, by each form with one letter taken out."""
+    swappable: frozenset[str]
+    """Words of small talk of five letters or more, of which two neighbours may be swapped."""
+    not_typos: frozenset[str]
+
+
+@lru_cache(maxsize=4)
+def read_lexicon(name: str) -> Lexicon:
+    """The lexicon `name`, such as `talk.v1`, read once.
+
+    Raises:
+        InvalidSetting: there is none of that name.
+    """
+    tables = {
+        path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted((LEXICONS_DIR / name).glob("*.toml"))
+    }
+    if not tables:
+        raise InvalidSetting("profile.talk.lexicon", f"no lexicon {name!r}", "one of gate/lexicons, such as talk.v1")
+    shared = tables.pop("shared")
+    languages = [_read_language(code, table, shared) for code, table in tables.items()]
+    typed = {word for language in languages for word in _words_to_correct(language)}
+    corrections: dict[str, tuple[str, ...]] = {}
+    for word in sorted(typed):
+        for form in (word, *without_one(word)):
+            corrections[form] = (*corrections.get(form, ()), word)
+    return Lexicon(
+        languages=tuple(languages),
+        blockers=frozenset(_phrases(shared["blockers"])),
+        corrections=corrections,
+        swappable=frozenset(typed),
+        not_typos=frozenset(_phrases(shared["not_typos"])),
+    )
+
+
+def without_one(word: str) -> set[str]:
+    """Every form of `word` with one letter taken out, the first one kept."""
+    return {word[:at] + word[at + 1 :] for at in range(1, len(word))}
+
+
+def _read_language(code: str, table: Mapping[str, str], shared: Mapping[str, str]) -> Language:
+    phrases: dict[str, int] = {}
+    patterns: list[Pattern] = []
+    unspaced = bool(UNSPACED.search("".join(table.values())))
+    for role_name, listed in [*table.items(), ("said", shared["said"])]:
+        role: int = getattr(Role, role_name.upper())
+        for raw in listed.split(","):
+            slots = tuple(_slots(raw, code, unspaced))
+            if prod(map(len, slots)) > MOST_SPELLINGS:
+                patterns.append(Pattern(slots, role))
+                continue
+            for phrase in _spelled_out(slots, unspaced):
+                phrases[phrase] = phrases.get(phrase, 0) | role
+    return _language(code, phrases, patterns, unspaced)
+
+
+def _language(code: str, phrases: dict[str, int], patterns: Sequence[Pattern], unspaced: bool) -> Language:
+    parts = [phrase for phrase, roles in phrases.items() if roles & (Role.NUMBER | Role.JOINT) and " " not in phrase]
+    by_first: dict[str, list[Pattern]] = {}
+    for pattern in patterns:
+        for word in set(pattern.first_words()):
+            by_first.setdefault(word, []).append(pattern)
+    of_patterns = {word for pattern in patterns for slot in pattern.slots for option in slot for word in option}
+    return Language(
+        code=code,
+        phrases=phrases,
+        patterns=by_first,
+        words=frozenset(of_patterns.union(*(phrase.split() for phrase in phrases))),
+        naming=frozenset(word for phrase, roles in phrases.items() if roles & Role.LANGUAGE for word in phrase.split()),
+        compounds=tuple(sorted(parts, key=lambda part: (-len(part), part))),
+        unspaced=unspaced,
+        longest=max(len(phrase) if unspaced else len(phrase.split()) for phrase in phrases),
+    )
+
+
+def _words_to_correct(language: Language) -> Iterator[str]:
+    if language.unspaced:
+        return
+    corrected = Role.SAID | Role.TRANSLATE | Role.REWRITE
+    said = {word for phrase, roles in language.phrases.items() if roles & corrected for word in phrase.split()}
+    for pattern in {id(one): one for several in language.patterns.values() for one in several}.values():
+        if pattern.roles & corrected:
+            said.update(word for slot in pattern.slots for option in slot for word in option)
+    yield from (word for word in said if len(word) >= 5 and word.isalpha())
+
+
+def _slots(raw: str, code: str, unspaced: bool) -> Iterator[Slot]:
+    """What may stand at each place of a phrase as it is written; a choice within a choice is spelled out."""
+    depth = start = 0
+    for at, character in enumerate(f"{raw}("):
+        if character == "(" and not depth:
+            if raw[start:at].strip():
+                yield _options([raw[start:at]], code, unspaced)
+            start = at + 1
+        depth += (character == "(") - (character == ")")
+        if character == ")" and not depth:
+            yield _options(_expanded(raw[start - 1 : at + 1]), code, unspaced)
+            start = at + 1
+
+
+def _options(written: Iterable[str], code: str, unspaced: bool) -> Slot:
+    options = (spelling for one in written for spelling in _spellings(one, code))
+    return tuple(dict.fromkeys(tuple("".join(words) if unspaced else words) for words in options))
+
+
+def _spelled_out(slots: Sequence[Slot], unspaced: bool) -> Iterator[str]:
+    for chosen in product(*slots):
+        phrase = ("" if unspaced else " ").join(chain.from_iterable(chosen))
+        if phrase:
+            yield phrase
+
+
+def _phrases(listed: str) -> Iterator[str]:
+    """The phrases of a list without choices."""
+    yield from (" ".join(split_words(normalize(raw))) for raw in listed.split(","))
+
+
+def _expanded(phrase: str) -> Iterator[str]:
+    choice = _CHOICE.search(phrase)
+    if choice is None:
+        yield phrase
+        return
+    for option in choice[1].split("|"):
+        yield from _expanded(phrase[: choice.start()] + option + phrase[choice.end() :])
+
+
+def _spellings(phrase: str, code: str) -> Iterator[list[str]]:
+    """The words of a phrase as they are compared; German also with `ae` for `ä`."""
+    yield split_words(normalize(phrase))
+    if code == "de" and any(letter in phrase for letter in "äöü"):
+        yield split_words(normalize(phrase.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue")))
