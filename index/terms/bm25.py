@@ -116,14 +116,8 @@ def weigh_question_terms(text: str, boosts: Boosts, counts: TermCounts) -> list[
 
 
 def weigh_function_words(text: str, boosts: Boosts, counts: TermCounts) -> list[WeightedTerm]:
-    """The terms that count as well in the scores of chunks that were found: function words in every prose field.
-
-    Those that more than half of the chunks have are left out: their weight is small, and reading their postings took
-    half of the time.
-    """
-    _, function, occurrences = analyse_question(text, counts.languages)
-    most = counts.chunk_count / 2
-    words = [terms for terms in function if _frequency(counts, "text", terms) <= most]
+    """The terms that count as well in the scores of chunks that were found: function words in every prose field."""
+    _, words, occurrences = analyse_question(text, counts.languages)
     return list(_weigh_words(words, occurrences, boosts, counts))
 
 

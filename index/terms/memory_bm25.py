@@ -147,8 +147,7 @@ class JoinedTerms:
         score_of = dict(zip(indexed, self._index.score(text, boosts, indexed), strict=True))
         rows = [number - self._first_number for number in numbers if number >= self._first_number]
         if rows:
-            function_words = weigh_function_words(text, boosts, self._index)  # how common they are here takes longer
-            for term in (*weigh_question_terms(text, boosts, self), *function_words):
+            for term in (*weigh_question_terms(text, boosts, self), *weigh_function_words(text, boosts, self)):
                 weight = self._weight(term, self._postings.frequency_so_far(term.field, term.term))
                 for row, count, length in self._postings.within(term.field, term.term, rows):
                     score = weight * self._saturation(term.field, count, length)
