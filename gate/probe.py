@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from contracts.errors import InvalidInput
 from contracts.gate import Message, QueryTerm
 from gate.sentences import RARE_WORDS_ENOUGH, Passage, TermFinder
-from gate.words import STOP_WORDS, WORD, stem
+from gate.words import IDENTIFIER, STOP_WORDS, UNSPACED, WORD, stem
 
 DECIMALS = 6
 MAX_TERMS = 64
@@ -29,9 +29,7 @@ LONGEST_BARE_QUESTION = 300
 """Characters up to which a user's message that ends in a question mark only asks."""
 
 _TOKEN = re.compile(r"\w+(?:(?:\.|::|->)\w+)*(?:\+\+|#)?")
-_IDENTIFIER = re.compile(r"[_.:#+>]")
 _APOSTROPHE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)?\b")
-_UNSPACED_SCRIPT = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
 
 Vector = NDArray[np.float32]
 DocumentFrequency = Callable[[str], int] | Mapping[str, int]
@@ -54,7 +52,7 @@ def question_terms(query: str, function_words: Collection[str] = ()) -> list[str
     """
     terms = content_terms(query)
     kept = [term for term in terms if term not in function_words] or terms
-    pairs = (_pairs(term) if _UNSPACED_SCRIPT.search(term) else [term] for term in kept)
+    pairs = (_pairs(term) if UNSPACED.search(term) else [term] for term in kept)
     return list(islice(dict.fromkeys(chain.from_iterable(pairs)), MAX_TERMS))
 
 
@@ -142,7 +140,7 @@ def compute_coverage(terms: Sequence[QueryTerm]) -> float:
 def _each_term(text: str) -> Iterator[str]:
     for token in _TOKEN.finditer(_APOSTROPHE.sub(" ", text)):
         term = token[0].casefold()
-        if term not in STOP_WORDS and (len(term) > 1 or _UNSPACED_SCRIPT.match(term)):
+        if term not in STOP_WORDS and (len(term) > 1 or UNSPACED.match(term)):
             yield term
 
 
@@ -158,7 +156,7 @@ class _TextMatcher:
         self._stems = {stem(word) for word in WORD.findall(self._text)}
 
     def __call__(self, term: str) -> bool:
-        if _IDENTIFIER.search(term) or _UNSPACED_SCRIPT.search(term):
+        if IDENTIFIER.search(term) or UNSPACED.search(term):
             return term in self._text
         return stem(term) in self._stems
 

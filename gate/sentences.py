@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from contracts.gate import QueryTerm
+from gate.words import IDENTIFIER
 
 DECIMALS = 6
 SENTENCES_COMPARED = 1
@@ -26,7 +27,6 @@ LONGEST_SENTENCE = 240
 """Characters. A longer one (a table, a list without stops) is cut at a blank."""
 
 _END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
-_IDENTIFIER = re.compile(r"[_.:#+>]")
 
 Analyse = Callable[[str], Sequence[str]]
 """The terms of a text as the index has them: in one language, stemmed."""
@@ -81,7 +81,7 @@ class TermFinder:
 
     def __init__(self, terms: Sequence[str], analyse: Analyse) -> None:
         self._analyse = analyse
-        self._identifiers = [term for term in terms if _IDENTIFIER.search(term)]
+        self._identifiers = [term for term in terms if IDENTIFIER.search(term)]
         self._parts = {term: parts for term in terms if term not in self._identifiers and (parts := analyse(term))}
 
     def find(self, text: str) -> frozenset[str]:

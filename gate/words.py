@@ -6,6 +6,10 @@ import re
 
 WORD = re.compile(r"[^\W_]+")
 """A run of letters and digits."""
+UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
+"""A character of a script that puts no space between words: Han, kana, Thai."""
+IDENTIFIER = re.compile(r"[_.:#+>]")
+"""A sign by which a term is a code identifier, which is looked up as it stands."""
 
 _STOP_WORDS = """
     a about above after again all also am an and another any anybody anyone anything are aren as at

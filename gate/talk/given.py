@@ -42,7 +42,7 @@ def _order(instruction: str, lexicon: Lexicon, text_given: bool, in_quotes: bool
     """Whether `instruction` is an order about a text and nothing else."""
     return any(
         _is_order(mask, text_given, in_quotes)
-        for _, masks in read_roles(instruction, lexicon)
+        for masks in read_roles(instruction, lexicon)
         for mask in masks
         if not mask & ~(_BESIDES | _ORDERS)
     )

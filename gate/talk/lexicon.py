@@ -17,7 +17,8 @@ from math import prod
 from pathlib import Path
 
 from contracts.errors import InvalidSetting
-from gate.talk.text import UNSPACED, normalize, split_words
+from gate.talk.text import normalize, split_words
+from gate.words import UNSPACED
 
 LEXICONS_DIR = Path(__file__).parent.parent / "lexicons"
 MOST_SPELLINGS = 200

@@ -13,7 +13,7 @@ MOST_CHARACTERS = 60
 """Of a sentence in a script without spaces."""
 
 
-def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[tuple[Language, frozenset[int]]]:
+def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[frozenset[int]]:
     """For each language of whose phrases `sentence` wholly consists: the sets of roles it may be read with.
 
     A number counts as `NUMBER`. One misspelt word is read as the word of small talk that is one letter away.
@@ -29,7 +29,7 @@ def read_roles(sentence: str, lexicon: Lexicon) -> Iterator[tuple[Language, froz
             known = _known(words, language, lexicon) if len(words) <= MOST_WORDS else None
             found = _masks(known, " ", language) if known else frozenset()
         if found:
-            yield language, found
+            yield found
 
 
 def _known(words: list[str], language: Language, lexicon: Lexicon) -> list[str] | None:

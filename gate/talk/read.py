@@ -56,7 +56,7 @@ def read_talk(utterance: str, lexicon: Lexicon, in_session: bool) -> TalkKind | 
 
 
 def _sentence_kind(sentence: str, lexicon: Lexicon, in_session: bool) -> TalkKind | None:
-    masks = {int(mask) for _, found in read_roles(sentence, lexicon) for mask in found}
+    masks = {int(mask) for found in read_roles(sentence, lexicon) for mask in found}
     if any(mask & Role.SAID and not mask & ~_SMALL for mask in masks):
         return "small_talk"
     if any(mask & Role.CONVERSATION and not mask & ~_ABOUT_TALK for mask in masks):

@@ -26,8 +26,6 @@ _ALIKE = str.maketrans(
 )
 _SENTENCE_ENDS = re.compile(r"[!?。！？؟।…;\n\r]+|(?<!\d)\.+|\.+(?!\d)")
 _EMOTICON = re.compile(r"(?<!\w)(?:[:;=8xX][-'^o]?[)(\]\[DPpOo3|/\\*]+|<3+|\^_*\^|[xX]D+)(?!\w)")
-UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
-"""A character of a script that puts no space between words: Han, kana, Thai."""
 
 
 def normalize(text: str) -> str:
