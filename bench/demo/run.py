@@ -18,7 +18,7 @@ from contracts.errors import SluiceError
 from contracts.event import Event
 from gate.client import SluiceClient
 
-QUESTION = "How do I merge two dictionaries with ChainMap and look up keys?"
+QUESTION = "How does ChainMap group multiple dicts to create a single, updateable view?"
 FOLDER = Path(__file__).resolve().parents[2] / ".demo"
 RUN_SECONDS = 240.0
 """A generous ceiling: six pages rendered and embedded on one slow core."""
