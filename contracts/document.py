@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Base64Bytes, Field, model_validator
 
-from contracts.base import Moment, Sha256, Switch, Value
+from contracts.base import LaterText, Moment, Sha256, Switch, Value, is_none
+from contracts.trust import Inspection, Origin
 
 Scalar = str | int | float | bool
 
@@ -28,6 +29,21 @@ class Provenance(Value):
     run_id: str | None = None
     nosnippet: Switch = False
     """The site asks that no text of the page be shown: its chunks are ranked and cited without their text."""
+    submitted_by: LaterText = None
+    """Of what a caller handed in: the API key's id; None where no key was needed."""
+
+    @property
+    def origin(self) -> Origin:
+        """How the document got here, as trust counts it."""
+        return _ORIGINS[self.source]
+
+
+_ORIGINS: dict[str, Origin] = {
+    "crawl": "crawled",
+    "search": "searched",
+    "submission": "submitted",
+    "file": "file",
+}
 
 
 class Document(Value):
@@ -67,7 +83,8 @@ class Chunk(Value):
     `chunk_id` is derived from the document's source and the chunk's normalised content, so the same
     passage of the same source always has the same id. `start_line` and `end_line` are 1-based and
     inclusive, in the text that was chunked (for code: the file itself; for HTML and PDF: the
-    extracted Markdown). `section_path` is the breadcrumb of headings, outermost first.
+    extracted Markdown). `section_path` is the breadcrumb of headings, outermost first. `anchor` is the fragment of
+    the nearest heading of an HTML page that has one, `page` the page of a PDF on which the chunk begins.
     """
 
     chunk_id: str
@@ -81,6 +98,10 @@ class Chunk(Value):
     language: str | None = None
     token_estimate: Annotated[int, Field(ge=0)]
     checksum: Sha256
+    anchor: LaterText = None
+    page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
+    inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
+    """What was found in the text; None where nothing was found."""
 
 
 class ChunkedDocument(Value):
@@ -95,6 +116,8 @@ class ChunkedDocument(Value):
     language: str | None = None
     metadata: dict[str, Scalar] = Field(default_factory=dict)
     provenance: Provenance
+    inspected_by: LaterText = None
+    """Version of the rules and the model by which its chunks were inspected; None for what was not inspected."""
     chunks: tuple[Chunk, ...]
 
     def embedding_texts(self) -> list[str]:

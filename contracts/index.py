@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Value, is_none
+from contracts.base import LaterText, Moment, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
 from contracts.gate import Plan
 from contracts.retrieval import RetrievedChunk
+from contracts.trust import GateCheck, Origin, TrustScore
 
 
 class DocumentIndexed(Body):
@@ -55,6 +56,15 @@ class Citation(Value):
     licence: LaterText = None
     """An address or a name, as the page gives it: what may be done with what is cited."""
     site_name: LaterText = None
+    origin: Annotated[Origin | None, Field(exclude_if=is_none)] = None
+    """How the cited document got here. Of a submission `url` is only what its sender claims."""
+    trust: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Calibrated probability that the passage answers the question."""
+    warnings: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
+    """Rules of the guard that mark the passage."""
+    link: LaterText = None
+    """An address that opens at the passage: with the heading's anchor or the PDF's page, and a text fragment."""
 
 
 class Answer(Value):
@@ -69,6 +79,13 @@ class Answer(Value):
     citations: tuple[Citation, ...]
     chunks: tuple[RetrievedChunk, ...]
     missing: tuple[Gap, ...] = ()
+    confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Calibrated probability that the context answers the question."""
+    limits: LaterText = None
+    """What the reader should know of the answer's limits, where its confidence is low."""
+    trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=is_empty)] = ()
+    """One for each cited chunk, in the order of `chunks`."""
+    checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=is_empty)] = ()
 
 
 class AnswerReady(Body):

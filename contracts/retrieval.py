@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from contracts.base import CorpusName, Moment, Value, is_none
+from contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from contracts.document import Provenance, Scalar
+from contracts.trust import GateCheck, Inspection, TrustScore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,6 +132,12 @@ class RetrievedChunk(Value):
     rerank_score: Annotated[float | None, Field(exclude_if=is_none)] = None
     duplicates: Names = ()
     passage: Names = ()
+    anchor: LaterText = None
+    page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
+    inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
+    """What was found in the text when it was ingested, or when it was answered with; None for nothing."""
+    confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Calibrated probability that this passage answers the question; None where it was not judged."""
 
 
 class RetrievalMetadata(Value):
@@ -153,6 +160,12 @@ class RetrievalMetadata(Value):
     rerank_failure: Annotated[str | None, Field(exclude_if=is_none)] = None
     rerank_asked: Annotated[bool, Field(exclude_if=_is_empty)] = False
     embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
+    trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=_is_empty)] = ()
+    """One for each chunk, in their order."""
+    checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=_is_empty)] = ()
+    """What the gates over the whole retrieval say: source trust, poisoning."""
+    guard_dropped: LaterNumber = 0
+    """Passages that were found and that the guard blocks."""
 
 
 class Retrieval(Value):

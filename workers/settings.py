@@ -27,6 +27,7 @@ from gate.settings import BudgetSettings, GateSettings
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import ChunkSettings, CrawlSettings, EgressSettings, EmbedSettings, SearchSettings
 from otel.settings import TelemetrySettings
+from trust.settings import TrustSettings
 from workers.setting_names import REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
 
 CONFIG_FILE = "sluice.toml"
@@ -119,6 +120,7 @@ class Settings(BaseSettings):
     index: IndexSettings = IndexSettings()
     query: QuerySettings = QuerySettings()
     rerank: RerankSettings = RerankSettings()
+    trust: TrustSettings = TrustSettings()
     qdrant: QdrantSettings = QdrantSettings()
     object_store: ObjectStoreSettings = ObjectStoreSettings()
     pools: PoolSettings = PoolSettings()

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from contracts.base import Sha256, Value
+from contracts.base import LaterText, Sha256, Value
 from contracts.document import ChunkedDocument, Provenance, Scalar
 
 REFRESH_AFTER_SECONDS = 3_600.0
@@ -27,6 +27,7 @@ class DocumentFacts(Value):
     language: str | None = None
     metadata: dict[str, Scalar] = Field(default_factory=dict)
     provenance: Provenance
+    inspected_by: LaterText = None
 
 
 def make_facts(document: ChunkedDocument) -> DocumentFacts:
@@ -40,6 +41,7 @@ def make_facts(document: ChunkedDocument) -> DocumentFacts:
         language=document.language,
         metadata=document.metadata,
         provenance=document.provenance,
+        inspected_by=document.inspected_by,
     )
 
 

@@ -17,6 +17,7 @@ from pydantic_core import from_json
 
 from contracts.document import Chunk
 from contracts.errors import Corrupted
+from contracts.trust import Inspection
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.segments.segment import Segment
@@ -88,6 +89,8 @@ def read_chunk(segment: Segment, row: int) -> Chunk:
     if len(fields) < len(_CHUNK_FIELDS):  # written before there were all of them
         fields = _CHUNK_DEFAULTS | fields
     fields["section_path"] = tuple(fields["section_path"])
+    if fields["inspection"] is not None:
+        fields["inspection"] = Inspection.model_validate(fields["inspection"])
     return construct_unvalidated(Chunk, fields, _CHUNK_FIELDS)
 
 

@@ -201,6 +201,10 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "rerank_score": one.rerank_score,
         "duplicates": one.duplicates,
         "passage": (),
+        "anchor": chunk.anchor,
+        "page": chunk.page,
+        "inspection": chunk.inspection,
+        "confidence": None,
     }
     return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)
 

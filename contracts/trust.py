@@ -1,0 +1,123 @@
+"""How far a chunk is to be trusted, and what the guard and the search for private data found in it.
+
+An `Inspection` is made once, when a chunk is ingested, and stored with it; an answer only reads it. `TrustScore`,
+`PoisonCheck` and `GateCheck` have the names and keys of the retrieval RFC, in JSON too (`chunkId`, `domainTrust`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from contracts.base import LaterText, Value, is_empty, is_none
+
+if TYPE_CHECKING:
+    from contracts.document import Chunk, Provenance
+
+Origin = Literal["crawled", "searched", "submitted", "file"]
+"""How a document got here, as we know it and not as it says: fetched from its URL; shown by a search provider as a
+snippet of its URL; handed in by a caller, who may claim any URL; read from a file of this machine."""
+
+
+class Verdict(StrEnum):
+    """What the guard says of a chunk: nothing found; served with a mark; never served."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    BLOCKED = "blocked"
+
+
+class Finding(Value):
+    """A reason of the guard: a rule, and the characters of the chunk's text that it is about (`text[start:end]`)."""
+
+    rule: str
+    start: Annotated[int, Field(ge=0)] = 0
+    end: Annotated[int, Field(ge=0)] = 0
+    score: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """The model's probability, where the rule is a model."""
+
+
+class PrivateSpan(Value):
+    """Characters of a chunk's text that hold private data or a secret (`text[start:end]`); never the value itself.
+
+    `kind` is `card`, `iban`, `email`, `ip`, `ssn`, `phone`, a name of an installed recogniser, or `secret.RULE`.
+    """
+
+    kind: str
+    start: Annotated[int, Field(ge=0)]
+    end: Annotated[int, Field(ge=0)]
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether it is a credential, which is masked unless the policy says otherwise."""
+        return self.kind.startswith("secret.")
+
+
+class Inspection(Value):
+    """What was found in a chunk when it was ingested. A chunk in which nothing was found has none."""
+
+    verdict: Verdict = Verdict.PASSED
+    findings: Annotated[tuple[Finding, ...], Field(exclude_if=is_empty)] = ()
+    private: Annotated[tuple[PrivateSpan, ...], Field(exclude_if=is_empty)] = ()
+
+
+class _AsInRfc(Value):
+    """A value whose JSON has the RFC's keys, in camel case."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+
+class TrustFactors(_AsInRfc):
+    """What a trust score is made of. None: the factor cannot apply to this chunk, and is left out of the score."""
+
+    domain_trust: Annotated[float | None, Field(ge=0, le=1)] = None
+    """1 for a listed domain, 0 for another one; None without a domain that is known to be the source."""
+    signature_valid: bool | None = None
+    """None for a document that bears no signature."""
+    time_freshness: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """From 1 for today's text to 0.7 for one of a year ago or more."""
+    author_reputation: Annotated[float | None, Field(ge=0, le=1)] = None
+    """1 for an author known on that domain; None where nothing is known of its authors."""
+
+
+class TrustScore(_AsInRfc):
+    """How far a chunk's source is to be trusted, in [0, 1], and why."""
+
+    chunk_id: str
+    score: Annotated[float, Field(ge=0, le=1)]
+    factors: TrustFactors
+    origin: Origin
+
+
+class PoisonCheck(_AsInRfc):
+    """What the guard says of one chunk: `blocked` and `warnings` name the rules."""
+
+    passed: bool
+    blocked: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class GateCheck(Value):
+    """The outcome of a gate over a whole retrieval, such as `gate-i-source-trust`."""
+
+    id: str
+    passed: bool
+    severity: Literal["P0", "P1", "P2"]
+    value: float
+    """What was measured: the mean trust, the number of blocked chunks."""
+    threshold: float
+    minimum: Annotated[float | None, Field(exclude_if=is_none)] = None
+    """The lowest value of one chunk, where `value` is a mean."""
+    detail: LaterText = None
+
+
+class TrustScorer(Protocol):
+    """Scores the source of a chunk. Safe for threads; the same for every chunk of a document but for its text."""
+
+    def score(self, url: str | None, provenance: Provenance, chunk: Chunk, now: datetime) -> TrustScore:
+        """The trust in one chunk at `now`."""
+        ...
