@@ -98,7 +98,7 @@ class ProbeSentence(Value):
     term_coverage: Annotated[float, Field(ge=0, le=1)]
     """Share of the question's idf mass found in it, the sentence before it and its headings."""
     similarity: float | None = None
-    """Its cosine to the question, in [-1, 1]; None where the question has no vector."""
+    """Its cosine to the question, in [-1, 1]; None where the question has no vector, or no cosine changes the plan."""
 
 
 class CoverageProbed(Body):

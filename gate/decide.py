@@ -16,6 +16,7 @@ rounded to six places, so the same signals and profile give the same bytes in ev
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import datetime
 
 from contracts.errors import Conflict
@@ -123,6 +124,24 @@ def choose_plan(score: float, signals: Signals, profile: Profile) -> Plan:
     if score >= thresholds.full_loop:
         return Plan.FULL_LOOP
     return Plan.SEARCH if score >= thresholds.search else Plan.RETRIEVE
+
+
+def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile: Profile) -> bool:
+    """Whether the scored plan depends on the cosines of the sentences of `probed`, which are not measured yet.
+
+    A nearer sentence can only lower the score. So where the nearest possible gives the plan that none gives, every
+    other gives it too, and the sentences need not be embedded.
+
+    Raises:
+        InvalidInput: as `read_signals`.
+    """
+    if not probed.sentences:
+        return False
+    farthest = read_signals(request, probed, profile)
+    features = [replace(one, value=0.0) if one.name == "sentence_dissimilarity" else one for one in farthest.features]
+    nearest = replace(farthest, features=tuple(features))
+    plans = {choose_plan(compute_score(signals, profile), signals, profile) for signals in (farthest, nearest)}
+    return len(plans) > 1
 
 
 def explain(request: GateRequested, probed: CoverageProbed, decided: GateDecided, profile: Profile) -> GateDecided:

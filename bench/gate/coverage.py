@@ -19,7 +19,7 @@ import numpy as np
 from bench.gate.corpus import Corpus, Question, read_collection, read_questions
 from bench.gate.measures import Floats, area_under_curve, calibration_error, f1_score, logistic, reliability
 from contracts.gate import CoverageProbed, GateRequested, Plan
-from gate.decide import choose_plan, compute_score, coverage_score
+from gate.decide import choose_plan, compute_score, coverage_score, depends_on_sentences
 from gate.profile import Profile
 from gate.signals import Signals, read_signals
 from ingest.embed.cache import CachedEmbedder
@@ -55,6 +55,15 @@ class Case:
     probed: CoverageProbed
 
     def signals(self, profile: Profile) -> Signals:
+        """As the product measures them: a sentence that cannot change the plan is not compared."""
+        request = GateRequested(query=self.question)
+        unmeasured = tuple(one.model_copy(update={"similarity": None}) for one in self.probed.sentences)
+        words_alone = self.probed.model_copy(update={"sentences": unmeasured})
+        compared = depends_on_sentences(request, words_alone, profile)
+        return read_signals(request, self.probed if compared else words_alone, profile)
+
+    def all_signals(self, profile: Profile) -> Signals:
+        """With each sentence compared, as a fit of weights and thresholds needs them."""
         return read_signals(GateRequested(query=self.question), self.probed, profile)
 
 
@@ -104,7 +113,7 @@ def is_fitted_on(topic: str) -> bool:
 def fit_coverage(cases: Sequence[Case], profile: Profile) -> str:
     """Weights scaled so that the first two sum to 1, the scores of even and 4:1 odds, and those of covered cases."""
     targets, importance = np.array([case.kind != "covered" for case in cases]), weigh(cases)
-    signals = [case.signals(profile) for case in cases]
+    signals = [case.all_signals(profile) for case in cases]
     lines = [f"coverage, fitted on {len(cases)} cases:"]
     for names in (FEATURES, (*FEATURES, "thin_sources"), OTHERS[:2], (*FEATURES, *OTHERS)):
         inputs = np.array([[one[name] for name in names] for one in signals])
@@ -114,7 +123,7 @@ def fit_coverage(cases: Sequence[Case], profile: Profile) -> str:
         odds = (np.log(4.0) - weights[0]) / unit
         area = area_under_curve(targets, inputs @ weights[1:])
         lines.append(f"    {told}; even odds {-weights[0] / unit:.2f}, 4:1 {odds:.2f}; area {area:.3f}")
-    covered = scores_of(cases, profile)[~targets]
+    covered = np.array([coverage_score(one, profile) for one in signals])[~targets]
     share_92, share_94 = np.quantile(covered, [0.92, 0.94])
     lines.append(f"    92 and 94 of 100 covered score below {share_92:.3f} and {share_94:.3f}")
     return "\n".join(lines)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from gate.talk.lexicon import Language, Lexicon, Role
 from gate.talk.text import normalize, split_words
@@ -27,12 +28,20 @@ _NAMES = re.compile(
 """What is written as a sum and means something else."""
 
 
+class _Piece(NamedTuple):
+    """A number, an operator, or a run of words: which, its text, and its words."""
+
+    kind: str
+    text: str
+    words: list[str]
+
+
 def is_arithmetic(utterance: str, lexicon: Lexicon) -> bool:
     """Whether `utterance` is a calculation in the words of one language of `lexicon`, or in none."""
     if len(utterance) > MOST_CHARACTERS:
         return False
     text = _HYPHEN.sub(" ", _TIMES_SIGN.sub("*", normalize(utterance.translate(_DASHES))))
-    pieces = [(str(found.lastgroup), found[0]) for found in _PIECE.finditer(text)]
+    pieces = [_Piece(str(found.lastgroup), found[0], split_words(found[0])) for found in _PIECE.finditer(text)]
     return any(_is_sum(pieces, language) for language in lexicon.languages) and not _is_name(text)
 
 
@@ -42,11 +51,11 @@ def _is_name(text: str) -> bool:
     return len(figures) == 1 and _NAMES.fullmatch(figures[0].strip()) is not None
 
 
-def _is_sum(pieces: list[tuple[str, str]], language: Language) -> bool:
+def _is_sum(pieces: list[_Piece], language: Language) -> bool:
     """Two numbers and what joins them, or one with what is done to it; all else must only ask."""
     numbers = joins = applied = 0
     in_words = False
-    for kind, piece in pieces:
+    for kind, piece, words in pieces:
         if kind == "number":
             numbers, in_words = numbers + 1, False
         elif kind == "operator":
@@ -54,7 +63,7 @@ def _is_sum(pieces: list[tuple[str, str]], language: Language) -> bool:
             applied += piece in "√²³!"
             in_words = False
         else:
-            for role in _roles(piece, language):
+            for role in _roles(words, language):
                 if role is None:
                     return False
                 numbers += bool(role & Role.NUMBER) and not in_words
@@ -67,9 +76,10 @@ def _is_sum(pieces: list[tuple[str, str]], language: Language) -> bool:
 _ALLOWED = (Role.BINARY, Role.UNARY, Role.NUMBER, Role.ASK, Role.SOFT, Role.SAID)
 
 
-def _roles(text: str, language: Language) -> list[int | None]:
-    """What each phrase of `text` does in a sum, by the longest phrase first; None for one that has no part in it."""
-    words = split_words(text)
+def _roles(words: list[str], language: Language) -> list[int | None]:
+    """What each phrase of `words` does in a sum, by the longest phrase first; None for one that has no part in it."""
+    if not (language.unspaced or all(word in language.words or _is_compound(word, language) for word in words)):
+        return [None]
     pieces, joint = (list("".join(words)), "") if language.unspaced else (words, " ")
     roles: list[int | None] = []
     start = 0

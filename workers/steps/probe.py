@@ -10,6 +10,7 @@ from contracts.budget import Spend
 from contracts.errors import Unavailable
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit, ProbeSentence
 from contracts.known_pages import PageMemory
+from gate.decide import depends_on_sentences
 from gate.probe import (
     enough_mass,
     intent_similarity,
@@ -59,12 +60,7 @@ def probe_coverage(
     words = question_terms(request.query, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
     passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
     terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
-    sentences, more = _compare_sentences(
-        choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count)),
-        meant,
-        fingerprint,
-        embedding,
-    )
+    sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))
     seen_at = page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
     similarity: tuple[float, ...] = ()
     session_coverage = 0.0
@@ -82,9 +78,12 @@ def probe_coverage(
         session_term_coverage=session_coverage,
         probed_at=utc_now(),
         embedder_down=why,
-        sentences=sentences,
+        sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
     )
-    return probed, spend + more
+    if meant is None or not depends_on_sentences(request, probed, profile):
+        return probed, spend
+    compared, more = _compare_sentences(probed, sentences, meant, embedding)
+    return compared, spend + more
 
 
 class _Meant(NamedTuple):
@@ -104,26 +103,17 @@ def _embed(request: GateRequested, profile: Profile, fingerprint: str, embedding
 
 
 def _compare_sentences(
-    chosen: Sequence[Sentence],
-    meant: _Meant | None,
-    fingerprint: str,
-    embedding: EmbeddingService,
-) -> tuple[tuple[ProbeSentence, ...], Spend]:
-    """The sentences with their cosines to the question, where the model is in reach; and what embedding them cost."""
-    similarities: Sequence[float | None] = [None] * len(chosen)
-    spend = Spend()
-    if meant and chosen:
-        try:
-            embedded = embedding.embed_question([sentence.text for sentence in chosen], fingerprint)
-        except Unavailable:
-            pass  # the passages were compared, and they stand for their sentences
-        else:
-            similarities, spend = sentence_similarities(meant.question, embedded.vectors), embedded.spend
-    measured = zip(chosen, similarities, strict=True)
-    return tuple(
-        ProbeSentence(chunk_id=sentence.chunk_id, term_coverage=sentence.term_coverage, similarity=similarity)
-        for sentence, similarity in measured
-    ), spend
+    probed: CoverageProbed, sentences: Sequence[Sentence], meant: _Meant, embedding: EmbeddingService
+) -> tuple[CoverageProbed, Spend]:
+    """`probed` with the cosines of its sentences, where the model is in reach; and what embedding them cost."""
+    try:
+        embedded = embedding.embed_question([one.text for one in sentences], probed.model_fingerprint)
+    except Unavailable:
+        return probed, Spend()  # the passages were compared, and they stand for their sentences
+    similarities = sentence_similarities(meant.question, embedded.vectors)
+    measured = zip(probed.sentences, similarities, strict=True)
+    compared = tuple(one.model_copy(update={"similarity": similarity}) for one, similarity in measured)
+    return probed.model_copy(update={"sentences": compared}), embedded.spend
 
 
 def _passage(hit: RawHit) -> Passage:

@@ -24,10 +24,10 @@ from contracts.gate import (
     PolicyState,
     ProbeSentence,
 )
-from gate.decide import decide, explain
-from gate.profile import Profile, load_profiles
+from gate.decide import decide, depends_on_sentences, explain
+from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from tests.support.repository import GOLDEN, REPOSITORY
-from tests.unit.gate.samples import NOW, OPEN, RICH, URGENT, asked, hit, probed, terms
+from tests.unit.gate.samples import NOW, OPEN, RICH, TIMELESS, URGENT, asked, hit, probed, terms
 
 PROFILES = load_profiles()
 YEAR = timedelta(days=365)
@@ -303,6 +303,56 @@ def test_a_sentence_that_says_it_tells_covered_from_near() -> None:
     scattered = (ProbeSentence(chunk_id="c", similarity=0.38, term_coverage=0.3),)
     assert decided(probe=probed((hit(0.45),), sentences=answering)).plan is Plan.RETRIEVE
     assert decided(probe=probed((hit(0.45),), sentences=scattered)).plan in (Plan.SEARCH, Plan.FULL_LOOP)
+
+
+@every_profile
+@given(
+    passage=st.floats(-0.2, 1),
+    sentence=st.floats(-1, 1),
+    share=st.floats(0, 1),
+    age=st.timedeltas(timedelta(0), 3 * YEAR),
+    similarity=st.sampled_from((TIMELESS, URGENT)),
+    message=st.floats(0, 1),
+)
+def test_a_sentence_that_is_not_compared_would_not_have_changed_the_plan(
+    profile, passage, sentence, share, age, similarity, message
+) -> None:
+    request = asked("who is the current governor", session=(ANSWER,))
+
+    def found(cosine: float | None) -> CoverageProbed:
+        sentences = (ProbeSentence(chunk_id="c", similarity=cosine, term_coverage=share),)
+        session = {"session_similarity": (message,), "session_term_coverage": share}
+        return probed((hit(passage, age=age),), sentences=sentences, intent_similarity=similarity, **session)
+
+    if not depends_on_sentences(request, found(None), profile):
+        plans = {decided(request, found(cosine), profile=profile).scored_plan for cosine in (None, sentence, 1.0)}
+        assert len(plans) == 1
+
+
+@pytest.mark.parametrize(
+    ("passage", "share", "depends"),
+    [
+        (0.60, 1.0, False),  # 0.125 is below `search` without the sentence
+        (0.16, 1.0, True),  # 0.49 with the passage alone, 0 with the nearest sentence
+        (0.30, 0.3, True),  # 0.725, or 0.35
+        (0.60, 0.0, True),  # 0.625 is above `full_loop`, 0.5 between both thresholds
+        (0.76, 0.0, False),  # the passage is as near as counts
+        (None, 0.0, True),  # no passage was compared
+    ],
+)
+def test_sentences_are_compared_where_they_can_change_the_plan(
+    passage: float | None, share: float, depends: bool
+) -> None:
+    sentences = (ProbeSentence(chunk_id="c", term_coverage=share),)
+    assert depends_on_sentences(asked(), probed((hit(passage),), sentences=sentences), PROFILES["default"]) is depends
+
+
+def test_without_sentences_or_a_weight_for_them_none_is_compared() -> None:
+    files = {path.stem: path for path in PROFILES_DIR.glob("*.toml")}
+    first = load_profile(files["default.v1"], files)
+    far = probed((hit(0.3),), sentences=(ProbeSentence(chunk_id="c", term_coverage=0.3),))
+    assert not depends_on_sentences(asked(), far, first)
+    assert not depends_on_sentences(asked(), probed((hit(0.3),)), PROFILES["default"])
 
 
 def test_the_probability_falls_from_covered_to_an_empty_corpus() -> None:
