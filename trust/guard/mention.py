@@ -1,0 +1,165 @@
+"""Tells a text that gives a command from one that speaks about commands: a manual, a security note, a quoted attack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_REPORTING = re.compile(
+    r"\b(?:such as|phrases?|like|say|says|said|saying|reads?|writes?|wrote|written|e\.g\.|i\.e\.|for example|for instance|examples?|"
+    r"asks?|asked|asking|tells?|telling|told|instruct(?:s|ed|ing)?|contain(?:s|ed|ing)?|attempt(?:s|ed|ing)?|try|tries|tried|trying|"
+    r"attack(?:s|er|ers|ing)?|injection|injected|injects?|payloads?|jailbreaks?|adversar\w+|malicious|convinc\w+|trick(?:s|ed|ing)?|"
+    r"caus(?:e|es|ed|ing)|mak(?:e|es|ing) (?:the|a|an) (?:model|llm|assistant|agent|ai|chatbot)|get(?:s|ting)? (?:the|a|an) (?:model|llm|assistant|agent|ai)|"
+    r"words?|string|strings|sentences?|called|known as|variants?|patterns?|match(?:es|ed)?|detects?|flags?|blocks?|blocked|refus\w+|"
+    r"wie|beispielsweise|zum beispiel|etwa|comme|par exemple|como|por ejemplo|ejemplo|por exemplo|come|ad esempio|zoals|например|если|когда|"
+    r"例如|比如|という|などの)\b[^.!?\n]{0,80}$"
+)
+"""Words that announce somebody else's words, in the sentence before them."""
+
+_REPORTED = re.compile(
+    r"\b(?:such as|phrases? like|e\.g\.|for example|for instance|saying|says|said|attack(?:s|er|ers|ing)?|inject(?:s|ed|ion|ions|ing)|payloads?|"
+    r"jailbreaks?|adversar\w+|malicious|(?:tell(?:s|ing)?|told|ask(?:s|ed|ing)?|instruct(?:s|ed|ing)?|trick(?:s|ed|ing)?|convinc(?:e|es|ed|ing)|"
+    r"caus(?:e|es|ed|ing)|mak(?:e|es|ing)|get(?:s|ting)?|persuad\w+|forc\w+|command\w*|order(?:s|ed|ing)) (?:\w+ ){0,2}(?:models?|llms?|assistants?|agents?|ai|chatbots?|it|them|systems?|bots?)|"
+    r"(?:attempt|try|tries|trying|tried|want|wants|whether|if|when|how|why|might|may|could|would|not|never) (?:\w+ ){0,3}(?:to|it|they|models?|someone|agents?|users?|people|text|page|document))\b[^.!?:;,\n]{0,60}$"
+)
+"""The same without quotation marks: who is told, or that it is an attack, without a stop in between."""
+
+_LEAD_IN = re.compile(
+    r"(?:examples?|phrases?|payloads?|attacks?|prompts?|injections?|strings?|patterns?|such as|as follows|following|this|like|e\.g\.|text|"
+    r"message|says?|reads?|beispiele?|exemples?|ejemplos?|esempi|exemplos?)\b[^.\n]{0,60}:\W*$"
+)
+"""The end of a line that announces what stands below it."""
+
+_ABOUT_ATTACKS = re.compile(
+    r"prompt[ -]?injections?|indirect injections?|jailbreak\w*|\battack(?:s|ers?|ed|ing)?\b|\badversar\w+|\bmalicious\w*|\bred[ -]?team\w*|\bguardrails?\b|"
+    r"\bllm01\b|\bexploit\w*|\bvulnerab\w+|\bthreats?\b|\bdefen[cs](?:es?|ive)\b|\bpayloads?\b|\bpoison\w*|\bmitigat\w+|\buntrusted\b|"
+    r"\bexfiltrat\w+|\bhijack\w*|\binjected\b|\bsanitiz\w+|\bsecurity\b|\bover-?defen[cs]e|\bfalse positives?\b|\bdetect(?:s|ed|or|ors|ion)\b|"
+    r"\bangriff\w*|\battaques?\b|\bataques?\b|\battacc\w+|\bатак\w*|攻击|注入|攻撃"
+)
+_ENOUGH_TERMS = 2
+"""Different words about attacks that make a text one about attacks; a page has one by chance."""
+
+_QUOTES = ('"', "'", "“”", "‘’", "«»", "„“", "„”", "「」", "『』", "›‹", "»«")
+_KEY_BEFORE = re.compile(r"""(?:["']\s*:|=|\{|\[)\s*$""")
+"""What stands before the opening mark of a string in JSON, Python or HTML."""
+_FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
+_LONGEST_QUOTE = 600
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def is_about_attacks(texts: Iterable[str]) -> bool:
+    """Whether texts, such as a page's headings or a chunk's sentences, speak about attacks on models."""
+    terms: set[str] = set()
+    for text in texts:
+        terms.update(found[0][:6] for found in _ABOUT_ATTACKS.finditer(text.lower()))
+        if len(terms) >= _ENOUGH_TERMS:
+            return True
+    return False
+
+
+def is_mentioned(text: str, start: int, end: int, *, about_attacks: bool) -> bool:
+    """Whether `text[start:end]`, a command to a model, is only spoken about.
+
+    Quoted or set as code it is where the sentence has words of its own around it, where the line before announces it,
+    or where the page is about attacks (`about_attacks`). Unquoted it is where the sentence announces it ("attackers
+    write …", "telling the model to …"). A string of JSON is no quotation, and a comment in code no code span.
+    """
+    lowered = text.lower()
+    paragraph = _before(lowered, start)
+    is_announced = bool(_REPORTING.search(paragraph)) or _is_led_in(lowered, start)
+    if is_quoted(lowered, start, end):
+        return is_announced or about_attacks or _has_words_around(lowered, start, end)
+    if is_fenced(lowered, start):
+        return about_attacks or _fence_is_led_in(lowered, start)
+    return bool(_REPORTED.search(paragraph)) or (about_attacks and (is_announced or _stands_in_list(lowered, start)))
+
+
+def is_fenced(text: str, start: int) -> bool:
+    """Whether a place lies in a fenced block of code."""
+    return len(_FENCE.findall(text, 0, start)) % 2 == 1
+
+
+def is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether `text[start:end]` stands within quotation marks of prose, or within a code span of a line."""
+    line_start, line_end = _line(text, start)
+    ticks = [found.start() for found in re.finditer("`+", text[line_start:line_end])]
+    inside = sum(line_start + place < start + 1 for place in ticks)
+    if inside % 2 == 1 and len(ticks) > inside:
+        return True
+    return any(_within(text, start, end, marks) for marks in _QUOTES)
+
+
+def _within(text: str, start: int, end: int, marks: str) -> bool:
+    opening, closing = marks[0], marks[-1]
+    low, high = max(0, start - _LONGEST_QUOTE), min(len(text), end + _LONGEST_QUOTE)
+    paragraph_start = max(low, text.rfind("\n\n", low, start) + 2)
+    paragraph_end = text.find("\n\n", end, high)
+    paragraph_end = high if paragraph_end < 0 else paragraph_end
+    opened = _opening(text, opening, paragraph_start, start + 1)
+    if opened < 0 or (opening != closing and text.find(closing, opened, start) >= 0):
+        return False
+    if opening == closing and _count(text, opening, paragraph_start, start + 1) % 2 == 0:
+        return False
+    closed = text.find(closing, max(end - 1, opened + 1), paragraph_end)
+    return closed >= 0 and not _KEY_BEFORE.search(text, max(0, opened - 8), opened)
+
+
+def _opening(text: str, mark: str, low: int, high: int) -> int:
+    """The last opening mark before `high`: an apostrophe within a word opens nothing."""
+    place = text.rfind(mark, low, high)
+    while place >= 0 and mark == "'" and place > 0 and text[place - 1].isalnum():
+        place = text.rfind(mark, low, place)
+    return place
+
+
+def _count(text: str, mark: str, low: int, high: int) -> int:
+    if mark != "'":
+        return text.count(mark, low, high)
+    return len(re.findall(r"(?<!\w)'|'(?!\w)", text[low:high]))
+
+
+def _before(text: str, start: int) -> str:
+    """The sentence up to a place, across a line end in prose but not across a paragraph's."""
+    low = max(0, start - 240)
+    low = max(low, text.rfind("\n\n", low, start) + 2 if text.rfind("\n\n", low, start) >= 0 else low)
+    return text[low:start].replace("\n", " ").rstrip("\"'“”‘’«»„`(*_ ")
+
+
+def _line(text: str, start: int) -> tuple[int, int]:
+    line_end = text.find("\n", start)
+    return text.rfind("\n", 0, start) + 1, len(text) if line_end < 0 else line_end
+
+
+def _has_words_around(text: str, start: int, end: int) -> bool:
+    """Whether the quotation's line has words outside of it, as a sentence that quotes does."""
+    low, high = _line(text, start)
+    marks = "\"'“”‘’«»„`「」『』›‹"
+    opened = max(text.rfind(mark, low, start + 1) for mark in marks)
+    closings = [place for mark in marks if (place := text.find(mark, end - 1, high)) >= 0]
+    outside = text[low : max(opened, low)] + " " + (text[min(closings) : high] if closings else "")
+    return len(_WORD.findall(outside)) >= 2
+
+
+def _is_led_in(text: str, start: int) -> bool:
+    """Whether the line before the paragraph or the list announces it: "Examples of such phrases:"."""
+    line_start, _ = _line(text, start)
+    above = text[max(0, line_start - 600) : line_start].rstrip()
+    while above:
+        cut = above.rfind("\n")
+        last = above[cut + 1 :].strip()
+        if _LEAD_IN.search(last) or (last.startswith("#") and _LEAD_IN.search(last + ":")):
+            return True
+        if not re.match(r"[-*+•|>\d\"'`“]", last):
+            return False
+        above = above[: max(cut, 0)].rstrip()
+    return False
+
+
+def _fence_is_led_in(text: str, start: int) -> bool:
+    opening = next(reversed(list(_FENCE.finditer(text, 0, start))))
+    return _is_led_in(text, opening.start())
+
+
+def _stands_in_list(text: str, start: int) -> bool:
+    low, _ = _line(text, start)
+    return bool(re.match(r"\s*(?:[-*+•|>]|\d+[.)])\s", text[low : start + 4]))

@@ -1,0 +1,163 @@
+"""Reads a text as a language model would, and remembers which of its characters each read one came from.
+
+Compatibility forms, look-alike letters, accents, invisible and tag characters are undone before rules and vectors see
+the text; letters set apart by spaces and base64 are read as texts of their own. Spans always name the original text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trust.guard.homoglyphs import LATIN_OF
+
+ZERO_WIDTH = frozenset(
+    "\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u3164\uffa0"
+)
+BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_BLACK_FLAG = "\U0001f3f4"
+_TAGS_OF_FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text as it is read: lower case, Latin without accents.
+
+    `origins[i]` is the offset in the original text of the character that `text[i]` came from; None where they are
+    the same. `disguises` are the spans of the original text that were not what they seem, and in which way.
+    """
+
+    text: str
+    origins: Sequence[int] | None
+    disguises: tuple[Disguise, ...] = ()
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The characters of the original text that `text[start:end]` was read from."""
+        if self.origins is None or start >= end:
+            return start, end
+        return self.origins[start], self.origins[end - 1] + 1
+
+    def disguise_within(self, start: int, end: int) -> str | None:
+        """How a span of the original text is disguised, if it is."""
+        return next((one.kind for one in self.disguises if one.start < end and start < one.end), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Disguise:
+    """Characters of the original text (`text[start:end]`) that a person sees otherwise than a model reads them."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def normalise(text: str) -> Reading:
+    """`text` in lower case, without what hides letters. An ASCII text costs one call of `str.lower`."""
+    if text.isascii():
+        return Reading(text.lower(), None)
+    read: list[str] = []
+    origins: list[int] = []
+    disguises: list[Disguise] = []
+    at = 0
+    after_ascii = False
+    for offset, character in enumerate(text):
+        if offset < at:
+            continue
+        if character.isascii():
+            read.append(character)
+            origins.append(offset)
+            after_ascii = True
+            continue
+        if hidden := _hidden_run(text, offset):
+            letters, end, kind = hidden
+            read.extend(letters)
+            origins.extend([offset] * len(letters))
+            if kind:
+                disguises.append(Disguise(kind, offset, end))
+            at = end
+            continue
+        plain, is_mark = _plain(character)
+        if is_mark and after_ascii:
+            continue
+        read.extend(plain)
+        origins.extend([offset] * len(plain))
+        after_ascii = plain.isascii()
+    _unmask_look_alikes(read, origins, disguises)
+    lowered = [character.lower() if len(character.lower()) == 1 else character for character in read]
+    return Reading("".join(lowered), origins, tuple(disguises))
+
+
+def _hidden_run(text: str, offset: int) -> tuple[str, int, str | None] | None:
+    """Invisible characters from `offset` on: the letters they stand for, their end, and what to call them."""
+    character = text[offset]
+    if character in ZERO_WIDTH:
+        end = _end_of(text, offset, ZERO_WIDTH)
+        inside = offset > 0 and end < len(text) and text[offset - 1].isalpha() and text[end].isalpha()
+        is_latin = inside and text[offset - 1] < "\u0250" and text[end] < "\u0250" and text[offset] != "\u00ad"
+        return "", end, "zero-width" if is_latin or end - offset >= _ENCODED_RUN else None
+    if character in BIDI:
+        end = _end_of(text, offset, BIDI)
+        return "", end, "bidi" if character in "\u202d\u202e" else None
+    if "\U000e0000" <= character <= "\U000e007f":
+        end = offset
+        while end < len(text) and "\U000e0000" <= text[end] <= "\U000e007f":
+            end += 1
+        is_flag = offset > 0 and text[offset - 1] == _BLACK_FLAG and _TAGS_OF_FLAG.fullmatch(text, offset, end)
+        letters = "".join(chr(ord(one) - 0xE0000) for one in text[offset:end])
+        return ("", end, None) if is_flag else ("".join(filter(str.isprintable, letters)), end, "tag-characters")
+    if "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
+        if (found := _SELECTORS.match(text, offset)) is None:
+            return "", offset + 1, None
+        values = bytes(_selector_value(one) for one in found[0])
+        letters = "".join(filter(str.isprintable, values.decode("utf-8", "ignore")))
+        return letters, found.end(), "variation-selectors" if len(values) >= _ENCODED_SELECTORS else None
+    return None
+
+
+_ENCODED_RUN = 16
+"""Zero-width characters in a row that can hold two letters as bits; no script needs so many."""
+_ENCODED_SELECTORS = 4
+"""Variation selectors in a row; a character takes one."""
+
+
+def _end_of(text: str, offset: int, of: frozenset[str]) -> int:
+    while offset < len(text) and text[offset] in of:
+        offset += 1
+    return offset
+
+
+def _selector_value(character: str) -> int:
+    point = ord(character)
+    return point - 0xFE00 if point < 0xE0000 else point - 0xE0100 + 16
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> tuple[str, bool]:
+    """The compatibility form of a character, Latin without accents; and whether it is a mark on another character."""
+    apart = unicodedata.normalize("NFKD", character)
+    if apart[0].isascii():
+        return "".join(one for one in apart if not unicodedata.combining(one)), False
+    return unicodedata.normalize("NFKC", character), bool(unicodedata.combining(character))
+
+
+def _unmask_look_alikes(read: list[str], origins: list[int], disguises: list[Disguise]) -> None:
+    """In words that mix Latin with its look-alikes, put the Latin letters. Russian words stay Russian."""
+    text = "".join(read)
+    if not any(character in LATIN_OF for character in text):
+        return
+    for word in _WORD.finditer(text):
+        letters = word[0]
+        foreign = [place for place, letter in enumerate(letters) if letter in LATIN_OF]
+        if not foreign:
+            continue
+        is_mixed = any(letter.isascii() and letter.isalpha() for letter in letters)
+        if is_mixed and all(letter.isascii() or letter in LATIN_OF for letter in letters):
+            for place in foreign:
+                read[word.start() + place] = LATIN_OF[letters[place]]
+            start, end = origins[word.start()], origins[word.end() - 1] + 1
+            disguises.append(Disguise("look-alike-letters", start, end))

@@ -1,0 +1,73 @@
+"""Inspects a document's chunks once, when it is ingested: the guard, and the search for private data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from contracts.document import Chunk, ChunkedDocument
+from contracts.trust import Inspection, PrivateSpan, Verdict
+from trust.guard.guard import Embed, Judgement
+
+
+class Guard(Protocol):
+    """Judges the chunks of a document. Safe for threads."""
+
+    @property
+    def version(self) -> str:
+        """Of its rules and model."""
+        ...
+
+    def judge(self, document: ChunkedDocument, embed: Embed) -> Sequence[Judgement]:
+        """One judgement for each chunk, in their order. `embed` gives unit vectors of texts, one row each."""
+        ...
+
+
+class PrivateDataFinder(Protocol):
+    """Finds private data and secrets in a text. Safe for threads."""
+
+    @property
+    def version(self) -> str:
+        """Of its patterns."""
+        ...
+
+    def find(self, text: str) -> Sequence[PrivateSpan]:
+        """Spans that do not overlap, in their order."""
+        ...
+
+
+class Inspector:
+    """Guard and private data finder together. Safe for threads."""
+
+    def __init__(self, guard: Guard, private: PrivateDataFinder) -> None:
+        self._guard = guard
+        self._private = private
+
+    @property
+    def version(self) -> str:
+        """Of everything that has a say in an inspection: what was inspected by another version is inspected anew."""
+        return f"{self._guard.version}+{self._private.version}"
+
+    def inspect(self, document: ChunkedDocument, embed: Embed) -> ChunkedDocument:
+        """The document with `Chunk.inspection` of every chunk in which something was found, and `inspected_by`.
+
+        Inspections made before are replaced. Raises what `embed` raises.
+        """
+        judgements = self._guard.judge(document, embed)
+        chunks = tuple(
+            self._inspected(chunk, judgement) for chunk, judgement in zip(document.chunks, judgements, strict=True)
+        )
+        return document.model_copy(update={"chunks": chunks, "inspected_by": self.version})
+
+    def _inspected(self, chunk: Chunk, judgement: Judgement) -> Chunk:
+        private = tuple(self._private.find(chunk.text))
+        if not private and not judgement.findings:
+            return chunk if chunk.inspection is None else chunk.model_copy(update={"inspection": None})
+        return chunk.model_copy(
+            update={"inspection": Inspection(verdict=judgement.verdict, findings=judgement.findings, private=private)}
+        )
+
+
+def is_blocked(chunk: Chunk) -> bool:
+    """Whether a chunk was judged never to be served."""
+    return chunk.inspection is not None and chunk.inspection.verdict is Verdict.BLOCKED
