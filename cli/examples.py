@@ -35,6 +35,8 @@ EXAMPLES = (
     "snapshot pull --store s3://bucket/prefix",
     "rebuild --prove",
     "reindex --corpus default",
+    "freshness --exec ./embed-plan",
+    "freshness --prior monday.jsonl --current tuesday.jsonl --out plans/",
     "gate explain run_01a2",
     "gate profiles",
     "eval cases.jsonl",

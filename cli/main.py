@@ -59,6 +59,11 @@ COMMANDS = {
     "snapshot": Entry("snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR),
     "rebuild": Entry("snapshots:rebuild", "Rebuild the index from the journal and publish it.", _OPERATOR),
     "reindex": Entry("reindex:reindex_corpus", "Embed a corpus anew with another model, then swap.", _OPERATOR),
+    "freshness": Entry(
+        "freshness:freshness",
+        "Freshness: what is new, changed or gone since the last job, as a plan.",
+        _OPERATOR,
+    ),
     "gate": Entry("gate:gate", "The gate's decisions and profiles.", _OPERATOR),
     "eval": Entry("eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
     "keys": Entry("keys:keys", "API keys: create, list, revoke.", _OPERATOR),

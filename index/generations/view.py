@@ -144,12 +144,25 @@ class View:
                     return part.segment.facts(document)
         return None
 
-    def document_ids(self) -> Iterator[str]:
-        """The id of every live document."""
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every live document."""
         for part in self.parts:
             for document in range(part.segment.document_count):
                 if document not in part.dead_documents:
-                    yield part.segment.facts(document).document_id
+                    yield part.segment.facts(document)
+
+    def document_ids(self) -> Iterator[str]:
+        """The id of every live document."""
+        return (facts.document_id for facts in self.all_facts())
+
+    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where it is not in this generation."""
+        key = document_key(document_id)
+        for part in reversed(self.parts):
+            for document in part.segment.find_document(key):
+                if document not in part.dead_documents:
+                    return tuple(map(part.segment.chunk, part.segment.rows_of(document)))
+        return ()
 
     def chunk_ids(self) -> Iterator[str]:
         """The id of every live chunk."""

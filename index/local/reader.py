@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from contracts.document import Chunk
 from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from index.disk.layout import CorpusLayout
@@ -165,6 +166,16 @@ class IndexReader:
         """The facts of those documents that are in the served generation."""
         found = ((document_id, self.document(document_id)) for document_id in document_ids)
         return {document_id: facts for document_id, facts in found if facts is not None}
+
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every document of the generation that is served now."""
+        generation = self._follower.latest()
+        return generation.all_facts() if generation else iter(())
+
+    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where it is not in the served generation."""
+        generation = self._follower.latest()
+        return generation.chunks(document_id) if generation else ()
 
     def has_document(self, document_id: str) -> bool:
         """Whether the served generation holds the document."""

@@ -9,10 +9,11 @@ Qdrant retrieves candidates; fusion, trust, reranking and selection are the same
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
+from contracts.document import Chunk
 from contracts.errors import Unavailable
 from contracts.retrieval import (
     Filters,
@@ -162,6 +163,16 @@ class QdrantReader:
         """The facts of those documents that are in the served generation."""
         view = self.current_view()
         return view.documents(document_ids) if view else {}
+
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every document of the served generation."""
+        view = self.current_view()
+        return view.all_facts() if view else iter(())
+
+    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where the served generation does not hold it."""
+        view = self.current_view()
+        return view.chunks(document_id) if view else ()
 
     def has_document(self, document_id: str) -> bool:
         """Whether the served generation holds the document."""

@@ -6,7 +6,7 @@ A view does not change while the collection is written: every condition that it 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,7 +18,17 @@ from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.qdrant.collection import Collection, Condition, Hit, SearchRequest
 from index.qdrant.fill import read_live_documents
-from index.qdrant.payload import CHUNK_FIELDS, CollectionState, make_key, read_chunk, where_live, where_matches
+from index.qdrant.payload import (
+    CHUNK_FIELDS,
+    DOCUMENT_FIELDS,
+    CollectionState,
+    make_key,
+    read_chunk,
+    read_document,
+    where_document_is,
+    where_live,
+    where_matches,
+)
 from index.qdrant.sparse_bm25 import list_dimensions, solve_frequency, weigh_question
 from index.search.fusion import RankedCandidates, break_ties, combine_results, fuse_scores, list_candidates
 from index.settings import QuerySettings
@@ -87,6 +97,16 @@ class QdrantView:
         """The facts of those documents that the generation holds."""
         found = read_live_documents(self._collection, self.state.number, document_ids) if document_ids else {}
         return {document_id: document.facts for document_id, document in found.items()}
+
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every document that the generation holds."""
+        hits = self._collection.points(where_live(self.state.number, "document"), DOCUMENT_FIELDS)
+        return (read_document(hit.payload).facts for hit in hits)
+
+    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where the generation does not hold it."""
+        hits = self._collection.points(self._chunks & where_document_is([document_id]), CHUNK_FIELDS)
+        return tuple(sorted((read_chunk(hit.payload)[1] for hit in hits), key=lambda one: one.ordinal))
 
     def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """The first `limit` hits of each search, equal scores in the order of their chunk ids.

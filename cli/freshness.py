@@ -1,0 +1,108 @@
+"""`sluice freshness`: what changed in a corpus since the last job, as a plan; and what to do about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
+from cli.session import session
+from contracts.errors import InvalidInput, TimedOut
+from ingest.freshness.decisions import record_command
+from ingest.freshness.refresh_plan import Counts
+from workers.context import Context
+from workers.service.freshness import FreshnessFiles, files_of, plan_refresh, write_current_manifest
+from workers.service.plan_command import PLAN_VARIABLE, run_with_plan
+
+_STDERR = 2
+
+
+def freshness(
+    corpus: Corpus = "default",
+    prior: Annotated[
+        Path | None, typer.Option("--prior", help="Manifest to compare with; by default that of the last job.")
+    ] = None,
+    current: Annotated[
+        Path | None, typer.Option("--current", help="Manifest in place of the corpus as it is served; needs --prior.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder of the files; by default freshness/CORPUS of the data directory."),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--exec",
+            help=f"Command that gets a plan that is not empty: its path is the last argument, and in {PLAN_VARIABLE}. "
+            "Its exit code becomes ours, and only after 0 the next job compares with this one.",
+        ),
+    ] = None,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that the command may take.")] = 3_600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Freshness: what is new, changed or gone since the last job, as a plan."""
+    with session(as_json=as_json) as context:
+        if current is not None and prior is None:
+            raise InvalidInput("prior", "is missing", "two manifests are compared: give --prior and --current")
+        files = FreshnessFiles(out) if out else files_of(context, checked_corpus(corpus))
+        with files.locked():
+            told = _planned(context, corpus, files, prior, current)
+            exit_code = _carried_out(command, told["counts"], files, timeout, as_json=as_json)
+            if exit_code in (None, 0) and current is None and prior is None:
+                files.current.replace(files.last)
+        _tell(told, files, exit_code, as_json=as_json)
+        if exit_code:
+            raise typer.Exit(exit_code)
+
+
+def _planned(
+    context: Context, corpus: str, files: FreshnessFiles, prior: Path | None, current: Path | None
+) -> dict[str, Any]:
+    """Write manifest, plan and decisions; what they are, by the names of the JSON answer."""
+    if current is None:
+        write_current_manifest(context, corpus, files.current)
+    before = prior or (files.last if files.last.exists() else None)
+    counts = plan_refresh(before, current or files.current, files, datetime.now(UTC))
+    return {"corpus": corpus if current is None else None, "prior": before, "counts": counts}
+
+
+def _carried_out(
+    command: str | None, counts: Counts, files: FreshnessFiles, timeout_seconds: float, *, as_json: bool
+) -> int | None:
+    """The exit code of the command; None where there was nothing to do, or no command."""
+    if command is None or not counts.planned:
+        return None
+    output = _STDERR if as_json else None  # stdout is the one JSON value's
+    exit_code = None
+    try:
+        exit_code = run_with_plan(command, files.plan, timeout_seconds, stdout=output)
+    except TimedOut:
+        record_command(files.decisions, datetime.now(UTC), command, None, files.plan)
+        raise
+    record_command(files.decisions, datetime.now(UTC), command, exit_code, files.plan)
+    return exit_code
+
+
+def _tell(told: dict[str, Any], files: FreshnessFiles, exit_code: int | None, *, as_json: bool) -> None:
+    counts: Counts = told["counts"]
+    if as_json:
+        print_json(
+            {
+                "corpus": told["corpus"],
+                **counts._asdict(),
+                "plan": str(files.plan),
+                "prior": str(told["prior"]) if told["prior"] else None,
+                "ledger": str(files.decisions),
+                "exit_code": exit_code,
+            }
+        )
+        return
+    print_table("freshness", Counts._fields, [counts])
+    console.print(f"plan: {marked(files.plan)}", highlight=False, soft_wrap=True)
+    if told["prior"] is None:
+        console.print("There was no earlier job: the next one compares with this.", highlight=False, soft_wrap=True)
+    if exit_code is not None:
+        console.print(f"the command ended with {exit_code}", highlight=False)

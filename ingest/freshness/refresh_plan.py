@@ -1,0 +1,97 @@
+"""What became of a corpus between two manifests: the plan of what to embed and what to forget (`refresh_plan.jsonl`).
+
+Promises: the plan holds exactly the documents that differ, each once, sorted by address; the same two manifests give
+the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from contracts.base import LaterText, Moment, Value, is_none
+from ingest.freshness.manifest import ManifestEntry, replacing
+
+Status = Literal["new", "changed", "deleted"]
+WHY: dict[Status, str] = {
+    "new": "the prior manifest does not have it",
+    "changed": "its checksum is another one",
+    "deleted": "the current manifest does not have it",
+}
+
+
+class PlannedRefresh(Value):
+    """A document that has to be embedded, or forgotten."""
+
+    url: str
+    status: Status
+    checksum: LaterText = None
+    """As the current manifest has it."""
+    prior_checksum: LaterText = None
+    document_id: LaterText = None
+    fetched_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    why: str
+
+
+class Counts(NamedTuple):
+    """How many documents of each kind two manifests have."""
+
+    new: int = 0
+    changed: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+
+    @property
+    def planned(self) -> int:
+        """Lines of the plan."""
+        return self.new + self.changed + self.deleted
+
+
+def compare(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry]) -> Iterator[PlannedRefresh | None]:
+    """What to do for each document of two sorted manifests; None for one that is as it was."""
+    before, after = iter(prior), iter(current)
+    old, new = next(before, None), next(after, None)
+    while old is not None or new is not None:
+        if old is not None and (new is None or old.key < new.key):
+            yield _planned("deleted", old, None, old.checksum)
+            old = next(before, None)
+        elif new is not None and (old is None or new.key < old.key):
+            yield _planned("new", new, new.checksum, None)
+            new = next(after, None)
+        elif old is not None and new is not None:
+            yield None if old.checksum == new.checksum else _planned("changed", new, new.checksum, old.checksum)
+            old, new = next(before, None), next(after, None)
+
+
+def write_plan(prior: Iterable[ManifestEntry], current: Iterable[ManifestEntry], path: Path) -> Counts:
+    """Write the plan that follows from two sorted manifests to `path`, whole or not at all; what it holds."""
+    counted: Counter[str] = Counter()
+    with replacing(path) as file:
+        for one in compare(prior, current):
+            counted["unchanged" if one is None else one.status] += 1
+            if one is not None:
+                file.write(one.model_dump_json() + "\n")
+    return Counts(**counted)
+
+
+def read_plan(path: Path) -> Iterator[PlannedRefresh]:
+    """The lines of a plan that was written here."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            yield PlannedRefresh.model_validate_json(line)
+
+
+def _planned(status: Status, one: ManifestEntry, checksum: str | None, prior_checksum: str | None) -> PlannedRefresh:
+    return PlannedRefresh(
+        url=one.url,
+        status=status,
+        checksum=checksum,
+        prior_checksum=prior_checksum,
+        document_id=one.document_id,
+        fetched_at=one.fetched_at,
+        why=WHY[status],
+    )

@@ -1,0 +1,119 @@
+"""The freshness job of one corpus: what is indexed now against what was indexed when the job last went through.
+
+Below `freshness/CORPUS` in the data directory stand `manifest.jsonl` (of the last job that went through),
+`manifest.current.jsonl` (of a job that has not), `refresh_plan.jsonl` and `embedding_ledger.jsonl`. The current
+manifest takes the place of the last one when everything that follows from the plan was done. So a job that fails or is
+killed plans the same again, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contracts.errors import Conflict
+from ingest.freshness.decisions import record_plan
+from ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
+from ingest.freshness.refresh_plan import Counts, read_plan, write_plan
+from workers.context import Context
+
+if TYPE_CHECKING:
+    from index.journal.document_facts import DocumentFacts
+
+_LOOKED_UP_AT_ONCE = 500
+"""Documents for which the ledger is asked in one transaction when they were seen last."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessFiles:
+    """The files of one corpus's freshness job."""
+
+    folder: Path
+
+    @property
+    def last(self) -> Path:
+        """The manifest of the last job that went through."""
+        return self.folder / "manifest.jsonl"
+
+    @property
+    def current(self) -> Path:
+        """The manifest of a job that has not gone through yet."""
+        return self.folder / "manifest.current.jsonl"
+
+    @property
+    def plan(self) -> Path:
+        """What has to be embedded or forgotten."""
+        return self.folder / "refresh_plan.jsonl"
+
+    @property
+    def decisions(self) -> Path:
+        """What was decided, job after job."""
+        return self.folder / "embedding_ledger.jsonl"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second job away.
+
+        Raises:
+            Conflict: one is under way.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.folder / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise Conflict(f"another freshness job runs in {self.folder}") from error
+            yield
+
+
+def files_of(context: Context, corpus: str) -> FreshnessFiles:
+    """The files of the corpus's freshness job."""
+    return FreshnessFiles(context.settings.data_dir / "freshness" / corpus)
+
+
+def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
+    """Write the manifest of what the corpus serves now to `path`; how many documents it has.
+
+    Raises:
+        NotFound: nothing was written to the corpus yet.
+    """
+    return write_manifest(_entries(context, corpus), path)
+
+
+def plan_refresh(prior: Path | None, current: Path, files: FreshnessFiles, at: datetime) -> Counts:
+    """Compare two manifests, write the plan and record each of its decisions; without `prior` everything is new.
+
+    Raises:
+        NotFound: a manifest is not there.
+        InvalidInput: a manifest cannot be read; names file and line.
+    """
+    before = read_manifest(prior) if prior else ()
+    counts = write_plan(before, read_manifest(current), files.plan)
+    record_plan(read_plan(files.plan), files.decisions, at)
+    return counts
+
+
+def _entries(context: Context, corpus: str) -> Iterator[ManifestEntry]:
+    documents = context.readers.existing(corpus).all_facts()
+    while some := list(islice(documents, _LOOKED_UP_AT_ONCE)):
+        yield from _manifest_entries(some, context, corpus)
+
+
+def _manifest_entries(documents: Iterable[DocumentFacts], context: Context, corpus: str) -> Iterator[ManifestEntry]:
+    held = {facts.document_id: facts for facts in documents}
+    seen_at = context.page_memory.seen_at(corpus, tuple(held))
+    for document_id, facts in held.items():
+        fetched_at = facts.provenance.fetched_at
+        yield ManifestEntry(
+            url=facts.url or facts.file_path or document_id,
+            checksum=facts.checksum,
+            document_id=document_id,
+            fetched_at=max(fetched_at, seen_at.get(document_id, fetched_at)),
+            source=facts.provenance.source,
+        )
