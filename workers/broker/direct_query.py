@@ -94,20 +94,20 @@ class QueryPool:
             pipe = self._redis.pipeline(transaction=False)
             pipe.lpush(lane, request.model_dump_json())
             pipe.expire(lane, REPLY_TTL_SECONDS)
-            await pipe.execute()
-            reply = await self._reply(request)
-        return _result(reply, self._timeout_seconds)
-
-    async def _reply(self, request: ReadRequest) -> bytes | None:
-        while (left := request.seconds_left) > 0:
-            answered = await self._redis.blpop([request.reply_key], timeout=min(left, LONGEST_BLOCK_SECONDS))
-            if answered:
-                return cast(bytes, answered[1])
-        return None
+            pipe.blpop([request.reply_key], timeout=_wait_seconds(request))  # one round trip: ask, and wait
+            *_, answered = await pipe.execute()
+            while not answered and request.seconds_left > 0:
+                answered = await self._redis.blpop([request.reply_key], timeout=_wait_seconds(request))
+        return _result(cast(bytes, answered[1]) if answered else None, self._timeout_seconds)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._redis.aclose()
+
+
+def _wait_seconds(request: ReadRequest) -> float:
+    """How long one command waits for the reply; never 0, which would be for ever."""
+    return max(0.001, min(request.seconds_left, LONGEST_BLOCK_SECONDS))
 
 
 def _result(reply: bytes | None, timeout_seconds: float) -> bytes:
