@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from contracts.base import LaterText, Value, is_empty, is_none
 
 if TYPE_CHECKING:
-    from contracts.document import Chunk, Provenance
+    from contracts.document import Provenance
 
 Origin = Literal["crawled", "searched", "submitted", "file"]
 """How a document got here, as we know it and not as it says: fetched from its URL; shown by a search provider as a
@@ -116,8 +116,8 @@ class GateCheck(Value):
 
 
 class TrustScorer(Protocol):
-    """Scores the source of a chunk. Safe for threads; the same for every chunk of a document but for its text."""
+    """Scores the source of a chunk. Safe for threads; the same for every chunk of a document."""
 
-    def score(self, url: str | None, provenance: Provenance, chunk: Chunk, now: datetime) -> TrustScore:
-        """The trust in one chunk at `now`."""
+    def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
+        """The trust in a document's source, for one of its chunks, at `now`."""
         ...

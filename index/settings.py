@@ -70,10 +70,6 @@ class QuerySettings(Value):
     differ: copies and reprints fall together, texts of one template stay apart."""
     max_per_domain: Annotated[int, Field(ge=0, le=200)] = 0
     """The most results of one host; 0 for no cap, as a corpus may well be of one host."""
-    trusted_domains: tuple[str, ...] = ()
-    """Hosts (and their subdomains) whose documents count as trusted."""
-    trusted_authors: tuple[str, ...] = ()
-    """Authors, as documents name them, whose documents count as trusted."""
     max_recent_chunks: Annotated[int, Field(ge=0)] = 5_000
     """Chunks beyond the published generation that a reader holds in memory and searches exactly, at 384 dimensions
     about 20 MB and 0.2 ms a query; what is more waits for the next generation. 0: only what is published is found."""

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from contracts.base import Value
 
 
 class TrustSettings(Value):
     """Whom to trust, and what to do with what is not."""
+
+    domains: tuple[str, ...] = ()
+    """Hosts (and their subdomains) whose pages are trusted. Empty: no host is judged; else all others lose."""
+    authors: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Authors that are known on a domain, as its pages name them: {"example.org" = ["Ada"]}. Elsewhere they say
+    nothing, as anybody can write a name."""
+    submitters: tuple[str, ...] = ()
+    """Ids of API keys whose submissions are trusted as files of this machine are; see `sluice keys list`."""

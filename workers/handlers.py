@@ -351,6 +351,7 @@ def on_answer_directed(
         embedding=embedding,
         tokenizer=tokenizer,
         rerank=settings.rerank,
+        trust=settings.trust,
     )
     ready = AnswerReady(answer=answered.answer, duration_ms=(time.perf_counter() - started) * 1e3)
     return Done((Next(ready),), answered.gaps, answered.spend)

@@ -74,6 +74,12 @@ REMOVED = frozenset(
 )
 """Settings of earlier versions that are constants since 0.4, each beside the code that uses it."""
 
+MOVED = {
+    "query.trusted_domains": "trust.domains",
+    "query.trusted_authors": 'trust.authors, by the domain where they are known: {"example.org" = ["Ada"]}',
+}
+"""Settings of earlier versions that have another name now."""
+
 
 def names_of(settings: type[BaseModel]) -> frozenset[str]:
     """Every setting by its dotted name: `http_port`, `crawl.max_pages`."""
@@ -115,6 +121,8 @@ def remedy_of(name: str, known: Iterable[str], told: Callable[[str], str] = str)
     """
     if name in REMOVED:
         return "was removed in 0.4: it is a constant now; delete it"
+    if name in MOVED:
+        return f"is now {MOVED[name]}"
     names = sorted({*known, *(one.partition(".")[0] for one in known)})
     last = {one.rpartition(".")[2]: one for one in names}
     close = get_close_matches(name, names, n=1, cutoff=0.7) or [

@@ -28,7 +28,7 @@ from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, Q
 from ingest.settings import ChunkSettings, CrawlSettings, EgressSettings, EmbedSettings, SearchSettings
 from otel.settings import TelemetrySettings
 from trust.settings import TrustSettings
-from workers.setting_names import REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
+from workers.setting_names import MOVED, REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
 
 CONFIG_FILE = "sluice.toml"
 BROKER_SCHEMES = frozenset({"redis", "rediss", "unix"})
@@ -208,7 +208,7 @@ def load_settings(**overrides: Any) -> Settings:
     wrong = {
         name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, known, variable_of))
         for name in unknown_variables(Settings, os.environ)
-        if name in REMOVED or "." in name
+        if name in REMOVED or name in MOVED or "." in name
     }
     try:
         settings = Settings(**overrides)
@@ -233,7 +233,7 @@ def stray_variables() -> list[str]:
     return [
         f"{variable_of(name)} is no setting and was ignored: {remedy_of(name, known, variable_of)}"
         for name in unknown_variables(Settings, os.environ)
-        if name not in REMOVED and "." not in name
+        if name not in REMOVED and name not in MOVED and "." not in name
     ]
 
 

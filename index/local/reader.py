@@ -17,6 +17,7 @@ from pathlib import Path
 from contracts.document import Chunk
 from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
+from contracts.trust import TrustScorer
 from index.disk.layout import CorpusLayout
 from index.generations.view import View
 from index.journal.document_facts import DocumentFacts
@@ -55,6 +56,7 @@ class IndexReader:
         corpus: str,
         settings: QuerySettings,
         reranker: Reranker | None = None,
+        trust: TrustScorer | None = None,
         clock: Callable[[], datetime] = _utc_now,
         on_fallback: Callable[[str], None] = lambda reason: None,
         verify_on_open: bool = True,
@@ -62,7 +64,7 @@ class IndexReader:
     ) -> None:
         self._settings = settings
         self._reload_timeout_seconds = reload_timeout_seconds
-        self._ranking = Ranking.of(settings, reranker)
+        self._ranking = Ranking.of(settings, reranker, trust)
         self._clock = clock
         self._masks = FilterMasks()
         self._follower: Follower | FixedView = Follower(

@@ -23,6 +23,7 @@ from contracts.retrieval import (
     RetrievalStats,
     Strategy,
 )
+from contracts.trust import TrustScorer
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
 from index.local.reader import RELOAD_TIMEOUT_SECONDS
@@ -60,6 +61,7 @@ class QdrantReader:
         corpus: str,
         settings: QuerySettings,
         reranker: Reranker | None = None,
+        trust: TrustScorer | None = None,
         clock: Callable[[], datetime] = _utc_now,
         reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
     ) -> None:
@@ -67,7 +69,7 @@ class QdrantReader:
         self._corpus = corpus
         self._settings = settings
         self._reload_timeout_seconds = reload_timeout_seconds
-        self._ranking = Ranking.of(settings, reranker)
+        self._ranking = Ranking.of(settings, reranker, trust)
         self._clock = clock
 
     @property

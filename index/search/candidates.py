@@ -1,4 +1,4 @@
-"""Selects the candidates that may become results: trusted, distinct, and within the cap of their domain.
+"""Selects the candidates that may become results: not blocked, trusted, distinct, within the cap of their domain.
 
 Candidates are read in fused order until there are enough of them, so most are never read. Those that merely repeat the
 question come after all others, where there is room.
@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from contracts.document import Chunk
+from contracts.document import Chunk, sha256_text
+from contracts.domains import parse_host
 from contracts.retrieval import Query
+from contracts.trust import TrustScore, Verdict
 from index.journal.document_facts import DocumentFacts
 from index.search.chunk_source import ChunkSource
-from index.search.domains import parse_host
 from index.search.echoes import EchoDetector
 from index.search.fusion import Candidate
 from index.search.near_duplicates import DistinctTexts
@@ -34,7 +35,7 @@ class SelectedCandidate:
     candidate: Candidate
     facts: DocumentFacts
     chunk: Chunk
-    trust: float
+    trust: TrustScore | None
     duplicates: tuple[str, ...] = ()
     rerank_score: float | None = None
     is_echo: bool = False
@@ -46,6 +47,7 @@ class CandidateSelection:
     """The candidates that may become results, in fused order, and how many others were dropped for which reason."""
 
     candidates: list[SelectedCandidate] = field(default_factory=list)
+    guard_dropped: int = 0
     trust_dropped: int = 0
     duplicates_dropped: int = 0
     domain_dropped: int = 0
@@ -56,7 +58,7 @@ class CandidateSelection:
         if sum(not one.is_echo for one in self.candidates) >= top_k or found < depth:
             return False
         repeats = self.duplicates_dropped + self.domain_dropped + self.echo_count
-        return self.trust_dropped > 0 or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
+        return self.trust_dropped + self.guard_dropped > 0 or (repeats > 0 and DEEPER * depth <= MOST_CANDIDATES)
 
 
 def select_candidates(
@@ -70,8 +72,11 @@ def select_candidates(
     wanted = len(ranked) if ranking.diversity(query) else max(query.top_k, ranking.rerank_depth(query))
     for candidate, facts, chunk, is_echo in _read_echoes_last(source, query.query, ranked):
         selection.echo_count += is_echo
-        trust = ranking.trust.value(facts.url, facts.provenance, chunk, now)
-        if trust < query.trust_threshold:
+        if is_blocked(chunk):
+            selection.guard_dropped += 1
+            continue
+        trust = ranking.trust.score(facts.url, facts.provenance, chunk.chunk_id, now) if ranking.trust else None
+        if trust and trust.score < query.trust_threshold:
             selection.trust_dropped += 1
         elif (duplicate := distinct.find_duplicate(chunk.chunk_id, chunk.text)) is not None:
             selected[duplicate].duplicates += (chunk.chunk_id,)
@@ -84,6 +89,13 @@ def select_candidates(
             if len(selected) == wanted:
                 break
     return selection
+
+
+def is_blocked(chunk: Chunk) -> bool:
+    """Whether a chunk may not be served: the guard blocks it, or its text is not the one whose hash was recorded."""
+    if chunk.inspection is not None and chunk.inspection.verdict is Verdict.BLOCKED:
+        return True
+    return chunk.checksum != sha256_text(chunk.text)
 
 
 def _read_echoes_last(

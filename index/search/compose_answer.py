@@ -17,6 +17,7 @@ from contracts.event import Gap
 from contracts.gate import Plan
 from contracts.index import Answer, Citation
 from contracts.retrieval import Retrieval, RetrievedChunk
+from contracts.trust import Verdict
 
 CountTokens = Callable[[str], int]
 
@@ -47,6 +48,7 @@ def compose_answer(
     of a passage its own `token_estimate` is used.
     """
     chosen = _within(drop_repeated_texts(retrieval.chunks), max_tokens, count_tokens)
+    scores = {score.chunk_id: score for score in retrieval.metadata.trust_scores}
     best = max((chunk.fused_score for chunk in retrieval.chunks), default=0.0)
     citations = tuple(cite(number, chunk, best) for number, chunk in enumerate(chosen, start=1))
     return Answer(
@@ -59,6 +61,8 @@ def compose_answer(
         citations=citations,
         chunks=tuple(chosen),
         missing=tuple(missing),
+        trust_scores=tuple(scores[chunk.chunk_id] for chunk in chosen if chunk.chunk_id in scores),
+        checks=retrieval.metadata.checks,
     )
 
 
@@ -88,7 +92,17 @@ def cite(number: int, chunk: RetrievedChunk, best_score: float) -> Citation:
         published_at=chunk.provenance.published_at,
         licence=_text_fact(chunk, "licence"),
         site_name=_text_fact(chunk, "site_name"),
+        origin=chunk.provenance.origin,
+        trust=chunk.trust,
+        warnings=_warnings(chunk),
     )
+
+
+def _warnings(chunk: RetrievedChunk) -> tuple[str, ...]:
+    """The rules of the guard that mark the chunk, each once."""
+    if chunk.inspection is None or chunk.inspection.verdict is Verdict.PASSED:
+        return ()
+    return tuple(dict.fromkeys(finding.rule for finding in chunk.inspection.findings))
 
 
 def _text_fact(chunk: RetrievedChunk, name: str) -> str | None:

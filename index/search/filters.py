@@ -10,10 +10,10 @@ from collections import OrderedDict
 
 import numpy as np
 
+from contracts.domains import is_under, parse_host
 from contracts.retrieval import Filters
 from index.generations.view import Masks, Part, View
 from index.journal.document_facts import DocumentFacts, document_key
-from index.search.domains import is_under, parse_host
 from index.segments.segment import Mask, Segment
 
 _NO_CONDITION = Filters()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from contracts.retrieval import Query
+from contracts.trust import TrustScorer
 from index.search.near_duplicates import Signatures
 from index.search.rerank.base import KeepOrder, Reranker
-from index.search.source_trust import SourceTrust
 from index.settings import QuerySettings
 
 
@@ -16,14 +16,14 @@ class Ranking:
     """What every query of a reader is selected by, unless it says otherwise."""
 
     settings: QuerySettings
-    trust: SourceTrust
+    trust: TrustScorer | None = None
+    """None: every source is trusted fully."""
     reranker: Reranker = field(default_factory=KeepOrder)
     signatures: Signatures = field(default_factory=Signatures)
 
     @classmethod
-    def of(cls, settings: QuerySettings, reranker: Reranker | None = None) -> Ranking:
+    def of(cls, settings: QuerySettings, reranker: Reranker | None = None, trust: TrustScorer | None = None) -> Ranking:
         """The options of the settings."""
-        trust = SourceTrust(settings.trusted_domains, settings.trusted_authors)
         return cls(settings, trust, reranker or KeepOrder())
 
     def rerank_depth(self, query: Query) -> int:

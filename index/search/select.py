@@ -1,6 +1,7 @@
 """From fused candidates to results.
 
     candidates in fused order, those that merely repeat the question behind all others (`index.search.echoes`)
+      -> guard: what is blocked is dropped
       -> trust: what is below the query's threshold is dropped
       -> near-duplicates: the best one stays and names the others
       -> domain cap: a maximum of results for each host
@@ -10,17 +11,20 @@
       -> neighbours: each with the chunks around it in its document
       -> token budget
 
-`index.search.candidates` does the first three. They may leave too few results and ask for a deeper search;
+`index.search.candidates` does the first four. They may leave too few results and ask for a deeper search;
 `select_results` does the rest, once. Nothing is read, hashed or compared for a candidate that cannot become a result.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from contracts.document import Chunk
 from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
-from index.search.candidates import CandidateSelection, SelectedCandidate
+from contracts.trust import TrustScore
+from index.search.candidates import CandidateSelection, SelectedCandidate, is_blocked
 from index.search.chunk_source import ChunkSource, construct_unvalidated
 from index.search.mmr import diversify
 from index.search.neighbours import make_passage, merge_overlapping, render_passage
@@ -34,6 +38,8 @@ class Selection:
     """The chunks to return, in order; how many others were dropped, and why; how reranking went."""
 
     chunks: tuple[RetrievedChunk, ...]
+    trust_scores: tuple[TrustScore, ...] = ()
+    guard_dropped: int = 0
     trust_dropped: int = 0
     duplicates_dropped: int = 0
     domain_dropped: int = 0
@@ -68,8 +74,11 @@ def select_results(source: ChunkSource, query: Query, candidates: CandidateSelec
         _add_neighbours(source, best, chunks, query.neighbours) if query.neighbours else _without_neighbours(chunks)
     )
     fitting, budget_dropped = within_budget(results, query.max_tokens)
+    scores = {one.chunk.chunk_id: one.trust for one in best if one.trust}
     return Selection(
         chunks=tuple(_at_rank(chunk, rank) for rank, chunk in enumerate(fitting, start=1)),
+        trust_scores=tuple(scores[chunk.chunk_id] for chunk in fitting) if scores else (),
+        guard_dropped=candidates.guard_dropped,
         trust_dropped=candidates.trust_dropped,
         duplicates_dropped=candidates.duplicates_dropped,
         domain_dropped=candidates.domain_dropped,
@@ -89,6 +98,8 @@ def make_metadata(
         fusion=settings.fusion if query.strategy is Strategy.HYBRID else "none",
         duration_ms=duration_seconds * 1e3,
         total_candidates=candidate_count,
+        trust_scores=selection.trust_scores,
+        guard_dropped=selection.guard_dropped,
         trust_dropped=selection.trust_dropped,
         budget_dropped=selection.budget_dropped,
         duplicates_dropped=selection.duplicates_dropped,
@@ -167,9 +178,18 @@ def _add_neighbours(
     source: ChunkSource, best: Sequence[SelectedCandidate], chunks: Sequence[RetrievedChunk], width: int
 ) -> list[Result]:
     passages = [
-        make_passage(chunk, source.around(one.candidate.number, width)) for one, chunk in zip(best, chunks, strict=True)
+        make_passage(chunk, _readable(source.around(one.candidate.number, width), one.chunk))
+        for one, chunk in zip(best, chunks, strict=True)
     ]
     return [(render_passage(passage), passage.found) for passage in merge_overlapping(passages)]
+
+
+def _readable(neighbourhood: Sequence[Chunk], found: Chunk) -> list[Chunk]:
+    """The neighbourhood of a found chunk up to the nearest chunk that is blocked, on each side."""
+    blocked = [chunk.ordinal for chunk in neighbourhood if is_blocked(chunk)]
+    first = max((ordinal for ordinal in blocked if ordinal < found.ordinal), default=-1)
+    last = min((ordinal for ordinal in blocked if ordinal > found.ordinal), default=math.inf)
+    return [chunk for chunk in neighbourhood if first < chunk.ordinal < last]
 
 
 def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
@@ -197,7 +217,7 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "lexical_rank": candidate.lexical_rank,
         "fused_score": candidate.fused_score,
         "rank": rank,
-        "trust": one.trust,
+        "trust": one.trust.score if one.trust else 1.0,
         "rerank_score": one.rerank_score,
         "duplicates": one.duplicates,
         "passage": (),

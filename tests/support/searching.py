@@ -10,4 +10,5 @@ from workers.steps.answer import retrieve
 
 def searched(query: Query, context: Context) -> tuple[Retrieval, Spend]:
     """What the corpus has on the query, and what finding it cost."""
-    return retrieve(query, context.readers, context.embedding, context.settings.rerank)
+    settings = context.settings
+    return retrieve(query, context.readers, context.embedding, settings.rerank, settings.trust)

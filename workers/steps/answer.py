@@ -14,12 +14,13 @@ from contracts.ingest import CrawlDirected
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
 from gate.budget import lifted_by
 from index.search.compose_answer import compose_answer
-from index.search.nosnippet import hide_nosnippet_texts
 from index.settings import RerankSettings
 from ingest.embed.tokens import count_tokens
 from ledger.ledger import Ledger
 from otel import metrics
+from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
+from workers.steps.trusted import apply_trust
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
 
@@ -35,7 +36,9 @@ class Answered(NamedTuple):
     spend: Spend
 
 
-def read(query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings) -> bytes:
+def read(
+    query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings, trust: TrustSettings
+) -> bytes:
     """The reply to a direct query.
 
     Raises:
@@ -43,17 +46,17 @@ def read(query: Query, readers: CorpusReaders, embedding: EmbeddingService, rera
         SluiceError: as `retrieve`.
     """
     readers.existing(query.corpus)
-    found, _ = retrieve(query, readers, embedding, rerank)
+    found, _ = retrieve(query, readers, embedding, rerank, trust)
     return good_reply(found.model_dump_json().encode())
 
 
 def retrieve(
-    query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings
+    query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings, trust: TrustSettings
 ) -> tuple[Retrieval, Spend]:
-    """Search one corpus, measured, text that may not be shown left out; and what embedding and reranking cost."""
+    """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost."""
     started = time.perf_counter()
     ranked, spend = _searched(query, readers, embedding)
-    found = hide_nosnippet_texts(ranked)
+    found = apply_trust(ranked, query, trust)
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
@@ -92,6 +95,7 @@ def answer_question(
     embedding: EmbeddingService,
     tokenizer: Tokenizer,
     rerank: RerankSettings,
+    trust: TrustSettings,
 ) -> Answered:
     """The cited answer of a run.
 
@@ -104,7 +108,7 @@ def answer_question(
     unpaid = _unpaid_reranking(run_id, rerank, ledger) if query.rerank and plan is not Plan.SKIP else ()
     if unpaid:
         query = query.model_copy(update={"rerank": False})
-    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank)
+    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank, trust)
     gaps = (
         *unpaid,
         *_without_vector(found, corpus),

@@ -110,8 +110,8 @@ class DirectReads:
         return False
 
     def _answer(self, query: Query) -> bytes:
-        context = self._context
-        return read(query, context.readers, context.embedding, context.settings.rerank)
+        context, settings = self._context, self._context.settings
+        return read(query, context.readers, context.embedding, settings.rerank, settings.trust)
 
     def _journal_end(self, corpus: str) -> int:
         journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)

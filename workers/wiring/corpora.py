@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contracts.errors import Fenced, NotFound, Overloaded
+from trust.source_trust import source_trust_of
 from workers.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,12 +56,16 @@ class CorpusReaders:
     """The reader of each corpus, by the engine that the settings name. Safe for threads."""
 
     def __init__(
-        self, settings: Settings, collections: QdrantCollections, reranker: Callable[[], Reranker | None]
+        self,
+        settings: Settings,
+        collections: QdrantCollections,
+        reranker: Callable[[], Reranker | None],
     ) -> None:
         """`reranker` is asked for when the first corpus is opened."""
         self._settings = settings
         self._collections = collections
         self._reranker = reranker
+        self._trust = source_trust_of(settings.trust)
         self._lock = threading.RLock()
         self._open: dict[str, Reader] = {}
 
@@ -112,7 +117,8 @@ class CorpusReaders:
         if settings.index.engine == "qdrant":
             from index.qdrant.reader import QdrantReader
 
-            return QdrantReader(self._collections.collection(corpus), corpus, settings.query, self._reranker())
+            collection = self._collections.collection(corpus)
+            return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
         from index.local.reader import IndexReader
         from workers.wiring.observers import count_fallback
 
@@ -121,6 +127,7 @@ class CorpusReaders:
             corpus,
             settings.query,
             self._reranker(),
+            self._trust,
             on_fallback=count_fallback,
         )
 

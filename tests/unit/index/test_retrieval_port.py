@@ -23,6 +23,7 @@ from index.qdrant.reader import QdrantReader
 from index.qdrant.writer import QdrantWriter
 from index.search.fusion import break_ties
 from index.settings import QuerySettings
+from trust.source_trust import SourceTrust
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
 
@@ -54,14 +55,23 @@ class Engine:
 
 
 def _local(root: Path) -> Iterator[Engine]:
-    reader = IndexReader(root, CORPUS, QUERIES, clock=lambda: NOW, reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS)
+    reader = IndexReader(
+        root, CORPUS, QUERIES, trust=SourceTrust(), clock=lambda: NOW, reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS
+    )
     with IndexWriter(root, CORPUS, SETTINGS) as writer:
         yield Engine("local", writer, LocalRetrieval(reader, CORPUS), reader)
     reader.close()
 
 
 def _over(root: Path, collection: Collection) -> Iterator[Engine]:
-    reader = QdrantReader(collection, CORPUS, QUERIES, clock=lambda: NOW, reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS)
+    reader = QdrantReader(
+        collection,
+        CORPUS,
+        QUERIES,
+        trust=SourceTrust(),
+        clock=lambda: NOW,
+        reload_timeout_seconds=RELOAD_TIMEOUT_SECONDS,
+    )
     with QdrantWriter(root, CORPUS, collection) as writer:
         yield Engine("qdrant", writer, reader, reader)
     collection.close()

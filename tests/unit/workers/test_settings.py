@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidSetting
-from workers.setting_names import REMOVED, names_of
+from workers.setting_names import MOVED, REMOVED, names_of
 from workers.settings import Settings, load_settings, stray_variables
 
 
@@ -64,7 +64,16 @@ def test_a_setting_of_an_earlier_version_is_said_to_be_removed(folder: Path, mon
 
 
 def test_no_removed_name_is_a_setting_again() -> None:
-    assert not REMOVED & names_of(Settings)
+    assert not (REMOVED | MOVED.keys()) & names_of(Settings)
+
+
+def test_a_setting_that_moved_is_told_by_its_new_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sluice.toml").write_text('[query]\ntrusted_domains = ["example.org"]\n')
+    monkeypatch.setenv("SLUICE_QUERY__TRUSTED_AUTHORS", '["Ada"]')
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings()
+    assert "query.trusted_domains: is no setting (is now trust.domains)" in str(refused.value)
+    assert "SLUICE_QUERY__TRUSTED_AUTHORS: is no setting (is now trust.authors" in str(refused.value)
 
 
 def test_a_variable_that_sets_nothing_is_named_and_does_no_harm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from index.local.reader import IndexReader
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
+from trust.source_trust import SourceTrust
 
 SETTINGS = WritePolicy()
 QUERIES = QuerySettings(duplicate_threshold=0)
@@ -167,9 +168,8 @@ def test_the_trust_threshold_looks_deeper_until_enough_are_trusted(tmp_path, mak
     own = [make.document("own", "a longer text that speaks of ferrets too")]
     writer.append(*make.batch([*strange, *own]))
     writer.publish()
-    settings = QuerySettings(trusted_domains=("good.example",), trusted_authors=("Ada",))
-    reader = IndexReader(tmp_path, "c", settings, clock=lambda: make.now)
-    found = reader.search(Query(query="ferrets", strategy=Strategy.BM25, trust_threshold=0.6))
+    reader = IndexReader(tmp_path, "c", QUERIES, trust=SourceTrust(("good.example",)), clock=lambda: make.now)
+    found = reader.search(Query(query="ferrets", strategy=Strategy.BM25, trust_threshold=0.7))
     assert _ids(found.chunks) == ["own"]
     assert found.metadata.trust_dropped == 300
 

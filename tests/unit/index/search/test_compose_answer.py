@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 from contracts.document import Provenance, sha256_text
 from contracts.gate import Plan
 from contracts.index import Answer
-from contracts.retrieval import Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
+from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
+from contracts.trust import Finding, Inspection, Verdict
 from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens
 from index.search.nosnippet import hide_nosnippet_texts
+from tests.support.retrieved import retrieval_of, retrieved
+from trust.settings import TrustSettings
+from workers.steps.trusted import apply_trust
 
 SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)
 
@@ -45,6 +49,22 @@ def _answer(*chunks: RetrievedChunk, max_tokens: int = 1_000) -> Answer:
     metadata = RetrievalMetadata(strategy=Strategy.HYBRID, fusion="rrf", duration_ms=1.0, total_candidates=9)
     found = Retrieval(generation="g1", journal_offset=4, chunks=chunks, metadata=metadata)
     return compose_answer("a question", "c", Plan.RETRIEVE, found, max_tokens)
+
+
+def test_an_answer_has_the_trust_of_what_it_cites_and_the_gates_of_its_retrieval() -> None:
+    marked = Inspection(verdict=Verdict.WARNED, findings=(Finding(rule="override"), Finding(rule="override")))
+    found = apply_trust(
+        retrieval_of(retrieved("a", "first", trust=0.7), retrieved("b", "second", trust=0.4, inspection=marked)),
+        Query(query="q"),
+        TrustSettings(),
+    )
+    answer = compose_answer("q", "c", Plan.RETRIEVE, found, 1_000)
+    assert [(one.origin, one.trust, one.warnings) for one in answer.citations] == [
+        ("crawled", 0.7, ()),
+        ("crawled", 0.4, ("override",)),
+    ]
+    assert [score.score for score in answer.trust_scores] == [0.7, 0.4]
+    assert [check.passed for check in answer.checks] == [False, True]
 
 
 def test_passages_stand_under_their_marks_and_references_at_the_foot() -> None:

@@ -9,8 +9,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from contracts.document import Chunk
+from contracts.document import Chunk, ChunkedDocument
 from contracts.retrieval import Filters, Query, Retrieval, RetrievedChunk, Strategy
+from contracts.trust import Inspection, Verdict
 from index.journal.document_facts import DocumentFacts, make_facts
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
@@ -20,6 +21,7 @@ from index.search.ranking_options import Ranking
 from index.search.rerank.base import NotReranked
 from index.search.select import Selection, select_results
 from index.settings import QuerySettings
+from trust.source_trust import SourceTrust
 
 WORDS = [f"{first}{last}" for first in "bcdfghjklmnprstvwz" for last in ("ale", "orin", "ust", "emma", "ipod", "antle")]
 
@@ -58,10 +60,10 @@ class Library:
 
 @pytest.fixture
 def ask(make):
-    def ask(documents, settings: QuerySettings = SETTINGS, reranker=None, **query: object) -> tuple[Selection, Library]:
+    def ask(documents, settings: QuerySettings = SETTINGS, reranker=None, trust=None, **query: object):
         library = Library(make, documents)
         question = Query.model_validate({"query": "q", **query})
-        ranking = Ranking.of(settings, reranker)
+        ranking = Ranking.of(settings, reranker, trust)
         candidates = select_candidates(library, question, library.candidates(), ranking, make.now)
         return select_results(library, question, candidates, ranking), library
 
@@ -106,14 +108,52 @@ def test_duplicates_are_kept_where_the_query_or_the_settings_ask_for_it(ask, mak
 
 
 def test_a_distrusted_copy_does_not_take_the_place_of_a_trusted_one(ask, make) -> None:
-    settings = QuerySettings(trusted_domains=("good.example",), trusted_authors=("Ada",))
     documents = [
         make.document("bad", "same text", url="https://evil.example/", source="crawl"),
         make.document("good", "same text", url="https://good.example/", source="crawl", author="ada"),
     ]
-    selection, _ = ask(documents, settings, trust_threshold=0.6)
+    selection, _ = ask(documents, trust=SourceTrust(("good.example",)), trust_threshold=0.7)
     assert _documents(selection) == ["good"]
     assert (selection.trust_dropped, selection.duplicates_dropped) == (1, 0)
+
+
+def _blocked(document: ChunkedDocument, *ordinals: int) -> ChunkedDocument:
+    """The document with some of its chunks blocked by the guard."""
+    chunks = [
+        chunk.model_copy(update={"inspection": Inspection(verdict=Verdict.BLOCKED)}) if number in ordinals else chunk
+        for number, chunk in enumerate(document.chunks)
+    ]
+    return document.model_copy(update={"chunks": tuple(chunks)})
+
+
+def test_a_blocked_chunk_takes_no_place_of_a_result_and_is_counted(ask, make) -> None:
+    documents = [_blocked(make.document(f"bad{i}", _text(i)), 0) for i in range(3)]
+    documents += [make.document(f"d{i}", _text(10 + i)) for i in range(3)]
+    selection, _ = ask(documents, top_k=3)
+    assert _documents(selection) == ["d0", "d1", "d2"]
+    assert selection.guard_dropped == 3
+
+
+def test_a_chunk_whose_text_is_not_the_one_that_was_recorded_is_blocked(ask, make) -> None:
+    document = make.document("d", _text(0))
+    forged = document.model_copy(update={"chunks": (document.chunks[0].model_copy(update={"text": "forged"}),)})
+    selection, _ = ask([forged, make.document("e", _text(1))])
+    assert _documents(selection) == ["e"]
+    assert selection.guard_dropped == 1
+
+
+def test_a_passage_ends_before_a_blocked_neighbour(ask, make) -> None:
+    document = _blocked(make.document("d", *(_text(i) for i in range(5))), 3)
+    selection, _ = ask([document], top_k=1, neighbours=3)
+    assert selection.chunks[0].passage == tuple(chunk.chunk_id for chunk in document.chunks[:3])
+
+
+def test_every_result_has_its_trust_score(ask, make) -> None:
+    documents = [make.document(f"d{i}", _text(i), url=f"https://x.org/{i}", source="crawl") for i in range(3)]
+    selection, _ = ask(documents, trust=SourceTrust(("x.org",)), top_k=2)
+    assert [score.chunk_id for score in selection.trust_scores] == [chunk.chunk_id for chunk in selection.chunks]
+    assert [score.score for score in selection.trust_scores] == [chunk.trust for chunk in selection.chunks]
+    assert ask(documents)[0].trust_scores == ()
 
 
 ECHO = "- What frees a lease that nobody renews?\n- What is a lease?"

@@ -95,6 +95,7 @@ def answered_in(context: Context, run_id: str) -> Answered:
         embedding=context.embedding,
         tokenizer=context.tokenizer,
         rerank=context.settings.rerank,
+        trust=context.settings.trust,
     )
 
 

@@ -1,0 +1,111 @@
+"""The score of a source: twenty cases with the score that each should have, as in docs/decisions/0016-source-trust.md."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from contracts.document import Provenance
+from contracts.domains import is_under, parse_host
+from trust.source_trust import SourceTrust, time_freshness
+
+NOW = datetime(2025, 10, 8, tzinfo=UTC)
+LISTS = SourceTrust(("trusted.com",), {"trusted.com": ["Ada"], "blog.example": ["Bob"]}, frozenset({"key_own"}))
+NO_LISTS = SourceTrust()
+TRUSTED, UNKNOWN = "https://docs.trusted.com/a", "https://unknown.com/a"
+YEAR, HALF_YEAR = timedelta(days=365), timedelta(days=182.5)
+SAMPLE_1, SAMPLE_2 = NOW - datetime(2025, 1, 15, tzinfo=UTC), NOW - datetime(2024, 6, 10, tzinfo=UTC)
+
+
+def _score(scorer: SourceTrust, source: str, url: str | None, age: timedelta = timedelta(), **facts: str) -> float:
+    provenance = Provenance.model_validate({"source": source, "fetched_at": NOW - age, **facts})
+    return scorer.score(url, provenance, "c", NOW).score
+
+
+@pytest.mark.parametrize(
+    ("should", "scorer", "source", "url", "age", "facts"),
+    [
+        # Crawled, while no domain is listed: nobody has been judged.
+        (0.82, NO_LISTS, "crawl", UNKNOWN, timedelta(), {}),
+        (0.70, NO_LISTS, "crawl", UNKNOWN, HALF_YEAR, {}),
+        (0.57, NO_LISTS, "crawl", UNKNOWN, YEAR, {}),
+        # Crawled, with a list: the RFC's second row is unlisted, unsigned, of June 2024.
+        (1.00, LISTS, "crawl", TRUSTED, timedelta(), {}),
+        (0.85, LISTS, "crawl", TRUSTED, HALF_YEAR, {}),
+        (0.70, LISTS, "crawl", TRUSTED, 3 * YEAR, {}),
+        (0.64, LISTS, "crawl", UNKNOWN, timedelta(), {}),
+        (0.45, LISTS, "crawl", UNKNOWN, SAMPLE_2, {}),
+        # An author counts where he is known, and nowhere else.
+        (1.00, LISTS, "crawl", TRUSTED, timedelta(), {"author": " ada "}),
+        (0.85, LISTS, "crawl", TRUSTED, timedelta(), {"author": "Mallory"}),
+        (0.79, LISTS, "crawl", "https://blog.example/a", timedelta(), {"author": "Bob"}),
+        (0.64, LISTS, "crawl", UNKNOWN, timedelta(), {"author": "Ada"}),
+        # A provider's word for a page is worth less than the page.
+        (0.70, NO_LISTS, "search", UNKNOWN, timedelta(), {}),
+        (0.90, LISTS, "search", TRUSTED, timedelta(), {}),
+        (0.50, LISTS, "search", UNKNOWN, timedelta(), {}),
+        # What was submitted is its sender's word, whatever it claims to be.
+        (0.40, LISTS, "submission", TRUSTED, timedelta(), {"author": "Ada"}),
+        (0.28, NO_LISTS, "submission", None, YEAR, {}),
+        (0.95, LISTS, "submission", TRUSTED, timedelta(), {"submitted_by": "key_own"}),
+        # A file is the operator's own.
+        (0.95, LISTS, "file", None, timedelta(), {}),
+        (0.67, LISTS, "file", None, YEAR, {}),
+    ],
+)
+def test_each_case_has_the_score_that_it_should_have(should, scorer, source, url, age, facts) -> None:
+    assert _score(scorer, source, url, age, **facts) == pytest.approx(should, abs=0.006)
+
+
+@pytest.mark.parametrize("age_days", [30, 120, 180, 300])
+def test_an_ordinary_page_of_some_months_passes_gate_i(age_days) -> None:
+    age = timedelta(days=age_days)
+    assert _score(NO_LISTS, "crawl", UNKNOWN, age) >= 0.6
+    assert _score(LISTS, "crawl", TRUSTED, age) >= 0.6
+
+
+def test_a_submission_that_nothing_speaks_for_is_below_the_threshold_whatever_it_claims() -> None:
+    claims = {"author": "Ada", "submitted_by": "key_other"}
+    assert max(_score(scorer, "submission", TRUSTED, **claims) for scorer in (LISTS, NO_LISTS)) < 0.6
+
+
+def test_a_score_tells_its_factors_and_leaves_out_what_cannot_apply() -> None:
+    provenance = Provenance(source="crawl", fetched_at=NOW - HALF_YEAR)
+    listed = LISTS.score(TRUSTED, provenance, "c", NOW)
+    assert listed.model_dump(mode="json") == {
+        "chunkId": "c",
+        "score": pytest.approx(0.85),
+        "factors": {
+            "domainTrust": 1.0,
+            "signatureValid": None,
+            "timeFreshness": pytest.approx(0.85),
+            "authorReputation": None,
+        },
+        "origin": "crawled",
+    }
+    submitted = LISTS.score(TRUSTED, provenance.model_copy(update={"source": "submission"}), "c", NOW)
+    assert submitted.factors.domain_trust is None
+
+
+@pytest.mark.parametrize(("days", "freshness"), [(0, 1.0), (182.5, 0.85), (365, 0.7), (4_000, 0.7), (-5, 1.0)])
+def test_freshness_falls_over_a_year_to_seven_tenths(days: float, freshness: float) -> None:
+    assert time_freshness(Provenance(source="file", fetched_at=NOW - timedelta(days=days)), NOW) == pytest.approx(
+        freshness
+    )
+
+
+def test_a_date_of_publication_after_the_fetch_is_none() -> None:
+    fetched = NOW - YEAR
+    ahead = Provenance(source="crawl", fetched_at=fetched, published_at=NOW + YEAR)
+    assert time_freshness(ahead, NOW) == pytest.approx(0.7)
+    before = Provenance(source="crawl", fetched_at=NOW, published_at=fetched)
+    assert time_freshness(before, NOW) == pytest.approx(0.7)
+
+
+def test_a_domain_covers_what_is_below_it_and_nothing_else() -> None:
+    assert is_under("docs.good.org", ["Good.org"])
+    assert not is_under("notgood.org", ["good.org"])
+    assert not is_under(None, ["good.org"])
+    assert parse_host("https://User@Docs.Good.org:8080/x") == "docs.good.org"
+    assert parse_host("http://[broken") is None

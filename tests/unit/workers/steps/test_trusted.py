@@ -1,0 +1,35 @@
+"""What an answer may show of what was found."""
+
+from __future__ import annotations
+
+from contracts.document import Provenance
+from contracts.retrieval import Query
+from contracts.trust import Inspection, Verdict
+from tests.support.retrieved import NOW, retrieval_of, retrieved
+from trust.settings import TrustSettings
+from workers.steps.trusted import apply_trust
+
+QUERY, SETTINGS = Query(query="a question"), TrustSettings()
+BLOCKED, WARNED = Inspection(verdict=Verdict.BLOCKED), Inspection(verdict=Verdict.WARNED)
+
+
+def test_blocked_passages_are_never_served_and_the_others_move_up() -> None:
+    found = retrieval_of(retrieved("a"), retrieved("b", inspection=BLOCKED), retrieved("c", inspection=WARNED))
+    served = apply_trust(found, QUERY, SETTINGS)
+    assert [(chunk.chunk_id, chunk.rank) for chunk in served.chunks] == [("a", 1), ("c", 2)]
+    assert [score.chunk_id for score in served.metadata.trust_scores] == ["a", "c"]
+    assert served.metadata.guard_dropped == 1
+
+
+def test_both_gates_judge_what_is_served() -> None:
+    found = retrieval_of(retrieved("a", trust=0.7), retrieved("b", trust=0.1, inspection=BLOCKED))
+    source_trust, poisoning = apply_trust(found, QUERY, SETTINGS).metadata.checks
+    assert (source_trust.id, source_trust.passed, source_trust.value) == ("gate-i-source-trust", True, 0.7)
+    assert (poisoning.id, poisoning.passed, poisoning.value) == ("gate-p-retrieval-poisoning", True, 0)
+    assert poisoning.detail == "1 blocked passage left out"
+
+
+def test_the_text_of_a_page_that_wants_none_shown_is_left_out() -> None:
+    shy = Provenance(source="crawl", fetched_at=NOW, nosnippet=True)
+    served = apply_trust(retrieval_of(retrieved("a", provenance=shy)), QUERY, SETTINGS)
+    assert served.chunks[0].text == ""

@@ -1,0 +1,153 @@
+"""How far a source is to be trusted: how the document got here, who speaks for it, how old it is.
+
+    score = (floor + (ceiling - floor) · share) · age
+
+    floor, ceiling   the range that the document's origin gives (`RANGES`)
+    share            in [0, 1]: the weighted mean of the factors that apply; a half where none can apply
+    age              from 1.0 for a text of today linearly to 0.7 for one of a year ago or more
+
+The weights are those of the retrieval RFC: 0.4 for a listed domain, 0.3 for a valid signature, 0.3 for a known author.
+A factor that cannot apply is left out and the others are rescaled; docs/decisions/0016-source-trust.md has the reasons
+and a table of cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from contracts.document import Provenance
+from contracts.domains import is_under, parse_host
+from contracts.trust import Origin, TrustFactors, TrustScore
+from trust.settings import TrustSettings
+
+DOMAIN_WEIGHT, SIGNATURE_WEIGHT, AUTHOR_WEIGHT = 0.4, 0.3, 0.3
+OLDEST_FRESHNESS = 0.7
+YEAR_SECONDS = 365 * 86_400
+UNDECIDED = 0.5
+"""The share where nothing speaks for or against a source."""
+_MOST_SOURCES = 20_000
+_AHEAD = timedelta(days=1)
+"""How far a date of publication may lie after the fetch: dates without a time of day, in any time zone."""
+
+
+class Range(NamedTuple):
+    """The score of today's text: where nothing speaks for the source, and where everything does."""
+
+    floor: float
+    ceiling: float
+
+
+RANGES: Mapping[Origin, Range] = {
+    "crawled": Range(0.64, 1.0),
+    "searched": Range(0.5, 0.9),
+    "submitted": Range(0.4, 1.0),
+    "file": Range(0.9, 1.0),
+}
+"""A crawled page is its host's own word; a search result is the provider's word for it; what was submitted is its
+sender's word, whatever URL it names; a file was put on this machine by its operator."""
+
+
+class _Source(NamedTuple):
+    """What the score depends on, apart from the date."""
+
+    url: str | None
+    origin: Origin
+    author: str | None
+    submitted_by: str | None
+
+
+class _Judged(NamedTuple):
+    """The score of today's text of a source, and its factors."""
+
+    score: float
+    domain: float | None
+    signature: bool | None
+    author: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrust:
+    """Scores by the operator's lists: trusted domains, authors known on a domain, believed senders."""
+
+    domains: Collection[str] = ()
+    """Trusted domains, with all below them. Empty: no domain is judged."""
+    authors: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By domain, the authors that are known there, whatever the case."""
+    submitters: Collection[str] = ()
+    """Ids of API keys whose submissions count as the operator's own files."""
+    _known: dict[_Source, _Judged] = field(default_factory=dict, compare=False, repr=False)
+
+    def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
+        """The trust in a document's source, for one of its chunks, at `now`."""
+        origin = provenance.origin
+        judged = self._judged(_Source(url, origin, provenance.author, provenance.submitted_by))
+        freshness = time_freshness(provenance, now)
+        factors = TrustFactors(
+            domain_trust=judged.domain,
+            signature_valid=judged.signature,
+            time_freshness=freshness,
+            author_reputation=judged.author,
+        )
+        return TrustScore(chunk_id=chunk_id, score=judged.score * freshness, factors=factors, origin=origin)
+
+    def _judged(self, source: _Source) -> _Judged:
+        """The same for every chunk and every query, so it is remembered."""
+        judged = self._known.get(source)
+        if judged is None:
+            if len(self._known) >= _MOST_SOURCES:
+                self._known.clear()
+            judged = self._known[source] = self._judge(source)
+        return judged
+
+    def _judge(self, source: _Source) -> _Judged:
+        host = parse_host(source.url) if source.origin in _OF_THEIR_HOST else None
+        domain = float(is_under(host, self.domains)) if host and self.domains else None
+        author = self._author_reputation(host, source.author)
+        signature: bool | None = None
+        is_own = source.submitted_by is not None and source.submitted_by in self.submitters
+        floor, ceiling = RANGES["file" if source.origin == "submitted" and is_own else source.origin]
+        share = _share(domain, signature, author)
+        if share is None:
+            share = 0.0 if source.origin == "submitted" and not is_own else UNDECIDED
+        return _Judged(floor + (ceiling - floor) * share, domain, signature, author)
+
+    def _author_reputation(self, host: str | None, author: str | None) -> float | None:
+        """1 for an author known on the host's domain, 0 for another; None where none is named or none is known."""
+        name = (author or "").strip().casefold()
+        theirs = [names for domain, names in self.authors.items() if is_under(host, [domain])]
+        known = {one.strip().casefold() for names in theirs for one in names}
+        return float(name in known) if name and known else None
+
+
+def source_trust_of(settings: TrustSettings) -> SourceTrust:
+    """The scorer by the operator's lists."""
+    return SourceTrust(settings.domains, settings.authors, frozenset(settings.submitters))
+
+
+_OF_THEIR_HOST = frozenset({"crawled", "searched"})
+"""Origins whose URL is known to be the source. Of a submission it is a claim, and speaks neither for nor against it."""
+
+
+def time_freshness(provenance: Provenance, now: datetime) -> float:
+    """From 1.0 to 0.7 over a year, by the date of publication, else by that of the fetch."""
+    years = max(0.0, (now - written_at(provenance)).total_seconds() / YEAR_SECONDS)
+    return max(OLDEST_FRESHNESS, 1.0 - (1.0 - OLDEST_FRESHNESS) * years)
+
+
+def written_at(provenance: Provenance) -> datetime:
+    """When a text was published, else when it was fetched. A date of publication after the fetch is none."""
+    published = provenance.published_at
+    if published is None or published > provenance.fetched_at + _AHEAD:
+        return provenance.fetched_at
+    return published
+
+
+def _share(domain: float | None, signature: bool | None, author: float | None) -> float | None:
+    """The weighted mean of the factors that apply; None where none does."""
+    weighed = ((DOMAIN_WEIGHT, domain), (SIGNATURE_WEIGHT, signature), (AUTHOR_WEIGHT, author))
+    applying = [(weight, float(factor)) for weight, factor in weighed if factor is not None]
+    total = sum(weight for weight, _ in applying)
+    return sum(weight * factor for weight, factor in applying) / total if applying else None

@@ -1,0 +1,60 @@
+"""What an answer may show of what was found: `apply_trust` takes one step after another over the retrieval.
+
+Verdicts, scores and spans were computed when the texts were ingested; here they are only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from contracts.retrieval import Query, Retrieval, RetrievedChunk
+from contracts.trust import Verdict
+from index.search.nosnippet import hide_nosnippet_texts
+from trust.gates import check_poisoning, check_source_trust
+from trust.settings import TrustSettings
+
+
+def apply_trust(found: Retrieval, query: Query, settings: TrustSettings) -> Retrieval:
+    """What may be served of a retrieval, marked and measured.
+
+    Blocked passages are dropped, doubtful ones marked, texts that may not be shown are left out; the gates over the
+    whole retrieval come last, as they judge what is served.
+    """
+    found = drop_blocked(found)
+    # Floods: passages of a crafted group are marked as warned.
+    # Confidence: each passage and the whole; passages below the floor are dropped.
+    found = hide_nosnippet_texts(found)  # and licence: short snippets
+    # Private data: spans are masked.
+    return check_gates(found)
+
+
+def drop_blocked(found: Retrieval) -> Retrieval:
+    """The retrieval without blocked chunks, which are counted in `guard_dropped` with those that the index left out."""
+    served = keep_chunks(found, lambda chunk: chunk.inspection is None or chunk.inspection.verdict != Verdict.BLOCKED)
+    dropped = len(found.chunks) - len(served.chunks)
+    if not dropped:
+        return found
+    metadata = served.metadata.model_copy(update={"guard_dropped": found.metadata.guard_dropped + dropped})
+    return served.model_copy(update={"metadata": metadata})
+
+
+def check_gates(found: Retrieval) -> Retrieval:
+    """The retrieval with the outcome of the gates I and P."""
+    metadata = found.metadata
+    checks = (check_source_trust(metadata.trust_scores), check_poisoning(found.chunks, metadata.guard_dropped))
+    return found.model_copy(update={"metadata": metadata.model_copy(update={"checks": checks})})
+
+
+def keep_chunks(found: Retrieval, keep: Callable[[RetrievedChunk], bool]) -> Retrieval:
+    """The retrieval with only the chunks that `keep` admits, and their trust scores; ranks are given anew."""
+    kept = [chunk for chunk in found.chunks if keep(chunk)]
+    if len(kept) == len(found.chunks):
+        return found
+    ids = {chunk.chunk_id for chunk in kept}
+    scores = tuple(score for score in found.metadata.trust_scores if score.chunk_id in ids)
+    return found.model_copy(
+        update={
+            "chunks": tuple(chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(kept, start=1)),
+            "metadata": found.metadata.model_copy(update={"trust_scores": scores}),
+        }
+    )
