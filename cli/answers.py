@@ -11,14 +11,17 @@ from contracts.api import RunView
 from contracts.event import Gap
 from contracts.gate import GateDecided
 from contracts.index import Answer
+from contracts.prompt import PromptMessage
 
 
-def print_run(view: RunView, *, as_json: bool, why: bool = False) -> None:
-    """Print a run: its answer first; with `why`, how the gate decided, last."""
+def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: bool = False) -> None:
+    """Print a run: its answer first, or the messages of its prompt; with `why`, how the gate decided, last."""
     if as_json:
         print_json(view)
         return
-    if view.answer:
+    if show_prompt:
+        print_prompt(view.prompt)
+    elif view.answer:
         print_answer(view.answer)
     print_gaps(view.missing)
     if view.decision and not why and not (view.answer and view.answer.context):
@@ -84,6 +87,14 @@ def print_answer(answer: Answer) -> None:
         console.print()
     else:
         console.print(f"[dim]nothing in corpus {marked(answer.corpus)} answers this[/]", highlight=False)
+
+
+def print_prompt(messages: Sequence[PromptMessage]) -> None:
+    """Print the messages of a prompt, each under its role."""
+    for message in messages:
+        console.print(f"[bold]{message.role}[/]")
+        console.print(plain_text(message.content), markup=False, highlight=False, soft_wrap=True)
+        console.print()
 
 
 def print_gaps(gaps: Sequence[Gap]) -> None:

@@ -32,6 +32,9 @@ def ask(
     plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
     seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
     deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
+    prompt: Annotated[
+        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
+    ] = None,
     why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -45,12 +48,13 @@ def ask(
             plan=plan,
             seeds=tuple(seed or ()),
             deadline_seconds=deadline,
+            prompt=prompt,
         )
         with span("sluice ask", kind="client"):
             accepted = Service(context).ask(request)
         _tell_events(context, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
         view = context.ledger.run(accepted.run_id)
-        print_run(view, as_json=as_json, why=why)
+        print_run(view, as_json=as_json, why=why, show_prompt=prompt is not None)
         leave_unless_finished(view)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 EXAMPLES = (
     'ask "What happens when a worker dies?"',
     'ask --why --seed https://example.org/status "Is the service up?"',
+    'ask --prompt rag "How is a lease renewed?"',
     'query --top-k 3 --strategy bm25 "lease heartbeat"',
     "ingest docs/ README.md",
     "ingest --corpus papers corpus.jsonl",
@@ -42,6 +43,8 @@ EXAMPLES = (
     "eval cases.jsonl",
     "eval run --questions 300 scifact/",
     "eval compare before.json after.json",
+    "prompts list",
+    "prompts show rag",
     "keys create ci --role operator",
     "keys list",
     "keys revoke key_01a2",

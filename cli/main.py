@@ -65,6 +65,7 @@ COMMANDS = {
         _OPERATOR,
     ),
     "gate": Entry("gate:gate", "The gate's decisions and profiles.", _OPERATOR),
+    "prompts": Entry("prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT),
     "eval": Entry("eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
     "keys": Entry("keys:keys", "API keys: create, list, revoke.", _OPERATOR),
     "migrate": Entry("ledger:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR),

@@ -13,6 +13,7 @@ from contracts.event import Gap, Queue
 from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
 from contracts.index import Answer
 from contracts.ingest import AskedRender
+from contracts.prompt import Prompt, PromptName
 from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 
@@ -38,6 +39,7 @@ class GateRequest(Value):
     rerank: MayRerank = True
     render: AskedRender = None
     screenshot: Switch = False
+    prompt: PromptName = None
     wait: bool = False
 
 
@@ -121,6 +123,7 @@ class RunView(Value):
     traceparent: str | None = None
     decision: GateDecided | None = None
     answer: Answer | None = None
+    prompt: Prompt = ()
     missing: tuple[Gap, ...] = ()
     spend: Spend = Spend()
     open_events: int = 0

@@ -11,6 +11,7 @@ from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
+from contracts.prompt import PromptMessage, PromptName
 from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -25,10 +26,9 @@ class Plan(StrEnum):
     FULL_LOOP = "full_loop"
 
 
-class Message(Value):
+class Message(PromptMessage):
     """One message of the agent's session so far."""
 
-    role: Literal["user", "assistant", "system", "tool"]
     content: Annotated[str, Field(max_length=32_000)]
 
 
@@ -69,6 +69,7 @@ class GateRequested(Body):
     rerank: MayRerank = True
     render: AskedRender = None
     screenshot: Switch = False
+    prompt: PromptName = None
 
 
 class ProbeHit(Value):

@@ -10,6 +10,7 @@ from contracts.base import LaterText, Moment, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
 from contracts.gate import Plan
+from contracts.prompt import Prompt
 from contracts.retrieval import RetrievedChunk
 from contracts.trust import GateCheck, Origin, TrustScore
 
@@ -93,6 +94,7 @@ class AnswerReady(Body):
 
     answer: Answer
     duration_ms: float
+    prompt: Prompt = ()
 
 
 class RunFinished(Body):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from contracts.document import Provenance, Scalar
+from contracts.prompt import Prompt, PromptName
 from contracts.trust import GateCheck, Inspection, TrustScore
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Query(Value):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
+    prompt: PromptName = None
 
 
 class RetrievedChunk(Value):
@@ -175,6 +177,7 @@ class Retrieval(Value):
     journal_offset: int
     chunks: tuple[RetrievedChunk, ...]
     metadata: RetrievalMetadata
+    prompt: Prompt = ()
 
 
 class RetrievalStats(Value):

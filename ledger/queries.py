@@ -101,6 +101,7 @@ def view(connection: Transaction, run_id: str) -> RunView:
     if run is None:
         raise NotFound(f"no run {run_id}")
     told = [decode(payload).body for payload in connection.execute(_TOLD, {"of_run": run_id}).scalars()]
+    ready = next((body for body in reversed(told) if isinstance(body, AnswerReady)), None)
     return RunView(
         run_id=run.run_id,
         kind=run.kind,
@@ -112,7 +113,8 @@ def view(connection: Transaction, run_id: str) -> RunView:
         finished_at=_perhaps(run.finished_at),
         traceparent=run.traceparent,
         decision=next((body for body in reversed(told) if isinstance(body, GateDecided)), None),
-        answer=next((body.answer for body in reversed(told) if isinstance(body, AnswerReady)), None),
+        answer=ready.answer if ready else None,
+        prompt=ready.prompt if ready else (),
         missing=tuple(body.gap for body in told if isinstance(body, GapFound)),
         spend=spend_of(run),
         open_events=sum(open_by_queue(connection, run_id).values()),

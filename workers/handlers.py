@@ -353,7 +353,8 @@ def on_answer_directed(
         rerank=settings.rerank,
         trust=settings.trust,
     )
-    ready = AnswerReady(answer=answered.answer, duration_ms=(time.perf_counter() - started) * 1e3)
+    duration_ms = (time.perf_counter() - started) * 1e3
+    ready = AnswerReady(answer=answered.answer, duration_ms=duration_ms, prompt=answered.prompt)
     return Done((Next(ready),), answered.gaps, answered.spend)
 
 

@@ -31,6 +31,7 @@ from ledger.ledger import NewRun
 from ledger.outbox import run_baggage
 from ledger.runs import RunKind
 from otel.context import current_traceparent
+from trust.prompts.catalogue import template_named
 from workers.context import Context
 from workers.runtime.disk_room import DiskRoom
 from workers.service.submissions import (
@@ -58,12 +59,14 @@ class Service:
         """Record a gate request and set it going.
 
         Raises:
-            InvalidInput: an unknown profile or an unusable seed.
+            InvalidInput: an unknown profile or prompt, or an unusable seed.
             Conflict: the idempotency key was used for another request.
             Overloaded: its queues are full; says when to come back.
             BudgetExhausted: embedding the session costs more than is left; a question alone is never refused.
         """
         choose_profile(self._context.profiles, request.profile)
+        if request.prompt is not None:
+            template_named(request.prompt)
         seconds = request.deadline_seconds or self._context.settings.gate.deadline_seconds
         body = GateRequested(
             query=request.query,
@@ -84,6 +87,7 @@ class Service:
             rerank=request.rerank,
             render=request.render,
             screenshot=request.screenshot,
+            prompt=request.prompt,
         )
         run = self._new_run(
             "gate",

@@ -11,6 +11,7 @@ from contracts.event import Gap
 from contracts.gate import GateDecided, GateRequested, Plan
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
+from contracts.prompt import PromptMessage
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
 from gate.budget import lifted_by
 from index.search.compose_answer import compose_answer
@@ -18,8 +19,10 @@ from index.settings import RerankSettings
 from ingest.embed.tokens import count_tokens
 from ledger.ledger import Ledger
 from otel import metrics
+from trust.prompts.catalogue import template_named
 from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
+from workers.steps.prompts import make_prompt, with_prompt
 from workers.steps.trusted import apply_trust
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
@@ -29,25 +32,36 @@ if TYPE_CHECKING:
 
 
 class Answered(NamedTuple):
-    """An answer, the gaps that only show now that it is given, and what embedding its question and reranking cost."""
+    """An answer, the gaps that only show now that it is given, what embedding its question and reranking cost, and the
+    prompt that was asked for."""
 
     answer: Answer
     gaps: tuple[Gap, ...]
     spend: Spend
+    prompt: tuple[PromptMessage, ...] = ()
 
 
 def read(
-    query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings, trust: TrustSettings
+    query: Query,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    rerank: RerankSettings,
+    trust: TrustSettings,
+    tokenizer: Tokenizer,
 ) -> bytes:
     """The reply to a direct query.
 
     Raises:
+        InvalidInput: it asks for a prompt that there is not.
         NotFound: nothing was written to the corpus yet.
         SluiceError: as `retrieve`.
     """
+    if query.prompt is not None:
+        template_named(query.prompt)
     readers.existing(query.corpus)
     found, _ = retrieve(query, readers, embedding, rerank, trust)
-    return good_reply(found.model_dump_json().encode())
+    shown = with_prompt(found, query, lambda text: count_tokens(text, tokenizer))
+    return good_reply(shown.model_dump_json().encode())
 
 
 def retrieve(
@@ -130,7 +144,15 @@ def answer_question(
     )
     left_out = _left_out(found, answer, corpus)
     complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
-    return Answered(complete, (*gaps, *left_out), spend)
+    return Answered(complete, (*gaps, *left_out), spend, _prompt(request, complete, tokenizer))
+
+
+def _prompt(request: GateRequested, answer: Answer, tokenizer: Tokenizer) -> tuple[PromptMessage, ...]:
+    if request.prompt is None:
+        return ()
+    return make_prompt(
+        request.prompt, request.session, answer, request.max_tokens, lambda text: count_tokens(text, tokenizer)
+    )
 
 
 def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Query:

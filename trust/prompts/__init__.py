@@ -1,0 +1,7 @@
+"""Prompts: an answer's passages as messages for a language model, and as documents for other frameworks.
+
+build        messages with the passages in an envelope that they cannot close
+catalogue    the templates, data files with a version in their name
+envelope     one passage between its delimiters
+frameworks   the passages as LangChain documents and LlamaIndex nodes
+"""

@@ -1,0 +1,147 @@
+"""From a conversation and an answer's passages to the messages that a language model is asked with.
+
+    the conversation's own system messages
+    system       the template's rules, and the answer's limits where its confidence is low
+    (examples)
+    …            the conversation so far, as it is
+    user         the passages, each in its envelope, then the question
+
+Passages go with the question and not into the system message: what a system message says has the most authority, and
+they are the words of others. The random part of the delimiters is drawn for each prompt.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+from collections.abc import Callable, Sequence
+
+from contracts.errors import InvalidInput
+from contracts.index import Answer
+from contracts.prompt import PromptMessage
+from trust.prompts.catalogue import NONCE, Template, template_named
+from trust.prompts.envelope import as_data, render_passage
+
+CountTokens = Callable[[str], int]
+
+LOW_CONFIDENCE = 0.70
+"""Below it the limits of an answer are stated (ADR Retrieval-Augmented Generation, section 3)."""
+TOKENS_PER_MESSAGE = 4
+"""What chat formats add to each message for its role."""
+MOST_LIMITS_CHARACTERS = 600
+_NONCE_BYTES = 8
+_NONCE = re.compile(r"[0-9A-Za-z]{8,64}")
+_CHARACTERS_PER_TOKEN = 3
+_NOTHING_FOUND = (
+    "No passage was found that answers the question. Say that nothing was found; do not answer from memory."
+)
+_NOTHING_FITS = "Passages were found, but none fits the token budget. Say that you were given none."
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text without a tokenizer; errs towards too many."""
+    return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
+
+
+def build(
+    messages: Sequence[PromptMessage],
+    answer: Answer,
+    template: str = "rag",
+    max_tokens: int | None = None,
+    count_tokens: CountTokens = estimate_tokens,
+    nonce: str | None = None,
+) -> tuple[PromptMessage, ...]:
+    """The conversation `messages` with the passages of `answer` put into it by a template of the catalogue.
+
+    The question is the last message where a user speaks it, else `answer.query`. `max_tokens` bounds what is added to
+    the conversation: rules, examples and passages; passages are taken in their order while they fit, and shorter ones
+    may follow one that does not. With a `nonce` (8 to 64 letters and digits) the result is always the same; otherwise
+    one is drawn. It must not be known to those who write documents.
+
+    Raises:
+        InvalidInput: no such template, an unusable nonce, or `max_tokens` has no room for the rules alone.
+    """
+    chosen = template_named(template, "template")
+    if nonce is None:
+        nonce = secrets.token_hex(_NONCE_BYTES)
+    elif not _NONCE.fullmatch(nonce):
+        raise InvalidInput("nonce", "8 to 64 letters and digits are needed", "leave it out: one is drawn")
+    rules = _rules(chosen, answer, nonce)
+    left = None if max_tokens is None else max_tokens - _cost(rules, count_tokens)
+    passages = _passages(answer, nonce, left, count_tokens)
+    if answer.citations and not passages:
+        rules[0] = _system(f"{rules[0].content}\n\n{_NOTHING_FITS}")
+    least = _cost(rules, count_tokens)
+    if max_tokens is not None and least > max_tokens:
+        problem = f"{max_tokens} tokens have no room for the rules of {chosen.full_name}"
+        raise InvalidInput("max_tokens", problem, f"{least} or more")
+    return _put_together(messages, answer.query, rules, passages)
+
+
+def least_tokens(template: Template, count_tokens: CountTokens = estimate_tokens) -> int:
+    """The least `max_tokens` that `build` accepts for a template, whatever the answer's limits say."""
+    texts = [template.system, *(part for one in template.examples for part in (one.question, one.answer))]
+    filled = [text.replace(NONCE, "0123456789abcdef") for text in texts]
+    reserve = estimate_tokens(_NOTHING_FOUND + _NOTHING_FITS) + MOST_LIMITS_CHARACTERS // 2
+    return sum(count_tokens(text) + TOKENS_PER_MESSAGE for text in filled) + reserve
+
+
+def _rules(template: Template, answer: Answer, nonce: str) -> list[PromptMessage]:
+    parts = [template.system.replace(NONCE, nonce), _limits(answer, nonce)]
+    if not answer.citations:
+        parts.append(_NOTHING_FOUND)
+    rules = [_system("\n\n".join(part for part in parts if part))]
+    for example in template.examples:
+        rules.append(PromptMessage(role="user", content=example.question.replace(NONCE, nonce)))
+        rules.append(PromptMessage(role="assistant", content=example.answer.replace(NONCE, nonce)))
+    return rules
+
+
+def _limits(answer: Answer, nonce: str) -> str:
+    """What the model is told of an answer of low confidence, or of limits that are known; else nothing."""
+    is_low = answer.confidence is not None and answer.confidence < LOW_CONFIDENCE
+    if not is_low and not answer.limits:
+        return ""
+    told = [f"Confidence: {math.floor(100 * answer.confidence)}%." if answer.confidence is not None else ""]
+    if answer.limits:
+        told.append(f"Limits: {as_data(' '.join(answer.limits.split())[:MOST_LIMITS_CHARACTERS], nonce)}")
+    told.append("State these limits in your answer." if answer.limits else "State the limits of your answer.")
+    return " ".join(part for part in told if part)
+
+
+def _passages(answer: Answer, nonce: str, left: int | None, count_tokens: CountTokens) -> list[str]:
+    chosen: list[str] = []
+    for citation, chunk in zip(answer.citations, answer.chunks, strict=True):
+        passage = render_passage(citation, chunk, nonce)
+        if left is not None:
+            cost = count_tokens(f"{passage}\n\n")
+            if cost > left:  # all of them, where the rules alone take more than there is
+                continue
+            left -= cost
+        chosen.append(passage)
+    return chosen
+
+
+def _put_together(
+    messages: Sequence[PromptMessage], query: str, rules: Sequence[PromptMessage], passages: Sequence[str]
+) -> tuple[PromptMessage, ...]:
+    ends_with_user = bool(messages) and messages[-1].role == "user"
+    before = messages[:-1] if ends_with_user else messages
+    question = messages[-1].content if ends_with_user else query
+    own = next((place for place, message in enumerate(before) if message.role != "system"), len(before))
+    asked = PromptMessage(role="user", content="\n\n".join([*passages, question]))
+    return (*map(_plain, before[:own]), *rules, *map(_plain, before[own:]), asked)
+
+
+def _plain(message: PromptMessage) -> PromptMessage:
+    """The message without what a subclass demands of it."""
+    return PromptMessage(role=message.role, content=message.content)
+
+
+def _system(content: str) -> PromptMessage:
+    return PromptMessage(role="system", content=content)
+
+
+def _cost(messages: Sequence[PromptMessage], count_tokens: CountTokens) -> int:
+    return sum(count_tokens(message.content) + TOKENS_PER_MESSAGE for message in messages)

@@ -1,0 +1,96 @@
+"""The prompt templates: data files in `trust/prompts/templates`, each with its version in its name.
+
+A version never changes once it is published; a better text is the next version. A test compares what each makes of
+an answer with a golden file.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from contracts.base import Value
+from contracts.errors import InvalidInput, InvalidSetting, first_problem
+
+TEMPLATES_DIR = Path(__file__).parent / "templates"
+NONCE = "{nonce}"
+"""Stands in a template where the delimiters' random part goes."""
+_STEM = re.compile(r"([a-z][a-z0-9_]*)\.v([1-9][0-9]*)")
+
+
+class Example(Value):
+    """A question with its passages, and how it is to be answered."""
+
+    question: str
+    answer: str
+
+
+class Template(Value):
+    """A prompt: the system message, and examples as question and answer. `extends` puts another's text before its."""
+
+    name: str
+    version: int
+    summary: str
+    system: str
+    examples: tuple[Example, ...] = ()
+    extends: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """Name and version, such as `rag.v1`."""
+        return f"{self.name}.v{self.version}"
+
+
+@lru_cache(maxsize=1)
+def templates() -> Mapping[str, Template]:
+    """Every template by its full name, in order of name and version.
+
+    Raises:
+        InvalidSetting: a file has a field that does not fit, or extends what is not there.
+    """
+    files = {path.stem: path for path in TEMPLATES_DIR.glob("*.toml")}
+    found = [_load(stem, files) for stem in files]
+    return {one.full_name: one for one in sorted(found, key=lambda one: (one.name, one.version))}
+
+
+def template_named(name: str, field: str = "prompt") -> Template:
+    """The template of that name: `rag.v1`, or the latest version of `rag`.
+
+    Raises:
+        InvalidInput: there is none; names `field` and those there are.
+    """
+    known = templates()
+    found = [one for one in known.values() if name in (one.name, one.full_name)]
+    if not found:
+        short = dict.fromkeys(one.name for one in known.values())
+        raise InvalidInput(field, f"no prompt {name!r}", f"one of {', '.join([*short, *known])}")
+    return found[-1]
+
+
+def _load(stem: str, files: Mapping[str, Path]) -> Template:
+    named = _STEM.fullmatch(stem)
+    if named is None:
+        raise InvalidSetting(f"prompts.{stem}", "a template's file is called NAME.vNUMBER.toml", "rename it")
+    try:
+        own = Template.model_validate(
+            {"name": named[1], "version": int(named[2]), **tomllib.loads(files[stem].read_text("utf-8"))}
+        )
+    except ValidationError as error:
+        raise InvalidSetting(f"prompts.{stem}.{first_problem(error)[0]}", first_problem(error)[1]) from error
+    own = own.model_copy(update={"system": own.system.strip(), "examples": tuple(map(_stripped, own.examples))})
+    if own.extends is None:
+        return own
+    if own.extends not in files:
+        raise InvalidSetting(f"prompts.{stem}.extends", f"no template {own.extends!r}")
+    below = _load(own.extends, files)
+    update = {"system": f"{below.system}\n\n{own.system}", "examples": (*below.examples, *own.examples)}
+    return own.model_copy(update=update)
+
+
+def _stripped(example: Example) -> Example:
+    return Example(question=example.question.strip(), answer=example.answer.strip())

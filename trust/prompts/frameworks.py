@@ -1,0 +1,76 @@
+"""The passages of an answer as other frameworks take them: plain dictionaries, JSON throughout, without those packages.
+
+`langchain_core.documents.Document(**one)` and `llama_index.core.schema.NodeWithScore.from_dict(one)` read them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contracts.index import Answer, Citation
+from contracts.retrieval import RetrievedChunk
+
+
+def langchain_documents(answer: Answer) -> list[dict[str, Any]]:
+    """One LangChain `Document` for each passage, in the order of the citations."""
+    return [
+        {
+            "id": chunk.chunk_id,
+            "page_content": chunk.text,
+            "metadata": _metadata(citation, chunk),
+            "type": "Document",
+        }
+        for citation, chunk in zip(answer.citations, answer.chunks, strict=True)
+    ]
+
+
+def llamaindex_nodes(answer: Answer) -> list[dict[str, Any]]:
+    """One LlamaIndex `NodeWithScore` of a `TextNode` for each passage; its score is the match, from 0 to 1."""
+    return [
+        {
+            "class_name": "NodeWithScore",
+            "score": citation.match,
+            "node": {
+                "class_name": "TextNode",
+                "id_": chunk.chunk_id,
+                "text": chunk.text,
+                "metadata": _metadata(citation, chunk),
+                "relationships": {
+                    _SOURCE_RELATION: {"class_name": "RelatedNodeInfo", "node_id": chunk.document_id, "node_type": "4"}
+                },
+            },
+        }
+        for citation, chunk in zip(answer.citations, answer.chunks, strict=True)
+    ]
+
+
+_SOURCE_RELATION = "1"
+"""`NodeRelationship.SOURCE` of LlamaIndex: the document that a node is a part of."""
+
+
+def _metadata(citation: Citation, chunk: RetrievedChunk) -> dict[str, Any]:
+    """What says where a passage comes from and how far it goes; only what vector stores keep: text and numbers."""
+    facts = {
+        "number": citation.number,
+        "source": citation.source,
+        "link": citation.link,
+        "url": chunk.url,
+        "file_path": chunk.file_path,
+        "title": chunk.title,
+        "section_path": " > ".join(chunk.section_path),
+        "symbol_path": chunk.symbol_path,
+        "start_line": chunk.start_line,
+        "end_line": chunk.end_line,
+        "page": chunk.page,
+        "language": chunk.language,
+        "document_id": chunk.document_id,
+        "checksum": chunk.checksum,
+        "token_estimate": chunk.token_estimate,
+        "match": citation.match,
+        "confidence": citation.confidence,
+        "trust": citation.trust if citation.trust is not None else chunk.trust,
+        "origin": citation.origin,
+        "warnings": ", ".join(citation.warnings),
+        "fetched_at": chunk.provenance.fetched_at.isoformat(),
+    }
+    return {name: fact for name, fact in facts.items() if fact not in (None, "")}
