@@ -36,6 +36,7 @@ EXAMPLES = (
     "snapshot pull --store s3://bucket/prefix",
     "rebuild --prove",
     "reindex --corpus default",
+    "freshness --recheck",
     "freshness --exec ./embed-plan",
     "freshness --prior monday.jsonl --current tuesday.jsonl --out plans/",
     "gate explain run_01a2",

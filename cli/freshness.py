@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
-from cli.session import session
+from cli.session import goes_on, session, wait_for
 from contracts.errors import InvalidInput, TimedOut
 from ingest.freshness.decisions import record_command
 from ingest.freshness.refresh_plan import Counts
 from workers.context import Context
 from workers.service.freshness import FreshnessFiles, files_of, plan_refresh, write_current_manifest
 from workers.service.plan_command import PLAN_VARIABLE, run_with_plan
+from workers.service.recheck import Rechecked, recheck, rechecked
 
 _STDERR = 2
 
@@ -40,20 +42,26 @@ def freshness(
             "Its exit code becomes ours, and only after 0 the next job compares with this one.",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that the command may take.")] = 3_600.0,
+    ask_again: Annotated[
+        bool, typer.Option("--recheck", help="First ask the sites again for the pages that are due; needs `sluice up`.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds that rechecking may take, and the command.")
+    ] = 3_600.0,
     as_json: AsJson = False,
 ) -> None:
     """Freshness: what is new, changed or gone since the last job, as a plan."""
-    with session(as_json=as_json) as context:
+    with session(as_json=as_json, needs_workers=ask_again) as context:
         if current is not None and prior is None:
             raise InvalidInput("prior", "is missing", "two manifests are compared: give --prior and --current")
+        found = _asked_again(context, checked_corpus(corpus), timeout) if ask_again else None
         files = FreshnessFiles(out) if out else files_of(context, checked_corpus(corpus))
         with files.locked():
             told = _planned(context, corpus, files, prior, current)
             exit_code = _carried_out(command, told["counts"], files, timeout, as_json=as_json)
             if exit_code in (None, 0) and current is None and prior is None:
                 files.current.replace(files.last)
-        _tell(told, files, exit_code, as_json=as_json)
+        _tell(told, files, found, exit_code, as_json=as_json)
         if exit_code:
             raise typer.Exit(exit_code)
 
@@ -86,7 +94,19 @@ def _carried_out(
     return exit_code
 
 
-def _tell(told: dict[str, Any], files: FreshnessFiles, exit_code: int | None, *, as_json: bool) -> None:
+def _asked_again(context: Context, corpus: str, timeout_seconds: float) -> Rechecked | None:
+    """What asking for the pages that are due has found; None where none is due."""
+    run_id = recheck(context, corpus)
+    if run_id is None:
+        return None
+    with goes_on(run_id):
+        wait_for(context, run_id, timeout_seconds)
+    return rechecked(context.ledger, run_id)
+
+
+def _tell(
+    told: dict[str, Any], files: FreshnessFiles, found: Rechecked | None, exit_code: int | None, *, as_json: bool
+) -> None:
     counts: Counts = told["counts"]
     if as_json:
         print_json(
@@ -97,9 +117,13 @@ def _tell(told: dict[str, Any], files: FreshnessFiles, exit_code: int | None, *,
                 "prior": str(told["prior"]) if told["prior"] else None,
                 "ledger": str(files.decisions),
                 "exit_code": exit_code,
+                "recheck": asdict(found) if found else None,
             }
         )
         return
+    if found is not None:
+        told_of = f"{found.asked} pages asked for, {found.unchanged} as they were, {found.read} read, "
+        console.print(f"{told_of}{found.withdrawn} gone, {found.tokens:,} tokens embedded", highlight=False)
     print_table("freshness", Counts._fields, [counts])
     console.print(f"plan: {marked(files.plan)}", highlight=False, soft_wrap=True)
     if told["prior"] is None:

@@ -9,7 +9,7 @@ the index it is kept why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -45,6 +45,17 @@ class RememberedPage:
     links: tuple[PageLink, ...] = ()
     nosnippet: bool = False
     """Whether the index holds it as a page of which no text is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPage:
+    """A page that the index holds, as far as it matters to when it is asked for again."""
+
+    url: str
+    """Where it was found in the end."""
+    document_id: str
+    fetched_at: datetime
+    """When it was read last, or seen to be as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,14 @@ class PageMemory(Protocol):
 
     def seen_at(self, corpus: str, document_ids: Sequence[str]) -> Mapping[str, datetime]:
         """When the pages of these documents were read last or seen to be as they were; without those not remembered.
+
+        Raises:
+            Unavailable: the memory does not answer.
+        """
+        ...
+
+    def watched(self, corpus: str, before: datetime) -> Iterator[WatchedPage]:
+        """The pages that the index holds and that were not seen since `before`, the longest unseen first.
 
         Raises:
             Unavailable: the memory does not answer.

@@ -169,6 +169,27 @@ class CrawlSettings(Value):
         return self.max_bytes or self.max_pages * self.max_page_bytes
 
 
+class FreshnessSettings(Value):
+    """How long pages are taken for fresh, and when they are asked for again. That takes `crawl.enabled`."""
+
+    every_hours: Annotated[float, Field(ge=0)] = 0.0
+    """How often `sluice up` asks again for the pages that are due. 0: only `sluice freshness --recheck` does."""
+    half_life_days: Annotated[float, Field(gt=0)] = 30.0
+    """Time after which a page is more likely to have changed than not, and is due: of pages of which nothing else is
+    known. What is seen of a page counts the more, the longer it is watched."""
+    host_half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    """The same for the pages of some hosts, by shell pattern; the first that matches counts."""
+    max_pages: Annotated[int, Field(ge=1)] = 1_000
+    """Pages that are asked for at a time, those longest overdue first. The ceilings of the day hold besides."""
+
+    def half_life_of(self, host: str) -> float:
+        """How many days a page of the host is expected to stay as it is."""
+        return next(
+            (days for pattern, days in self.host_half_life_days.items() if fnmatchcase(host, pattern)),
+            self.half_life_days,
+        )
+
+
 class ChunkSettings(Value):
     """Chunking, in tokens of the embedding model. A chunk and the breadcrumb above it fit the window together."""
 

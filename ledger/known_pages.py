@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 import zstandard
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, exists, func, select, tuple_, update
 
 from contracts.ingest import WithdrawnBy
-from contracts.known_pages import PageLink, RememberedPage, WithdrawnPage
+from contracts.known_pages import PageLink, RememberedPage, WatchedPage, WithdrawnPage
 from ledger.database import Database
 from ledger.tables import AnyRow, pages
 from ledger.upsert import insert_into
@@ -32,6 +33,8 @@ MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""
 MAX_LINKS_BYTES = 16_000_000
 """Of a page's links once decompressed: far more than `ingest.crawl.links` finds in one."""
+WATCHED_AT_ONCE = 1_000
+"""Pages that one transaction reads of those that may be due."""
 NO_RUN = ""
 """Who has read a page that was withdrawn: no run that is still under way confirms it."""
 
@@ -54,6 +57,25 @@ _WITHDRAW = (
     .returning(pages.c.is_held)
 )
 _WITHDRAWN = select(pages.c.withdrawn_by, pages.c.fetched_at).where(*_IS_IT, pages.c.withdrawn_by.is_not(None))
+_LATER = pages.alias("later")
+_IS_SEEN_LATER = exists().where(
+    _LATER.c.corpus == pages.c.corpus,
+    _LATER.c.document_id == pages.c.document_id,
+    _LATER.c.is_held == 1,
+    _LATER.c.fetched_at > pages.c.fetched_at,
+)
+_WATCHED = (
+    select(pages.c.url_sha256, pages.c.final_url, pages.c.document_id, pages.c.fetched_at)
+    .where(
+        pages.c.corpus == bindparam("of_corpus"),
+        pages.c.is_held == 1,
+        pages.c.fetched_at < bindparam("before"),
+        tuple_(pages.c.fetched_at, pages.c.url_sha256) > tuple_(bindparam("after"), bindparam("after_url")),
+        ~_IS_SEEN_LATER,
+    )
+    .order_by(pages.c.fetched_at, pages.c.url_sha256)
+    .limit(WATCHED_AT_ONCE)
+)
 _FORGET = delete(pages).where(*_OF_DOCUMENT).returning(pages.c.is_held)
 
 
@@ -122,6 +144,19 @@ class LedgerPageMemory:
         with self._database.reading() as connection:
             rows = connection.execute_each(_SEEN_AT, asked)
         return {row.document_id: datetime.fromtimestamp(row.seen_at, UTC) for row in rows}
+
+    def watched(self, corpus: str, before: datetime) -> Iterator[WatchedPage]:
+        """See `PageMemory`. A document that was found under several addresses is one page."""
+        after, after_url = -math.inf, b""
+        while True:
+            asked = {"of_corpus": corpus, "before": before.timestamp(), "after": after, "after_url": after_url}
+            with self._database.reading() as connection:
+                rows = connection.execute(_WATCHED, asked).all()
+            for row in rows:
+                yield WatchedPage(row.final_url, row.document_id, datetime.fromtimestamp(row.fetched_at, UTC))
+            if len(rows) < WATCHED_AT_ONCE:
+                return
+            after, after_url = rows[-1].fetched_at, rows[-1].url_sha256
 
     def withdraw(self, corpus: str, document_ids: Sequence[str], *, by: WithdrawnBy, at: datetime) -> None:
         """See `PageMemory`."""

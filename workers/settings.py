@@ -25,7 +25,14 @@ from contracts.base import Value
 from contracts.errors import InvalidSetting
 from gate.settings import BudgetSettings, GateSettings
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
-from ingest.settings import ChunkSettings, CrawlSettings, EgressSettings, EmbedSettings, SearchSettings
+from ingest.settings import (
+    ChunkSettings,
+    CrawlSettings,
+    EgressSettings,
+    EmbedSettings,
+    FreshnessSettings,
+    SearchSettings,
+)
 from otel.settings import TelemetrySettings
 from trust.settings import TrustSettings
 from workers.setting_names import MOVED, REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
@@ -114,6 +121,7 @@ class Settings(BaseSettings):
     budget: BudgetSettings = BudgetSettings()
     search: SearchSettings = SearchSettings()
     crawl: CrawlSettings = CrawlSettings()
+    freshness: FreshnessSettings = FreshnessSettings()
     egress: EgressSettings = EgressSettings()
     chunk: ChunkSettings = ChunkSettings()
     embed: EmbedSettings = EmbedSettings()

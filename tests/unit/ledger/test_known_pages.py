@@ -207,3 +207,35 @@ def test_of_a_corpus_whose_files_are_gone_nothing_is_recalled(database: Database
     held(LedgerPageMemory(database))
     assert LedgerPageMemory(database, is_there=lambda corpus: corpus == "docs").recall("docs", URL)
     assert LedgerPageMemory(database, is_there=lambda corpus: False).recall("docs", URL) is None
+
+
+def test_pages_that_were_not_seen_lately_are_listed_the_longest_unseen_first(memory: PageMemory) -> None:
+    for days, name in enumerate(("new", "old", "older"), start=1):
+        url = f"{URL}/{name}"
+        held(memory, replace(PAGE, url=url, final_url=url, document_id=name, fetched_at=NOON - timedelta(days=days)))
+    memory.remember("docs", replace(PAGE, url=URL + "/unread", fetched_at=NOON - timedelta(days=9)), run_id="run_2")
+    watched = list(memory.watched("docs", NOON - timedelta(days=1)))
+    assert [(page.document_id, page.fetched_at) for page in watched] == [
+        ("older", NOON - timedelta(days=3)),
+        ("old", NOON - timedelta(days=2)),
+    ]
+    assert list(memory.watched("other", NOON)) == []
+    memory.seen_again("docs", f"{URL}/older", NOON)
+    assert [page.document_id for page in memory.watched("docs", NOON)] == ["old", "new"]
+
+
+def test_a_page_that_was_found_under_several_addresses_was_seen_when_one_of_them_was(memory: PageMemory) -> None:
+    for name in ("first", "second"):
+        memory.remember("docs", replace(PAGE, url=f"{URL}/{name}"), run_id="run_1")
+    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    memory.seen_again("docs", f"{URL}/first", NOON + timedelta(days=1))
+    [page] = memory.watched("docs", NOON + timedelta(days=9))
+    assert page.fetched_at == NOON + timedelta(days=1)
+
+
+def test_more_pages_than_one_transaction_reads_are_all_listed_once(memory: PageMemory) -> None:
+    for number in range(2_001):
+        url = f"{URL}/{number}"
+        memory.remember("docs", replace(PAGE, url=url, final_url=url, document_id=url), run_id="run_1")
+    memory.confirm("docs", [f"{URL}/{number}" for number in range(2_001)], run_id="run_1")
+    assert len({page.url for page in memory.watched("docs", NOON + timedelta(days=1))}) == 2_001

@@ -1,0 +1,80 @@
+"""Pages that are due are asked for again: what changed is embedded, what is gone is withdrawn, and no more is done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from contracts.retrieval import Query, Strategy
+from ingest.freshness.refresh_plan import Counts
+from tests.support.aging_site import CORPUS, CRAWL, SECTIONS, AgingSite
+from tests.support.in_process import Instance, MakeInstance
+from tests.support.searching import searched
+from tests.support.site import Site
+
+
+@pytest.fixture
+def instance(make_instance: MakeInstance, site: Site) -> Instance:
+    return make_instance(crawl=CRAWL, egress={"allow": [site.address]})
+
+
+def finds(aging: AgingSite, words: str) -> set[str]:
+    """The documents in which a search finds one of the words."""
+    query = Query(query=words, corpus=CORPUS, strategy=Strategy.BM25)
+    return {chunk.document_id for chunk in searched(query, aging.instance.context)[0].chunks}
+
+
+@pytest.mark.parametrize("pages", [30, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+def test_of_a_site_only_what_changed_is_read_and_embedded_again(instance: Instance, site: Site, pages: int) -> None:
+    aging = AgingSite(site, instance, pages)
+    aging.crawl_all()
+    assert aging.job()[0] == Counts(new=pages)
+    share = max(1, pages // 100)
+    changed, gone = range(share), range(share, 2 * share)
+    for page in changed:
+        aging.rewrite(page)
+    for page in gone:
+        aging.remove(page)
+    asked_before = len(site.asked)
+    found = aging.recheck()
+    assert found is not None
+    assert (found.asked, found.read, found.withdrawn) == (pages, share, share)
+    assert found.unchanged == pages - 2 * share
+    assert len(site.asked) - asked_before <= pages + 1, "each page is asked for once, and robots.txt"
+    assert aging.embedded_anew(found.run_id) == share, "one section of each changed page, of the three that it has"
+    counts, plan = aging.job()
+    assert counts == Counts(changed=share, deleted=share, unchanged=pages - 2 * share)
+    told = {(one.url, one.status) for one in plan}
+    assert told == {(aging.url(page), "changed") for page in changed} | {(aging.url(page), "deleted") for page in gone}
+    assert finds(aging, aging.word(0, 1)) == {aging.document_id(0)}
+    assert finds(aging, aging.word(share, 0)) == set()
+
+
+def test_a_page_is_due_once_its_half_life_has_passed_since_it_was_seen(make_instance: MakeInstance, site: Site) -> None:
+    settings = {"half_life_days": 30, "host_half_life_days": {"127.*": 2}, "max_pages": 2}
+    aging = AgingSite(site, make_instance(crawl=CRAWL, egress={"allow": [site.address]}, freshness=settings), 3)
+    aging.crawl_all()
+    assert aging.recheck(timedelta(days=1)) is None
+    found = aging.recheck(timedelta(days=2, minutes=1))
+    assert found is not None
+    assert (found.asked, found.unchanged) == (2, 2), "no more at a time than the settings allow"
+
+
+def test_embedding_takes_the_tokens_of_the_changed_chunks_alone(instance: Instance, site: Site) -> None:
+    aging = AgingSite(site, instance, 4)
+    aging.crawl_all()
+    aging.rewrite(0)
+    aging.rewrite(2, section=2)
+    found = aging.recheck()
+    assert found is not None
+    chunks = [
+        chunk
+        for page, section in ((0, 1), (2, 2))
+        for chunk in instance.context.readers.reader(CORPUS).chunks(aging.document_id(page))
+        if aging.word(page, section) in chunk.text
+    ]
+    assert len(chunks) == 2
+    every = 2 * SECTIONS
+    assert 0 < found.tokens < sum(chunk.token_estimate for chunk in chunks) * every / 2
+    assert aging.embedded_anew(found.run_id) == 2
