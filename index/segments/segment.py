@@ -120,7 +120,11 @@ def search_exactly(vectors: Vectors, vector: Vectors, limit: int, allowed: Mask 
 
 
 def inner_products(vectors: Vectors, rows: Rows, vector: Vectors) -> Vectors:
-    """The inner products of these rows of `vectors` (n, d) with `vector` (d,), without copying them."""
+    """The inner products of these rows of `vectors` (n, d) with `vector` (d,), without copying them.
+
+    On the calling thread alone: a team of threads takes milliseconds to meet where processors are busy, and then spins.
+    """
+    faiss.omp_set_num_threads(1)  # counts for the calling thread
     products = np.empty(len(rows), dtype=np.float32)
     cast(Any, faiss).fvec_inner_products_by_idx(
         faiss.swig_ptr(products),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from index.journal.document_facts import document_key
 from index.journal.records import Upsert, Vectors
 from index.local.prepare import prepare_document
 from index.segments.quantization import LEAST_RECALL, LEAST_ROWS, quantize
-from index.segments.segment import Mask, search_exactly
+from index.segments.segment import Mask, inner_products, search_exactly
 from index.segments.segment_content import build_content, join_contents
 from index.segments.segment_file import StoredSegment, write_segment
 
@@ -80,6 +82,19 @@ def test_a_file_that_ends_too_soon_does_not_open(tmp_path: Path, make) -> None:
 def test_few_rows_are_searched_exactly(tmp_path: Path, make) -> None:
     assert quantize(_clustered(LEAST_ROWS - 1)) is None
     assert _stored(tmp_path, make, 10).quantization is None
+
+
+def test_a_question_is_compared_with_chosen_rows_on_its_own_thread() -> None:
+    vectors, rows = _clustered(100), np.array([3, 97, 4])
+
+    def compare() -> tuple[Vectors, int]:
+        faiss.omp_set_num_threads(4)
+        return inner_products(vectors, rows, vectors[3]), faiss.omp_get_max_threads()
+
+    with ThreadPoolExecutor(1) as other:
+        products, threads = other.submit(compare).result()
+    np.testing.assert_allclose(products, vectors[rows] @ vectors[3], rtol=1e-5)
+    assert threads == 1
 
 
 def test_a_compressed_form_finds_what_exact_search_finds_and_scores_it_exactly(tmp_path: Path, make) -> None:
