@@ -18,6 +18,7 @@ from contracts.gate import Plan
 from contracts.index import Answer, Citation
 from contracts.retrieval import Retrieval, RetrievedChunk
 from contracts.trust import Verdict
+from index.search.citation_link import link_of
 
 CountTokens = Callable[[str], int]
 
@@ -95,6 +96,7 @@ def cite(number: int, chunk: RetrievedChunk, best_score: float) -> Citation:
         origin=chunk.provenance.origin,
         trust=chunk.trust,
         warnings=_warnings(chunk),
+        link=link_of(chunk),
     )
 
 

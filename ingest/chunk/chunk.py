@@ -28,6 +28,7 @@ from ingest.chunk.breadcrumb import Breadcrumbs
 from ingest.chunk.code import Code, line_starts
 from ingest.chunk.language import natural_language
 from ingest.chunk.passage import Passage, bounded, trimmed
+from ingest.chunk.places import Places
 from ingest.chunk.prose import Prose
 from ingest.chunk.sections import sections_of
 from ingest.chunk.splitters import Splitters
@@ -126,6 +127,7 @@ def _chunks(
     """Chunks with the ids of their text alone."""
     text = extracted.text
     lines = line_starts(text)
+    places = Places(extracted)
     seen: Counter[str] = Counter()
     chunks: list[tuple[Chunk, Ids]] = []
     for passage in passages:
@@ -143,6 +145,8 @@ def _chunks(
             language=language,
             token_estimate=spans.count(passage.start, passage.end),
             checksum=sha256_text(part),
+            anchor=places.anchor(passage),
+            page=places.page(passage),
         )
         seen[identity] += 1
         chunks.append((chunk, spans.ids(passage.start, passage.end)))

@@ -19,6 +19,14 @@ class LinkedWords:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """The heading or term in the line that begins at `text[start]` is where `#fragment` of the page leads."""
+
+    start: int
+    fragment: str
+
+
+@dataclass(frozen=True, slots=True)
 class Extracted:
     """Readable text and its facts. Every fact is what the document says of itself, or None.
 
@@ -29,7 +37,8 @@ class Extracted:
 
     `text` holds the words of links without their addresses, as an address tells an embedding nothing and
     would fill its window; `linked_words` says where in `text` each stands, and `markdown()` puts the two together.
-    `licence` is an address or a name; `json_ld` the linked data of the page as one JSON array.
+    `anchors` are in the order of the text. `licence` is an address or a name; `json_ld` the linked data of the page as
+    one JSON array.
     """
 
     text: str
@@ -46,6 +55,7 @@ class Extracted:
     licence: str | None = None
     json_ld: str | None = None
     linked_words: tuple[LinkedWords, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
 
     def markdown(self) -> str:
         """`text` with its links written out, `[words](address)`: what is shown to a reader."""

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ingest.extract.extracted import Extracted, LinkedWords
+from ingest.extract.extracted import Extracted
 from ingest.extract.html.main_content import content_of
 from ingest.extract.html.metadata import PageFacts
 from ingest.extract.html.nodes import Nodes, read_nodes
 from ingest.extract.html.page_marks import without_page_marks
 from ingest.extract.html.visible import Counted, blank_hidden, counted, visible_nodes
 from ingest.extract.html.visual_outline import outline_of
-from ingest.extract.html.write_markdown import Markdown
+from ingest.extract.html.write_markdown import Markdown, Written
 from ingest.extract.media_types import HTML
 
 _PARAGRAPH_CHARS = 200
@@ -44,7 +44,7 @@ def extract_html(page: str, url: str | None) -> Extracted:
     visible = _visible(nodes)
     content = content_of(nodes, visible, is_forum=facts.is_forum())
     content = sorted({*_title_before(nodes, visible, content), *content})
-    text, linked_words = _written(nodes, content, facts)
+    text, linked_words, anchors = _written(nodes, content, facts)
     return Extracted(
         text=text,
         media_type=HTML,
@@ -59,6 +59,7 @@ def extract_html(page: str, url: str | None) -> Extracted:
         json_ld=facts.json_ld(),
         site_name=facts.site_name(),
         linked_words=linked_words,
+        anchors=anchors,
     )
 
 
@@ -68,7 +69,7 @@ def extract_fragment(page: str, url: str | None) -> str:
     Raises InvalidInput as `extract_html` does.
     """
     nodes = read_nodes(page)
-    return _written(nodes, _visible(nodes), PageFacts(nodes, url))[0]
+    return _written(nodes, _visible(nodes), PageFacts(nodes, url)).text
 
 
 def _visible(nodes: Nodes) -> list[int]:
@@ -78,7 +79,7 @@ def _visible(nodes: Nodes) -> list[int]:
     return without_page_marks(nodes, visible)
 
 
-def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> tuple[str, tuple[LinkedWords, ...]]:
+def _written(nodes: Nodes, content: Sequence[int], facts: PageFacts) -> Written:
     outline = outline_of(nodes, content, counted(nodes, content).chars)
     return Markdown(nodes, outline, facts.resolve).write(content)
 

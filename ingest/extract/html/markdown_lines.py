@@ -130,7 +130,7 @@ class Lines:
         """Add lines of a table with the links in them, counted from the start of each line."""
         for line, linked in rows:
             self._begin("")
-            start = self._written()
+            start = self.length()
             self._add(line)
             self.linked += [LinkedWords(start + link.start, start + link.end, link.url) for link in linked]
             self._gap = 1
@@ -157,7 +157,7 @@ class Lines:
         if self._open:
             self._resume()
 
-    def _written(self) -> int:
+    def length(self) -> int:
         """The characters so far."""
         self._length += sum(map(len, self._parts[self._counted :]))
         self._counted = len(self._parts)
@@ -169,7 +169,7 @@ class Lines:
                 continue
             opened[0] = "begun"
             if opened[1]:
-                self._link_start = self._written()
+                self._link_start = self.length()
             else:
                 self._add(opened[2])
 
@@ -182,6 +182,6 @@ class Lines:
             return
         opened[0] = ""
         if opened[1]:
-            self.linked.append(LinkedWords(self._link_start, self._written(), opened[1]))
+            self.linked.append(LinkedWords(self._link_start, self.length(), opened[1]))
         else:
             self._add(opened[2])

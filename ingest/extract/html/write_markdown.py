@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.extracted import LinkedWords
+from ingest.extract.extracted import Anchor, LinkedWords
+from ingest.extract.html.fragments import Fragments
 from ingest.extract.html.markdown_lines import Lines
 from ingest.extract.html.markdown_table import Table
 from ingest.extract.html.nodes import BLOCKS, HEADINGS, Nodes
@@ -45,6 +47,14 @@ _NO_LANGUAGE = frozenset(
 )
 
 
+class Written(NamedTuple):
+    """A page as Markdown, with the places of its links and of what its fragments lead to."""
+
+    text: str
+    linked_words: tuple[LinkedWords, ...]
+    anchors: tuple[Anchor, ...]
+
+
 class Markdown:
     """Writes one page. `resolve` makes an address of what a link says, or None."""
 
@@ -57,9 +67,11 @@ class Markdown:
         self._numbers: list[int | None] = []
         self._table: Table | None = None
         self._shown: Sequence[int] = ()
+        self._fragments = Fragments(nodes)
+        self._anchored: list[tuple[int, str]] = []
 
-    def write(self, shown: Sequence[int]) -> tuple[str, tuple[LinkedWords, ...]]:
-        """The text of the entries `shown`, and where in it links stand."""
+    def write(self, shown: Sequence[int]) -> Written:
+        """The text of the entries `shown`, and where in it links and anchors stand."""
         self._shown = shown
         tags, texts, ends = self._nodes.tags, self._nodes.texts, self._ends
         position, count = 0, len(shown)
@@ -75,7 +87,9 @@ class Markdown:
                 position = self._after(position, self._nodes.ends[node])
         while ends:
             ends.pop()[1]()
-        return self._out.text(), tuple(self._out.linked)
+        text = self._out.text()
+        anchors = (Anchor(text.rfind("\n", 0, end) + 1, fragment) for end, fragment in self._anchored)
+        return Written(text, tuple(self._out.linked), tuple(anchors))
 
     def _after(self, position: int, end: int) -> int:
         shown = self._shown
@@ -101,10 +115,12 @@ class Markdown:
         self._out.gap(2)
         self._out.mark("#" * level + " ", "")
         self._out.is_heading = True
-        self._at_end(node, self._end_heading)
+        written = self._out.length()
+        self._at_end(node, lambda: self._end_heading(node, written))
         return False
 
-    def _end_heading(self) -> None:
+    def _end_heading(self, node: int, written: int) -> None:
+        self._anchor(node, written)
         self._out.is_heading = False
         self._out.unmark(0)
         self._out.gap(2)
@@ -123,8 +139,8 @@ class Markdown:
             self._at_end(node, lambda: self._end_marked(width, 2))
         elif tag == "dt":
             out.gap(2)
-            ended = self._end_term if out.emphasise("**") else lambda: out.gap(2)
-            self._at_end(node, ended)
+            is_strong, written = out.emphasise("**"), out.length()
+            self._at_end(node, lambda: self._end_term(node, written, is_strong=is_strong))
         else:
             gap = 2 if tag in _ALONE else 1
             out.gap(2 if tag == "hr" else gap)
@@ -148,9 +164,19 @@ class Markdown:
         self._numbers.pop()
         self._out.gap(1 if self._numbers else 2)
 
-    def _end_term(self) -> None:
-        self._out.end_emphasis()
+    def _end_term(self, node: int, written: int, *, is_strong: bool) -> None:
+        if is_strong:
+            self._out.end_emphasis()
+        self._anchor(node, written)
         self._out.gap(2)
+
+    def _anchor(self, node: int, written: int) -> None:
+        """Note where the words of `node` end, if there were any since `written` characters, and a fragment leads there.
+
+        Not in the cell of a table, whose place in the text is not known yet.
+        """
+        if self._table is None and self._out.length() > written and (fragment := self._fragments.of(node)):
+            self._anchored.append((self._out.length(), fragment))
 
     def _inline(self, node: int, tag: str, position: int) -> bool:
         out = self._out

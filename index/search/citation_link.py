@@ -1,0 +1,118 @@
+"""The address under which a reader finds a cited passage.
+
+    a page         https://example.org/guide#install:~:text=Download%20the,and%20start%20it
+    a PDF          https://example.org/paper.pdf#page=3        docs/paper.pdf#page=3
+    a file         docs/guide.md:10
+    an HTML file   docs/guide.html#install
+
+The text directive (WICG, Scroll To Text Fragment, section 3.3) names the passage's first and last words as the page
+shows them; a browser that does not know it, or does not find the words, goes to the heading. What a caller handed in
+has no link: its address is only what the caller claims.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from contracts.retrieval import RetrievedChunk
+
+MOST_WORDS, MOST_CHARACTERS = 6, 60
+"""At each end of a passage: enough to be found once in a page, few enough for an address."""
+_LEAST_WORDS = 3
+"""Fewer words stand in a page more than once."""
+_READ_AS_ANOTHER_TEXT = frozenset((".html", ".htm", ".xhtml", ".pdf", ".xml", ".rss", ".atom"))
+"""Files whose lines are not those of the text that was extracted from them."""
+_KEPT_IN_FRAGMENT = "!$&'()*+,;=:@/?"
+"""Characters that a fragment may have beside the unreserved ones (RFC 3986, section 3.5)."""
+_LINE_MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*(?:#{1,6}[ \t]+)?\\?")
+_PAIRED_MARKS = re.compile(r"(\*{1,3}|~~|`+)(?=\S)(.+?)(?<=\S)\1")
+_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)*(?:`{3,}|~{3,})")
+_SENTENCE = re.compile(r".+?[。！？]")
+
+
+def link_of(chunk: RetrievedChunk) -> str | None:
+    """The link of a passage; None for what a caller handed in, and for what has neither address nor path."""
+    if chunk.provenance.origin == "submitted":
+        return None
+    if chunk.file_path is not None:
+        return chunk.file_path + (_place(chunk) or _line(chunk, chunk.file_path))
+    if chunk.url is None:
+        return None
+    place = _place(chunk)
+    if chunk.page is None and (directive := text_directive(chunk.text)):
+        place = f"{place or ('' if '#' in chunk.url else '#')}:~:{directive}"
+    return f"{chunk.url.partition('#')[0] if chunk.page or chunk.anchor else chunk.url}{place}"
+
+
+def _place(chunk: RetrievedChunk) -> str:
+    if chunk.page is not None:
+        return f"#page={chunk.page}"
+    return f"#{quote(chunk.anchor, safe=_KEPT_IN_FRAGMENT)}" if chunk.anchor else ""
+
+
+def _line(chunk: RetrievedChunk, path: str) -> str:
+    return "" if PurePosixPath(path).suffix.lower() in _READ_AS_ANOTHER_TEXT else f":{chunk.start_line}"
+
+
+def text_directive(text: str) -> str | None:
+    """`text=first words,last words` of a Markdown passage; None where no words are fit for it."""
+    lines = _lines_to_quote(text)
+    if not lines:
+        return None
+    first, last = lines[0].split(), lines[-1].split()
+    if len(lines) == 1 and len(first) <= 2 * MOST_WORDS and len(lines[0]) <= 2 * MOST_CHARACTERS:
+        return f"text={_encoded(lines[0])}"
+    start, end = _within(first), _within(last, from_end=True)
+    if len(lines) == 1 and len(start) + len(end) >= len(lines[0]):
+        return f"text={_encoded(start)}"
+    return f"text={_encoded(start)},{_encoded(end)}"
+
+
+def _lines_to_quote(text: str) -> list[str]:
+    """Lines of prose as the page shows them; else lines of code, a cell of a table, a heading."""
+    kinds: dict[str, list[str]] = {"prose": [], "code": [], "cell": [], "heading": []}
+    for kind, line in _rendered(text):
+        kinds[kind].append(line)
+    long = [line for line in kinds["prose"] if len(line.split()) >= _LEAST_WORDS or len(line) > MOST_CHARACTERS // 3]
+    return long or kinds["prose"] or kinds["code"] or kinds["cell"][-1:] or kinds["heading"][:1]
+
+
+def _rendered(text: str) -> Iterator[tuple[str, str]]:
+    is_code = False
+    for line in text.split("\n"):
+        if _FENCE.match(line):
+            is_code = not is_code
+        elif is_code:
+            if shown := " ".join(line.split()):
+                yield "code", shown
+        elif line.lstrip(" \t>").startswith("|"):
+            if cell := max((_unmarked(cell) for cell in re.split(r"(?<!\\)\|", line)), key=len).strip(" :-"):
+                yield "cell", cell
+        elif shown := _unmarked(_LINE_MARKS.sub("", line, count=1)):
+            yield "heading" if line.startswith("#") else "prose", shown
+
+
+def _unmarked(text: str) -> str:
+    return " ".join(_PAIRED_MARKS.sub(r"\2", _PAIRED_MARKS.sub(r"\2", text)).replace("\\|", "|").split())
+
+
+def _within(words: list[str], *, from_end: bool = False) -> str:
+    """The first words, or the last ones; of a script without spaces the first or last characters of a sentence."""
+    chosen: list[str] = []
+    for word in reversed(words) if from_end else words:
+        if chosen and (len(chosen) == MOST_WORDS or sum(map(len, chosen)) + len(chosen) + len(word) > MOST_CHARACTERS):
+            break
+        chosen.append(word)
+    text = " ".join(reversed(chosen) if from_end else chosen)
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    sentences: list[str] = _SENTENCE.findall(text) or [text]
+    return sentences[-1][-MOST_CHARACTERS // 2 :] if from_end else sentences[0][: MOST_CHARACTERS // 2]
+
+
+def _encoded(words: str) -> str:
+    """Percent-encoded, with the dash too: beside `,` and `&` it has a meaning in a directive."""
+    return quote(words, safe="").replace("-", "%2D")

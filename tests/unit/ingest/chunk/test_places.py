@@ -1,0 +1,63 @@
+"""A chunk knows the fragment of its heading and the page of its PDF; its id does not depend on either."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+from contracts.document import Document, Provenance
+from ingest.chunk.chunk import chunk_document
+from ingest.embed.tokens import shared_tokenizer
+from ingest.extract.extract import extract_document
+from ingest.settings import ChunkSettings
+from tests.support.pdf_files import pdf_of
+
+FETCHED = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC))
+WORDS = "Enough words of a paragraph that is read as content by all who look at the page. " * 12
+
+
+def chunks_of(page: str) -> list[tuple[str, str | None]]:
+    """The first line of each chunk, and its anchor."""
+    document = Document(id="d", url="https://e.org/g", media_type="text/html", text=page, provenance=FETCHED)
+    chunked = chunk_document(document, extract_document(document), ChunkSettings(), shared_tokenizer())
+    return [(chunk.text.partition("\n")[0][:20], chunk.anchor) for chunk in chunked.chunks]
+
+
+def page_of(body: str) -> str:
+    return f"<html><body><main><article>{body}</article></main></body></html>"
+
+
+def test_a_chunk_has_the_anchor_of_the_last_heading_before_it_that_has_one() -> None:
+    page = page_of(
+        f'<h1>Guide</h1><p>{WORDS}</p><h2 id="install">Install</h2><p>{WORDS}</p><p>{WORDS}</p><p>{WORDS}</p>'
+        f'<h2>Without</h2><p>{WORDS}</p><h2 id="run">Run</h2><p>{WORDS}</p>'
+    )
+    found = chunks_of(page)
+    assert found[0] == ("# Guide", None)
+    anchors = dict(found)
+    assert anchors["## Install"] == "install"
+    assert anchors["Enough words of a pa"] == "install", "the rest of the section"
+    assert anchors["## Without"] == "install"
+    assert anchors["## Run"] == "run"
+
+
+def test_a_chunk_that_begins_before_the_first_anchored_heading_has_that_of_the_one_in_it() -> None:
+    page = page_of(f'<h1>Guide</h1><p>{WORDS[:80]}</p><h2 id="install">Install</h2><p>{WORDS[:160]}</p>')
+    assert chunks_of(page) == [("# Guide", "install")]
+
+
+def test_anchors_change_no_id_and_no_checksum() -> None:
+    def chunked(page: str) -> list[tuple[str, str]]:
+        document = Document(id="d", url="https://e.org/g", media_type="text/html", text=page, provenance=FETCHED)
+        found = chunk_document(document, extract_document(document), ChunkSettings(), shared_tokenizer())
+        return [(found.checksum, ""), *((chunk.chunk_id, chunk.checksum) for chunk in found.chunks)]
+
+    body = f"<h2>Install</h2><p>{WORDS}</p><h2>Run</h2><p>{WORDS}</p>"
+    assert chunked(page_of(body)) == chunked(page_of(body.replace("<h2>", '<h2 id="x">', 1)))
+
+
+def test_each_chunk_of_a_pdf_has_its_page_an_empty_page_counts() -> None:
+    data = base64.b64encode(pdf_of("The first page.", "", "The third page."))
+    document = Document(id="d", file_path="a.pdf", media_type="application/pdf", data=data, provenance=FETCHED)
+    chunked = chunk_document(document, extract_document(document), ChunkSettings(), shared_tokenizer())
+    assert [(chunk.text, chunk.page) for chunk in chunked.chunks] == [("The first page.", 1), ("The third page.", 3)]
