@@ -15,6 +15,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from cli.ask_first import ask_first
 from cli.dead_letter_options import LetterSelection, Note, checked, selecting
 from cli.output import AsJson, console, marked, plain_text, print_json, print_table
 from cli.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
@@ -187,7 +188,7 @@ def _replay_one(context: Context, letter_id: str, *, force: bool, note: str, as_
 def _purge_one(context: Context, letter_id: str, *, yes: bool, note: str) -> Purged:
     letters = context.ledger.dead_letters
     letter = letters.show(letter_id)
-    _ask(f"Empty {letter.id} ({letter.kind or 'no event'}, {letter.reason}) for good?", yes=yes)
+    ask_first(f"Empty {letter.id} ({letter.kind or 'no event'}, {letter.reason}) for good?", yes=yes)
     letters.purge(letter_id, getpass.getuser(), note)
     return Purged(matching=1, purged=1)
 
@@ -197,19 +198,8 @@ def _purge_many(context: Context, wanted: DeadLetterFilter, *, dry_run: bool, ye
     matching = letters.count_to_purge(wanted)
     if dry_run or not matching:
         return Purged(matching=matching, purged=0)
-    _ask(f"Empty {matching} dead letters for good?", yes=yes)
+    ask_first(f"Empty {matching} dead letters for good?", yes=yes)
     return letters.purge_all(wanted, getpass.getuser(), expected=matching, note=note)
-
-
-def _ask(question: str, *, yes: bool) -> None:
-    if yes:
-        return
-    try:
-        agreed = typer.confirm(question, err=True)
-    except typer.Abort as error:  # nobody is there to answer
-        raise InvalidInput("yes", "there is nobody to ask", "give --yes") from error
-    if not agreed:
-        raise Conflict("nothing was purged")
 
 
 def _in_editor(letter: DeadLetterView) -> bytes:

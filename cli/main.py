@@ -54,6 +54,9 @@ COMMANDS = {
     "cancel": Entry("runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR),
     "trace": Entry("trace:trace", "Draw the steps of a run as a waterfall, from the local span store.", _OPERATOR),
     "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
+    "quarantine": Entry(
+        "quarantine:quarantine", "Quarantine: chunks that the guard blocked when they were ingested.", _OPERATOR
+    ),
     "stages": Entry("stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
     "hosts": Entry("hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Base64Bytes, Field, model_validator
@@ -118,6 +119,9 @@ class ChunkedDocument(Value):
     provenance: Provenance
     inspected_by: LaterText = None
     """Version of the rules and the model by which its chunks were inspected; None for what was not inspected."""
+    inspected_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    inspection_sha256: LaterText = None
+    """Stands for which chunks the inspection let through and what it says of each: see `inspection_digest`."""
     chunks: tuple[Chunk, ...]
 
     def embedding_texts(self) -> list[str]:
@@ -152,6 +156,12 @@ def embedding_text(title: str | None, chunk: Chunk) -> str:
     if not heading or chunk.text.startswith(heading):
         return chunk.text
     return f"{heading}\n{chunk.text}"
+
+
+def inspection_digest(chunks: Sequence[Chunk]) -> str:
+    """A hash over the ids of chunks and what was found in each: equal digests mean the same chunks, judged alike."""
+    told = (f"{chunk.chunk_id} {chunk.inspection.model_dump_json() if chunk.inspection else ''}" for chunk in chunks)
+    return sha256_text("\n".join(told))
 
 
 def sha256_text(text: str) -> str:

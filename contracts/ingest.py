@@ -8,6 +8,7 @@ from pydantic import Field
 
 from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Allowance, LaterAmount
+from contracts.document import ChunkBatch, sha256_text
 from contracts.event import Body, Queue
 
 Render = Literal["auto", "always", "never"]
@@ -211,6 +212,21 @@ class DocumentChunked(Body):
     document_ids: tuple[str, ...]
     chunks: tuple[ChunkFact, ...]
     token_estimate: int
+
+    @classmethod
+    def of(cls, batch: ChunkBatch, blob: BlobRef) -> DocumentChunked:
+        """The event of a batch that is kept as `blob`."""
+        chunks = tuple(
+            ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
+            for document in batch.documents
+            for chunk, text in zip(document.chunks, document.embedding_texts(), strict=True)
+        )
+        return cls(
+            chunks_blob=blob,
+            document_ids=tuple(document.document_id for document in batch.documents),
+            chunks=chunks,
+            token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),
+        )
 
 
 class ChunksPartlyEmbedded(Body):

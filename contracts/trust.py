@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from contracts.base import LaterText, Value, is_empty, is_none
 
 if TYPE_CHECKING:
-    from contracts.document import Provenance
+    from contracts.document import ChunkedDocument, Provenance
 
 Origin = Literal["crawled", "searched", "submitted", "file"]
 """How a document got here, as we know it and not as it says: fetched from its URL; shown by a search provider as a
@@ -120,4 +120,20 @@ class TrustScorer(Protocol):
 
     def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
         """The trust in a document's source, for one of its chunks, at `now`."""
+        ...
+
+
+class DocumentInspector(Protocol):
+    """Looks for attacks and private data in the chunks of a document. Safe for threads."""
+
+    @property
+    def version(self) -> str:
+        """Stands for the rules and the model: what another version has inspected may be judged otherwise now."""
+        ...
+
+    def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
+        """The document with `inspection` set on those of its chunks in which something was found, and `inspected_by`.
+
+        Its chunks stay as many and in the same order; those that are blocked are among them.
+        """
         ...

@@ -1,8 +1,8 @@
 """Which blobs the ledger refers to: read batch by batch, so that no look takes long.
 
-A reference is any SHA-256 in an event, in a dead letter's payload, present or past, or of a known page's body. Other
-hashes in these texts are given as well; that keeps a blob too many, and never removes one too many. The journal holds
-texts and vectors themselves and refers to no blob.
+A reference is any SHA-256 in an event, in a dead letter's payload, present or past, of a known page's body, or of the
+batch that a chunk in quarantine comes from. Other hashes in these texts are given as well; that keeps a blob too many,
+and never removes one too many. The journal holds texts and vectors themselves and refers to no blob.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Select, bindparam, select, tuple_
 
-from ledger.tables import dead_letter_payloads, dead_letters, events, pages
+from ledger.tables import dead_letter_payloads, dead_letters, events, pages, quarantine
 from ledger.transaction import Transaction
 
 _SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -47,6 +47,7 @@ _SOURCES = (
     _Source.of(dead_letters.c.payload, dead_letters.c.id),
     _Source.of(dead_letter_payloads.c.payload, dead_letter_payloads.c.seq),
     _Source.of(pages.c.body_sha256, pages.c.corpus, pages.c.url_sha256),
+    _Source.of(quarantine.c.blob_sha256, quarantine.c.id),
 )
 """In this order: a letter that is replayed meanwhile may be an event that was missed, and is still read as a letter."""
 
@@ -63,5 +64,5 @@ def references(connection: Transaction, place: Place, most: int) -> tuple[set[st
     return found, Place(following) if following < len(_SOURCES) else None
 
 
-def _text(told: str | bytes | memoryview) -> str:
-    return told if isinstance(told, str) else bytes(told).decode("ascii", "replace")
+def _text(told: str | bytes | memoryview | None) -> str:
+    return told if isinstance(told, str) else bytes(told or b"").decode("ascii", "replace")

@@ -46,6 +46,7 @@ from ledger.finish import Maker
 from ledger.install import install
 from ledger.known_pages import LedgerPageMemory
 from ledger.outbox import Entry, WakeUp, wake_ups_of, write
+from ledger.quarantine import Quarantine
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
 from ledger.runs import CreatedRun, NewRun
@@ -75,6 +76,7 @@ class Ledger(LedgerReader):
         self.dead_letters = DeadLetters(self.database, clock)
         self.replays = Replays(self.database, clock)
         self.keys = KeysTable(self.database, clock)
+        self.quarantine = Quarantine(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

@@ -1,9 +1,8 @@
 """The steps from each version of the ledger's schema to the next; `ledger.migrate` carries them out.
 
-There is none yet: `ledger.tables` is the first schema that is kept readable. A later change of the tables adds its step
-here, under the version that it leads to; `schema_version` follows by itself:
+A change of the tables adds its step here, under the version that it leads to; `schema_version` follows by itself:
 
-    STEPS = {4: add_colour_to_runs}
+    STEPS = {9: add_colour_to_runs}
 
     def add_colour_to_runs(operations: Operations) -> None:
         operations.add_column("runs", Column("colour", Text, nullable=False, server_default=""))
@@ -18,13 +17,58 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sqlalchemy import BigInteger, Column, Float, Text
+
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
 INITIAL_VERSION = 3
 """The version of the first schema. Ledgers of 1 and 2 were never part of a release."""
 
-STEPS: dict[int, Callable[[Operations], None]] = {}
+
+def add_quarantine(operations: Operations) -> None:
+    """Chunks that the guard holds back, and what was forgotten for good."""
+    operations.create_table(
+        "quarantine",
+        Column("id", Text, primary_key=True),
+        Column("corpus", Text, nullable=False),
+        Column("document_id", Text, nullable=False),
+        Column("document_sha256", Text, nullable=False),
+        Column("chunk_id", Text, nullable=False),
+        Column("checksum", Text, nullable=False),
+        Column("url", Text),
+        Column("file_path", Text),
+        Column("origin", Text, nullable=False),
+        Column("submitted_by", Text),
+        Column("findings", Text, nullable=False),
+        Column("inspected_by", Text),
+        Column("run_id", Text),
+        Column("fetched_at", Float, nullable=False),
+        Column("held_at", Float, nullable=False),
+        Column("state", Text, nullable=False),
+        Column("blob_sha256", Text),
+        Column("blob_bytes", BigInteger),
+        Column("source_sha256", Text),
+        Column("operator", Text),
+        Column("decided_at", Float),
+        Column("note", Text),
+    )
+    operations.create_index("quarantine_of_document", "quarantine", ["corpus", "document_id"])
+    operations.create_index("quarantine_held", "quarantine", ["state", "held_at", "id"])
+    operations.create_table(
+        "forgotten",
+        Column("id", Text, primary_key=True),
+        Column("corpus", Text, nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("value", Text, nullable=False),
+        Column("at", Float, nullable=False),
+        Column("operator", Text, nullable=False),
+        Column("note", Text, nullable=False),
+    )
+    operations.create_index("forgotten_of_corpus", "forgotten", ["corpus", "kind", "value"])
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine}
 """By the version that a step leads to, without a gap behind `INITIAL_VERSION`."""
 
 

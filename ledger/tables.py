@@ -298,3 +298,47 @@ pages = Table(
     Index("pages_fetched", "fetched_at"),
     implicit_returning=False,
 )
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("id", Text, primary_key=True),  # follows from corpus, document and checksum: a chunk is held once
+    Column("corpus", Text, nullable=False),
+    Column("document_id", FreeText, nullable=False),
+    Column("document_sha256", Text, nullable=False),  # of the document's version that had it last
+    Column("chunk_id", FreeText, nullable=False),
+    Column("checksum", Text, nullable=False),  # of the chunk's text
+    Column("url", FreeText),
+    Column("file_path", FreeText),
+    Column("origin", Text, nullable=False),
+    Column("submitted_by", FreeText),
+    Column("findings", FreeText, nullable=False),  # JSON
+    Column("inspected_by", FreeText),
+    Column("run_id", Text),
+    Column("fetched_at", Float, nullable=False),
+    Column("held_at", Float, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("blob_sha256", Text),  # a batch of the whole document as it was chunked; NULL once purged
+    Column("blob_bytes", BigInteger),
+    Column("source_sha256", Text),  # the batch of the chunk stage, which holds the text as well
+    Column("operator", FreeText),
+    Column("decided_at", Float),
+    Column("note", FreeText),
+    Index("quarantine_of_document", "corpus", "document_id"),
+    Index("quarantine_held", "state", "held_at", "id"),
+    implicit_returning=False,
+)
+
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("id", Text, primary_key=True),  # follows from corpus, kind and value
+    Column("corpus", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("value", FreeText, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("operator", FreeText, nullable=False),
+    Column("note", FreeText, nullable=False),
+    Index("forgotten_of_corpus", "corpus", "kind", "value"),
+    implicit_returning=False,
+)

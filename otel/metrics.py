@@ -137,6 +137,12 @@ INDEX_PUBLISH_SECONDS = _histogram(
 )
 INDEX_GENERATION_CHUNKS = _gauge("sluice_index_generation_chunks", "Chunks in the current generation.", "corpus")
 
+# -- trust --------------------------------------------------------------------------------------------
+QUARANTINED = _counter(
+    "sluice_quarantined_chunks_total", "Chunks that the guard blocked when they were ingested, by rule.", "rule"
+)
+QUARANTINE_HELD = _gauge("sluice_quarantine_held", "Chunks in quarantine that wait for an operator.")
+
 # -- delivery -----------------------------------------------------------------------------------------
 STAGE_READY = _gauge("sluice_stage_ready", "Events that wait for a worker.", "stage")
 STAGE_IN_FLIGHT = _gauge("sluice_stage_in_flight", "Events that a worker has claimed.", "stage")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from contracts.known_pages import PageMemory
+    from contracts.trust import DocumentInspector
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from index.search.rerank.base import Reranker
@@ -281,6 +282,13 @@ class Context:
             tokenizer=lambda: self.tokenizer,
             model_of_corpus=lambda corpus: self.readers.reader(corpus).model_fingerprint,
         )
+
+    @lazy
+    def inspector(self) -> DocumentInspector:
+        """Looks for attacks and private data in what is ingested."""
+        from workers.wiring.inspector import build_inspector
+
+        return build_inspector(self.settings, lambda: self.embedder)
 
     # -- index ----------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ from workers.steps.documents import document_of_page, documents_of_snippets, rec
 from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.embed import embed_next, load_chunks
 from workers.steps.gaps import gap_of
+from workers.steps.inspect import inspect_batch, outdated
 from workers.steps.probe import probe_coverage
 from workers.steps.vector_codec import vectors_from_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from contracts.known_pages import PageMemory
+    from contracts.trust import DocumentInspector
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from ingest.crawl.crawler import Crawler
@@ -258,17 +260,34 @@ def on_documents_submitted(
     return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
 
 
-def on_document_chunked(event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore) -> Outcome:
-    """Embed the first chunks of a batch. Vectors follow from the texts; the cache makes a second run cheap."""
+def on_document_chunked(
+    event: Event,
+    inspector: DocumentInspector,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
+    """Inspect a batch and embed its first chunks. A chunk is held once; the cache makes a second run cheap.
+
+    What the index holds of a document of which nothing is let through is removed.
+    """
     chunked = event.body_as(DocumentChunked)
+    inspected = inspect_batch(chunked.chunks_blob, event, inspector, ledger.quarantine, blobs)
+    gone = outdated(inspected.emptied, event.corpus, readers)
+    removal = (Next(DocumentsRemoved(document_ids=gone)),) if gone else ()
+    if not inspected.batch.documents:
+        return Done(removal, inspected.gaps)
     fingerprint = embedding.fingerprint(event.corpus)
-    begun = ChunksPartlyEmbedded(chunks_blob=chunked.chunks_blob, model_fingerprint=fingerprint)
-    return embed_next(begun, event, embedding, ledger, blobs)
+    begun = ChunksPartlyEmbedded(chunks_blob=inspected.blob, model_fingerprint=fingerprint)
+    embedded = embed_next(begun, inspected.batch, event, embedding, ledger, blobs)
+    return replace(embedded, emits=(*embedded.emits, *removal), gaps=inspected.gaps)
 
 
 def on_chunks_partly_embedded(event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore) -> Outcome:
     """Embed the next chunks of a batch, by the model of those before. Vectors follow from the texts."""
-    return embed_next(event.body_as(ChunksPartlyEmbedded), event, embedding, ledger, blobs)
+    begun = event.body_as(ChunksPartlyEmbedded)
+    return embed_next(begun, load_chunks(begun.chunks_blob, blobs), event, embedding, ledger, blobs)
 
 
 def on_chunks_embedded(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 from functools import lru_cache
+from typing import Annotated
 
 from pydantic import Field
 
-from contracts.base import LaterText, Sha256, Value
+from contracts.base import LaterText, Moment, Sha256, Value, is_none
 from contracts.document import ChunkedDocument, Provenance, Scalar
 
 REFRESH_AFTER_SECONDS = 3_600.0
@@ -28,6 +29,8 @@ class DocumentFacts(Value):
     metadata: dict[str, Scalar] = Field(default_factory=dict)
     provenance: Provenance
     inspected_by: LaterText = None
+    inspected_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    inspection_sha256: LaterText = None
 
 
 def make_facts(document: ChunkedDocument) -> DocumentFacts:
@@ -42,14 +45,29 @@ def make_facts(document: ChunkedDocument) -> DocumentFacts:
         metadata=document.metadata,
         provenance=document.provenance,
         inspected_by=document.inspected_by,
+        inspected_at=document.inspected_at,
+        inspection_sha256=document.inspection_sha256,
     )
+
+
+def is_recorded(recorded: DocumentFacts, new: DocumentFacts) -> bool:
+    """Whether `new` is recorded, or something later is: a late delivery must not bring an old version back.
+
+    Of two inspections of the same fetch the later one stands: a chunk that was released since is in it.
+    """
+    if new.provenance.fetched_at < recorded.provenance.fetched_at:
+        return True
+    if new.provenance.fetched_at == recorded.provenance.fetched_at and _is_inspected_before(new, recorded):
+        return True
+    return is_same_version(recorded, new)
 
 
 def is_same_version(old: DocumentFacts, new: DocumentFacts) -> bool:
     """Whether `new` need not be recorded after `old`.
 
     The same content under the same facts is the same version, whichever run brought it, unless it was
-    fetched again more than `REFRESH_AFTER_SECONDS` later: the gate judges freshness by the date.
+    fetched again more than `REFRESH_AFTER_SECONDS` later: the gate judges freshness by the date. Other rules of
+    inspection, other chunks left out by it and other verdicts make another version.
     """
     age_seconds = (new.provenance.fetched_at - old.provenance.fetched_at).total_seconds()
     if age_seconds > REFRESH_AFTER_SECONDS:
@@ -63,8 +81,12 @@ def document_key(document_id: str) -> int:
     return int.from_bytes(hashlib.blake2b(document_id.encode("utf-8", "surrogatepass"), digest_size=16).digest(), "big")
 
 
+def _is_inspected_before(one: DocumentFacts, other: DocumentFacts) -> bool:
+    return one.inspected_at is not None and other.inspected_at is not None and one.inspected_at < other.inspected_at
+
+
 def _without_fetch(facts: DocumentFacts, fetched_at: datetime) -> DocumentFacts:
-    """The facts without those that differ between two fetches of the same content."""
+    """The facts without those that differ between two fetches, and two inspections, of the same content."""
     passing: dict[str, object] = {
         "fetched_at": fetched_at,
         "run_id": None,
@@ -75,4 +97,5 @@ def _without_fetch(facts: DocumentFacts, fetched_at: datetime) -> DocumentFacts:
         "etag": None,
         "last_modified": None,
     }
-    return facts.model_copy(update={"provenance": facts.provenance.model_copy(update=passing)})
+    provenance = facts.provenance.model_copy(update=passing)
+    return facts.model_copy(update={"provenance": provenance, "inspected_at": None})

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from contracts.document import ChunkBatch, ChunkedDocument
+from contracts.document import ChunkBatch
 from contracts.errors import Corrupted, NotFound, Unavailable
 from index.disk.durable import FLUSHING_THREADS, replace_pointer
 from index.disk.layout import CorpusLayout
@@ -38,7 +38,7 @@ from index.generations.publish import (
     sweep,
 )
 from index.generations.recovery import find_base, self_test
-from index.journal.document_facts import DocumentFacts, is_same_version, make_facts
+from index.journal.document_facts import is_recorded, make_facts
 from index.journal.files import read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
@@ -218,7 +218,7 @@ class IndexWriter:
         for document in batch.documents:
             rows = slice(row, row := row + len(document.chunks))
             newest = self._view().newest(document.document_id)
-            if document.document_id not in taken and newest and self._is_recorded(newest[1], document):
+            if document.document_id not in taken and newest and is_recorded(newest[1], make_facts(document)):
                 covered = max(covered, newest[0])
             else:
                 taken.add(document.document_id)
@@ -326,9 +326,3 @@ class IndexWriter:
         view, self._open_view = self._open_view, None
         if view is not None:
             view.close()
-
-    def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
-        """Whether the version is recorded, or a later fetch is: a late delivery must not bring an old version back."""
-        if document.provenance.fetched_at < recorded.provenance.fetched_at:
-            return True
-        return is_same_version(recorded, make_facts(document))

@@ -19,12 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from contracts.document import ChunkBatch, ChunkedDocument
+from contracts.document import ChunkBatch
 from contracts.errors import Corrupted
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
 from index.generations.publish import Generation, Rebuild
-from index.journal.document_facts import DocumentFacts, is_same_version, make_facts
+from index.journal.document_facts import DocumentFacts, is_recorded, make_facts
 from index.journal.files import list_files, read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
@@ -232,7 +232,7 @@ class QdrantWriter:
         for document in batch.documents:
             rows = slice(row, row := row + len(document.chunks))
             newest = known.get(document.document_id)
-            if newest and self._is_recorded(newest[1], document):
+            if newest and is_recorded(newest[1], make_facts(document)):
                 covered = max(covered, newest[0])
             else:
                 known.pop(document.document_id, None)
@@ -267,12 +267,6 @@ class QdrantWriter:
             if facts is not None:
                 found[name] = (offset, facts)
         return found
-
-    def _is_recorded(self, recorded: DocumentFacts, document: ChunkedDocument) -> bool:
-        """Whether the version is recorded, or a later fetch is: a late delivery must not bring an old version back."""
-        if document.provenance.fetched_at < recorded.provenance.fetched_at:
-            return True
-        return is_same_version(recorded, make_facts(document))
 
     def _read_state(self) -> CollectionState | None:
         corpus = self._layout.corpus

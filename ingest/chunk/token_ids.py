@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 
-from contracts.document import ChunkBatch, TokenIds
+from contracts.document import Chunk, ChunkBatch, TokenIds
 from contracts.errors import Corrupted
 from ingest.chunk.chunk import Tokenized
 from ingest.embed.tokens import TokenizedText
@@ -47,10 +47,41 @@ def embedding_texts(batch: ChunkBatch) -> list[str]:
     return list(_with_ids(texts, batch.tokens))
 
 
+def select_chunks(batch: ChunkBatch, is_kept: Callable[[Chunk], bool]) -> ChunkBatch:
+    """The batch with those chunks alone, their token ids with them; a document of which none is kept is left out.
+
+    Raises Corrupted where the batch's ids are not those of as many texts.
+    """
+    kept = [is_kept(chunk) for document in batch.documents for chunk in document.chunks]
+    if all(kept):
+        return batch
+    documents = (
+        document.model_copy(update={"chunks": tuple(chunk for chunk in document.chunks if is_kept(chunk))})
+        for document in batch.documents
+    )
+    tokens = batch.tokens and _select_ids(batch.tokens, kept)
+    return ChunkBatch(documents=tuple(document for document in documents if document.chunks), tokens=tokens)
+
+
+def _select_ids(tokens: TokenIds, kept: Sequence[bool]) -> TokenIds:
+    _check_sizes(tokens, len(kept))
+    ends = [*accumulate((2 * max(0, count) for count in tokens.counts), initial=0)]
+    pieces = (tokens.ids[start:end] for (start, end), keep in zip(pairwise(ends), kept, strict=True) if keep)
+    return TokenIds(
+        tokenizer_sha256=tokens.tokenizer_sha256,
+        counts=tuple(count for count, keep in zip(tokens.counts, kept, strict=True) if keep),
+        ids=base64.b64encode(b"".join(pieces)),
+    )
+
+
+def _check_sizes(tokens: TokenIds, text_count: int) -> None:
+    if len(tokens.counts) != text_count or 2 * sum(max(0, count) for count in tokens.counts) != len(tokens.ids):
+        raise Corrupted(f"{len(tokens.ids)} bytes of token ids for {text_count} texts are not what their counts say")
+
+
 def _with_ids(texts: Sequence[str], tokens: TokenIds) -> Iterable[str]:
+    _check_sizes(tokens, len(texts))
     sizes = [max(0, count) for count in tokens.counts]
-    if len(sizes) != len(texts) or 2 * sum(sizes) != len(tokens.ids):
-        raise Corrupted(f"{len(tokens.ids)} bytes of token ids for {len(texts)} texts are not what their counts say")
     ids = np.frombuffer(tokens.ids, dtype="<u2")
     borders = pairwise(accumulate(sizes, initial=0))
     for text, count, (start, end) in zip(texts, tokens.counts, borders, strict=True):

@@ -13,7 +13,7 @@ from contracts.errors import PolicyRefused
 from contracts.outcome import DeadLetter
 from ledger.database import Database
 from ledger.ledger import Ledger
-from ledger.migrations import INITIAL_VERSION, STEPS
+from ledger.migrations import STEPS, schema_version
 from tests.support.ledger_story import Clock, Story, page
 from tests.support.repository import GOLDEN
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
-LATER_VERSION = INITIAL_VERSION + 1
+LATER_VERSION = schema_version() + 1
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
 from workers.service.health import check_health
+from workers.service.quarantine import QuarantineDesk
 from workers.service.replays import ReplayDesk
 from workers.service.runs import Runs
 from workers.service.service import Service
@@ -43,6 +44,7 @@ class Instance:
         self.runs = Runs(ledger)
         self.dead_letters = DeadLetterDesk(self.context)
         self.replays = ReplayDesk(ledger)
+        self.quarantine = QuarantineDesk(self.context, self.service)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)

@@ -89,7 +89,7 @@ class Service:
             screenshot=request.screenshot,
             prompt=request.prompt,
         )
-        run = self._new_run(
+        run = self.new_run(
             "gate",
             request.corpus,
             owner=owner,
@@ -127,7 +127,7 @@ class Service:
         documents = [document_of(index, submitted, now) for index, submitted in contents]
         size = Size()
         batches = list(batches_of(size.count(documents)))
-        run = self._new_run(
+        run = self.new_run(
             "documents",
             request.corpus,
             owner=owner,
@@ -147,7 +147,7 @@ class Service:
         Raises:
             Overloaded: its queues are full; says when to come back.
         """
-        run = self._new_run("documents", corpus)
+        run = self.new_run("documents", corpus)
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
         size = Size()
         events = list(self.submissions(size.count(documents)))
@@ -177,7 +177,7 @@ class Service:
             As `add_documents`.
         """
         usable, limits = [usable_url("url", url) for url in urls], limits or Limits()
-        run = self._new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
+        run = self.new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
         run = replace(run, is_small=_has_few_pages(run))
         crawls = self._crawls(usable, run.ceilings, limits, render, screenshot=screenshot)
         self._context.admission.admit(run, _entering(crawls))
@@ -192,7 +192,7 @@ class Service:
         """
         if not self._context.readers.existing(corpus).has_document(document_id):
             raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
-        run = replace(self._new_run("deletion", corpus, owner=owner), is_small=True)
+        run = replace(self.new_run("deletion", corpus, owner=owner), is_small=True)
         self._context.admission.admit(run, {"index": 1})
         return self._accept(run, [Next(DocumentsRemoved(document_ids=(document_id,)))])
 
@@ -233,7 +233,7 @@ class Service:
         elif ledger.keyed_event(run.run_id, dedupe_key).body != body:
             raise Conflict(f"other feedback on run {run.run_id} was recorded: it is given once and stays")
 
-    def _new_run(
+    def new_run(
         self,
         kind: RunKind,
         corpus: str,
@@ -246,6 +246,11 @@ class Service:
         limits: Limits = _NO_LIMITS,
         named_pages: int = 0,
     ) -> NewRun:
+        """A run that is not recorded yet, with the ceilings of the settings and of `limits`.
+
+        Raises:
+            DiskFull: the disk is short of room.
+        """
         self._room.require()
         crawl_limits = self._context.crawl_limits
         return NewRun(
@@ -268,7 +273,7 @@ class Service:
         )
 
     def _accept(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
-        events = [(self._event_of(one, run), one) for one in first]
+        events = [(self.event_of(one, run), one) for one in first]
         created = self._context.ledger.create_run(run, events)
         if created.created:
             self._context.transport.publish(created.events)
@@ -282,7 +287,8 @@ class Service:
             },
         )
 
-    def _event_of(self, first: Next, run: NewRun) -> Event:
+    def event_of(self, first: Next, run: NewRun) -> Event:
+        """The event by which a run begins."""
         return Event.of(
             first.body,
             run_id=run.run_id,

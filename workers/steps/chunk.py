@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from contracts.budget import Spend
-from contracts.document import ChunkBatch, Document, sha256_text
+from contracts.document import ChunkBatch, Document
 from contracts.errors import InvalidInput, PolicyRefused
 from contracts.event import Event, Gap
-from contracts.ingest import ChunkFact, DocumentChunked
+from contracts.ingest import DocumentChunked
 from contracts.outcome import Done, Next, Outcome
 from gate.budget import fit_within
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
@@ -73,7 +73,7 @@ def chunk_documents(
     batches = [payable.items[part] for part in in_portions(sizes, embedding.portion(event.corpus))]
     emits = tuple(
         Next(
-            _chunked(chunk_batch([one.document for one in batch], tokenizer_hash), blobs),
+            _kept(chunk_batch([one.document for one in batch], tokenizer_hash), blobs),
             reserve=sum((one.price for one in batch), Spend()),
         )
         for batch in batches
@@ -111,15 +111,5 @@ def _cut(document: Document, characters_left_out: int, most_tokens: int) -> Gap:
     return Gap(stage="chunk", subject=document.source, reason="document_cut", detail=why, lifted_by=lift)
 
 
-def _chunked(batch: ChunkBatch, blobs: BlobStore) -> DocumentChunked:
-    facts = (
-        ChunkFact(chunk_id=chunk.chunk_id, text_sha256=sha256_text(text))
-        for document in batch.documents
-        for chunk, text in zip(document.chunks, document.embedding_texts(), strict=True)
-    )
-    return DocumentChunked(
-        chunks_blob=blobs.put(batch.model_dump_json().encode()),
-        document_ids=tuple(document.document_id for document in batch.documents),
-        chunks=tuple(facts),
-        token_estimate=sum(chunk.token_estimate for document in batch.documents for chunk in document.chunks),
-    )
+def _kept(batch: ChunkBatch, blobs: BlobStore) -> DocumentChunked:
+    return DocumentChunked.of(batch, blobs.put(batch.model_dump_json().encode()))

@@ -29,14 +29,18 @@ def load_chunks(reference: BlobRef, blobs: BlobStore) -> ChunkBatch:
 
 
 def embed_next(
-    begun: ChunksPartlyEmbedded, event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore
+    begun: ChunksPartlyEmbedded,
+    batch: ChunkBatch,
+    event: Event,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
 ) -> Done:
-    """Embed the next portion of a batch, behind the chunks that have their vectors.
+    """Embed the next portion of `batch`, the one that `begun` refers to, behind the chunks that have their vectors.
 
     Emits `ChunksEmbedded` once every chunk has one, else `ChunksPartlyEmbedded` with what the rest may cost reserved.
     Raises Unavailable (or its children) where the model is out of reach.
     """
-    batch = load_chunks(begun.chunks_blob, blobs)
     end = _end_of_portion(batch, begun.chunk_count, embedding.portion(event.corpus))
     texts = embedding_texts(batch)
     started = time.perf_counter()

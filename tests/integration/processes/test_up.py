@@ -25,7 +25,7 @@ from contracts.outcome import Next
 from ledger.ledger import Claim, Ledger, NewRun
 from tests.support.instance import Instance
 from tests.support.ledger_story import page
-from tests.support.old_ledger import old_ledger_in
+from tests.support.old_ledger import LATER_VERSION, old_ledger_in
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey
 from tests.support.waiting import until
@@ -495,7 +495,7 @@ def test_an_older_ledger_is_migrated_before_anything_starts(tmp_path: Path) -> N
         port = free.getsockname()[1]
     supervisor = Supervisor(Settings(data_dir=tmp_path, http_port=port))
     supervisor.prepare()
-    [copy] = tmp_path.glob("ledger.sqlite.before-4-*")
+    [copy] = tmp_path.glob(f"ledger.sqlite.before-{LATER_VERSION}-*")
     assert f"{datetime.now(UTC):%Y}" in copy.name
     Ledger(supervisor.settings.ledger_location).close()
 

@@ -27,7 +27,7 @@ from ledger.ledger import Claim, Ledger
 from ledger.migrate import Migration, look, migrate
 from ledger.migrations import INITIAL_VERSION, STEPS, schema_version
 from ledger.tables import metadata
-from tests.support.old_ledger import NOW, fill, install_initial_version, old_ledger_in
+from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
 from tests.support.repository import REPOSITORY
 
@@ -60,14 +60,15 @@ def old(make: Make, later_version: int) -> Database:
     return database
 
 
-def test_a_new_ledger_has_the_tables_that_the_first_kept_version_had(make: Make) -> None:
+def test_the_first_kept_version_after_all_steps_has_the_tables_of_a_new_ledger(make: Make) -> None:
     golden, new = make(), make()
     with golden.installing() as connection:
         install_initial_version(connection)
+    assert migrate(golden, NOW).is_due
     with new.installing() as connection:
         install(connection)
     assert _shape(new) == _shape(golden)
-    assert look(new) == look(golden) == Migration(INITIAL_VERSION)
+    assert look(new) == look(golden) == Migration(schema_version())
 
 
 def test_the_steps_are_without_a_gap() -> None:
@@ -90,7 +91,7 @@ def test_a_step_is_carried_out_and_every_row_is_kept(old: Database) -> None:
     assert migrate(old, NOW).is_due
     assert _rows(old, "SELECT colour, runs FROM colours") == [("blue", 2)]
     assert _rows(old, "SELECT id, payload FROM events ORDER BY id") == kept
-    assert look(old) == Migration(INITIAL_VERSION + 1)
+    assert look(old) == Migration(LATER_VERSION)
 
 
 def test_a_new_ledger_and_one_of_this_version_are_left_alone(make: Make) -> None:
@@ -99,7 +100,7 @@ def test_a_new_ledger_and_one_of_this_version_are_left_alone(make: Make) -> None
     with new.installing() as connection:
         install(connection)
     before = _shape(new)
-    assert migrate(new, NOW) == Migration(INITIAL_VERSION)
+    assert migrate(new, NOW) == Migration(schema_version())
     assert _shape(new) == before
 
 
@@ -110,7 +111,7 @@ def test_looking_makes_no_database(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_an_older_version_is_not_opened_and_the_command_that_helps_is_named(old: Database) -> None:
-    with pytest.raises(Conflict, match=r"version 3 .* needs 4: run `sluice migrate`"):
+    with pytest.raises(Conflict, match=rf"version 3 .* needs {LATER_VERSION}: run `sluice migrate`"):
         Ledger(_url(old))
 
 
@@ -141,12 +142,12 @@ def test_the_copy_is_the_ledger_as_it_was(old: Database) -> None:
     assert done == replace(Migration(INITIAL_VERSION), copy=done.copy)
     assert done.copy is not None
     if old.url.get_backend_name() == "sqlite":
-        assert done.copy.endswith("ledger.sqlite.before-4-20310506T120000Z")
+        assert done.copy.endswith(f"ledger.sqlite.before-{LATER_VERSION}-20310506T120000Z")
         copy = Database(f"sqlite:///{done.copy}")
         assert _contents(copy) == before
         copy.close()
     else:
-        assert done.copy == "sluice_before_4_20310506t120000z"
+        assert done.copy == f"sluice_before_{LATER_VERSION}_20310506t120000z"
         assert _contents(old, done.copy) == before
 
 
@@ -162,7 +163,7 @@ def test_without_room_for_a_copy_nothing_is_changed(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("later_version")
 def test_a_copy_that_cannot_be_finished_is_removed_and_nothing_is_changed(tmp_path: Path) -> None:
     database = old_ledger_in(tmp_path)
-    (tmp_path / "ledger.sqlite.before-4-20310506T120000Z").mkdir()  # it cannot take its name
+    (tmp_path / f"ledger.sqlite.before-{LATER_VERSION}-20310506T120000Z").mkdir()  # it cannot take its name
     with pytest.raises(OSError, match="directory"):
         migrate(database, NOW)
     assert look(database).is_due
@@ -222,7 +223,7 @@ def test_of_two_that_migrate_at_once_one_does(old: Database) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(one.found for one in done if one.found) == [INITIAL_VERSION, *[INITIAL_VERSION + 1] * 2]
+    assert sorted(one.found for one in done if one.found) == [INITIAL_VERSION, *[LATER_VERSION] * 2]
 
 
 def test_a_new_ledger_is_opened_without_alembic(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def embedded(batch: ChunkBatch, context: Context) -> tuple[ChunksEmbedded, np.nd
     blob = context.blobs.put(batch.model_dump_json().encode())
     chunked = DocumentChunked(chunks_blob=blob, document_ids=("d",), chunks=facts, token_estimate=1)
     event = Event.of(chunked, run_id="run_1", corpus="new")
-    outcome = on_document_chunked(event, context.embedding, context.ledger, context.blobs)
+    outcome = on_document_chunked(
+        event, context.inspector, context.readers, context.embedding, context.ledger, context.blobs
+    )
     while True:
         assert isinstance(outcome, Done)
         [following] = outcome.emits

@@ -1,0 +1,89 @@
+"""The quarantine: chunks that the guard blocked, kept out of the index until an operator releases or purges them.
+
+The negative list (`Forgotten`) keeps out what was forgotten on request.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from contracts.base import CorpusName, Moment, Value
+from contracts.dead_letters import OperatorAction
+from contracts.trust import Finding, Origin
+
+QuarantineState = Literal["held", "released", "purged"]
+"""`released`: an operator found it harmless, and it is not blocked again. `purged`: its text was removed for good."""
+
+MOST_HELD_AT_ONCE = 1_000
+"""Chunks that one answer lists."""
+
+
+class QuarantineFilter(Value):
+    """Which chunks: those that meet everything given."""
+
+    corpora: tuple[CorpusName, ...] | None = None
+    rule: str | None = None
+    state: QuarantineState | Literal["any"] = "held"
+    url_prefix: str | None = None
+    document_id: str | None = None
+    run_id: str | None = None
+
+    def within(self, allowed: frozenset[str] | None) -> Self:
+        """The same, but of these corpora alone; None: all."""
+        if allowed is None:
+            return self
+        chosen = allowed if self.corpora is None else allowed & set(self.corpora)
+        return self.model_copy(update={"corpora": tuple(sorted(chosen))})
+
+
+class QuarantinePage(QuarantineFilter):
+    """A filter, and which part of what it finds: the `limit` latest behind the position `before`."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_HELD_AT_ONCE)] = 100
+    before: str | None = None
+
+
+class QuarantinedChunk(Value):
+    """A chunk in a list. `position` is where the list goes on behind it.
+
+    `checksum` is of the chunk's text, `document_sha256` of the document's version. `held_at` is when it was first
+    blocked. `operator`, `decided_at` and `note` tell who released or purged it, when and why.
+    """
+
+    id: str
+    position: str
+    corpus: CorpusName
+    document_id: str
+    document_sha256: str
+    chunk_id: str
+    checksum: str
+    url: str | None
+    file_path: str | None
+    origin: Origin
+    submitted_by: str | None
+    findings: tuple[Finding, ...]
+    inspected_by: str | None
+    run_id: str | None
+    held_at: Moment
+    state: QuarantineState
+    operator: str | None
+    decided_at: Moment | None
+    note: str | None
+
+
+class QuarantinedText(QuarantinedChunk):
+    """A chunk, whole. `text` is None once it was purged; `findings` are about its characters."""
+
+    text: str | None
+    section_path: tuple[str, ...] = ()
+    actions: tuple[OperatorAction, ...] = ()
+
+
+class Released(Value):
+    """A chunk was released. `run_id` brings it into the index; None where that waits for the next crawl, and why."""
+
+    id: str
+    run_id: str | None
+    waits_for: str | None = None

@@ -1,0 +1,322 @@
+"""The quarantine: chunks that the guard blocked, as the ledger keeps them.
+
+The life of a held chunk:
+
+1. The inspection at ingest blocks it. It is held, once for each corpus, document and checksum of its text; seen again
+   it is the same row, with the document's latest version.
+2. An operator releases it: from then on the inspection lets that text of that document through. Where the corpus still
+   waits for that version, the transaction that releases it also records the run that brings it in.
+3. Or an operator purges it: its text goes, the facts stay. Seen again, it is blocked and its text is not kept.
+
+A row names the blob of the document's batch as it was chunked, all its chunks included: a release sends that through
+the inspection again, which knows by then what was released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, bindparam, delete, false, func, or_, select, tuple_, update
+
+from contracts.base import BlobRef
+from contracts.errors import Conflict, InvalidInput, NotFound
+from contracts.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
+from contracts.trust import Finding, Origin
+from ledger.columns import storable
+from ledger.database import Database
+from ledger.dead_letters.audit import actions_on, record
+from ledger.outbox import Entry
+from ledger.runs import CreatedRun, NewRun, create
+from ledger.tables import AnyRow, quarantine
+from ledger.transaction import Transaction
+from ledger.upsert import insert_into
+
+_HAS = quarantine.c
+_IS_IT = _HAS.id == bindparam("of_id")
+_ONE = select(quarantine).where(_IS_IT)
+_OF_DOCUMENT = (_HAS.corpus == bindparam("of_corpus"), _HAS.document_id == bindparam("of_document"))
+_DECIDED = select(_HAS.checksum, _HAS.state).where(*_OF_DOCUMENT, _HAS.state != "held")
+_DECIDE = (
+    update(quarantine)
+    .where(_IS_IT, _HAS.state == bindparam("was"))
+    .values(
+        state=bindparam("becomes"),
+        operator=bindparam("by_operator"),
+        decided_at=bindparam("at"),
+        note=bindparam("because"),
+    )
+)
+_EMPTY = update(quarantine).where(_IS_IT).values(blob_sha256=None, blob_bytes=None, source_sha256=None)
+_POINT_TO = (
+    update(quarantine)
+    .where(*_OF_DOCUMENT, _HAS.blob_sha256 == bindparam("was"))
+    .values(blob_sha256=bindparam("becomes"), blob_bytes=bindparam("bytes"))
+)
+_HELD = select(func.count()).select_from(quarantine).where(_HAS.state == "held")
+_FORGET = delete(quarantine).where(*_OF_DOCUMENT).returning(_HAS.id)
+_findings = TypeAdapter(tuple[Finding, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class HeldChunk:
+    """A chunk that was blocked, and what is needed to bring it back."""
+
+    corpus: str
+    document_id: str
+    document_sha256: str
+    chunk_id: str
+    checksum: str
+    url: str | None
+    file_path: str | None
+    origin: Origin
+    submitted_by: str | None
+    findings: tuple[Finding, ...]
+    inspected_by: str | None
+    run_id: str
+    fetched_at: datetime
+    blob: BlobRef
+    """A batch of the whole document as it was chunked."""
+    source_sha256: str
+    """The batch of the chunk stage that the document came in."""
+
+
+def quarantine_id(corpus: str, document_id: str, checksum: str) -> str:
+    """The id of a held chunk: the same text of the same document always has the same."""
+    told = "\n".join((corpus, storable(document_id), checksum))
+    return "qtn_" + hashlib.sha256(told.encode()).hexdigest()[:24]
+
+
+class Quarantine:
+    """The held chunks of one ledger. Every method is one transaction and may raise `Unavailable`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    # -- at ingest
+
+    def decisions(self, corpus: str, document_id: str) -> Mapping[str, QuarantineState]:
+        """What operators decided on texts of the document, by checksum; without those that nobody has judged."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_DECIDED, {"of_corpus": corpus, "of_document": document_id})
+            return {row.checksum: row.state for row in rows}
+
+    def hold(self, chunks: Sequence[HeldChunk]) -> tuple[HeldChunk, ...]:
+        """Hold these chunks; those that were not known before. What was decided on a known one stands."""
+        now = self._clock()
+        new: list[HeldChunk] = []
+        with self._database.writing() as connection:
+            for chunk in chunks:
+                held_id = quarantine_id(chunk.corpus, chunk.document_id, chunk.checksum)
+                if connection.execute(_ONE, {"of_id": held_id}).first() is None:
+                    new.append(chunk)
+                connection.insert(_hold(connection.dialect), _row_of(chunk, held_id, now))
+        return tuple(new)
+
+    # -- looking
+
+    def list(self, wanted: QuarantinePage | None = None) -> Sequence[QuarantinedChunk]:
+        """Held chunks one by one, the latest first.
+
+        Raises:
+            InvalidInput: the page's position is none.
+        """
+        wanted = wanted or QuarantinePage()
+        order = (_HAS.held_at, _HAS.id)
+        query = select(quarantine).where(*_conditions(wanted)).order_by(*(one.desc() for one in order))
+        if wanted.before is not None:
+            moment, held_id = _parse_position(wanted.before)
+            query = query.where(tuple_(*order) < tuple_(bindparam(None, moment), bindparam(None, held_id)))
+        with self._database.reading() as connection:
+            return [_chunk_of(row) for row in connection.execute(query.limit(wanted.limit))]
+
+    def show(self, held_id: str) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[Any]]:
+        """One held chunk, the batch that has its text (None once purged), and what operators did to it.
+
+        Raises:
+            NotFound: there is no such chunk.
+        """
+        with self._database.reading() as connection:
+            row = _found(connection, held_id)
+            return _chunk_of(row), _blob_of(row), actions_on(connection, held_id)
+
+    def source_of(self, held_id: str) -> str | None:
+        """The chunk stage's batch that the chunk came in, by its hash; None once purged.
+
+        Raises:
+            NotFound: there is no such chunk.
+        """
+        with self._database.reading() as connection:
+            source: str | None = _found(connection, held_id).source_sha256
+            return source
+
+    def count_held(self) -> int:
+        """How many chunks wait for an operator."""
+        with self._database.reading() as connection:
+            return int(connection.execute(_HELD).scalar() or 0)
+
+    def count(self, wanted: QuarantineFilter) -> int:
+        """How many chunks meet the filter."""
+        query = select(func.count()).select_from(quarantine).where(*_conditions(wanted))
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    # -- acting
+
+    def release(
+        self, held_id: str, operator: str, note: str, run: NewRun | None = None, first: Sequence[Entry] = ()
+    ) -> CreatedRun | None:
+        """Let the text through from now on, and record the run that brings it in, if one is given.
+
+        The caller publishes `CreatedRun.events`.
+
+        Raises:
+            NotFound: there is no such chunk.
+            Conflict: it was released or purged before.
+            BudgetExhausted: what the run may cost does not fit; nothing was released.
+        """
+        now = self._clock()
+        with self._database.writing() as connection:
+            self._decide(connection, held_id, "released", operator, note, now)
+            return create(connection, run, first, now) if run is not None else None
+
+    def purge(self, held_id: str, operator: str, note: str, rest: BlobRef | None) -> str | None:
+        """Give up the text; the hash of the blob that had it, which the caller removes. None: it was purged before.
+
+        `rest` is the same document's batch without this text, for the other chunks that are held of it.
+
+        Raises:
+            NotFound: there is no such chunk.
+            Conflict: it was released.
+        """
+        now = self._clock()
+        with self._database.writing() as connection:
+            row = _found(connection, held_id)
+            if row.state == "purged" and row.blob_sha256 is None:
+                return None
+            self._decide(connection, held_id, "purged", operator, note, now)
+            connection.execute(_EMPTY, {"of_id": held_id})
+            if rest is not None:
+                moved = {"of_corpus": row.corpus, "of_document": row.document_id, "was": row.blob_sha256}
+                connection.execute(_POINT_TO, {**moved, "becomes": rest.sha256, "bytes": rest.size_bytes})
+            blob: str | None = row.blob_sha256
+            return blob
+
+    def forget(self, corpus: str, document_ids: Sequence[str]) -> int:
+        """Remove every row of these documents, decided or not; how many there were."""
+        rows = [{"of_corpus": corpus, "of_document": one} for one in document_ids]
+        removed = 0
+        if rows:
+            with self._database.writing() as connection:
+                for row in rows:
+                    removed += len(connection.execute(_FORGET, row).all())
+        return removed
+
+    def _decide(
+        self, connection: Transaction, held_id: str, becomes: QuarantineState, operator: str, note: str, now: float
+    ) -> None:
+        row = _found(connection, held_id)
+        facts = {"of_id": held_id, "was": "held", "becomes": becomes, "by_operator": operator, "at": now}
+        if not connection.execute(_DECIDE, {**facts, "because": note}).rowcount:
+            raise Conflict(f"chunk {held_id} is {row.state} already, not held")
+        record(connection, now, operator, "release" if becomes == "released" else "purge", [held_id], note)
+
+
+def _conditions(wanted: QuarantineFilter) -> list[ColumnElement[bool]]:
+    equal: dict[Any, str | None] = {
+        _HAS.state: None if wanted.state == "any" else wanted.state,
+        _HAS.document_id: wanted.document_id,
+        _HAS.run_id: wanted.run_id,
+    }
+    found = [column == value for column, value in equal.items() if value is not None]
+    if wanted.corpora is not None:
+        found.append(or_(false(), *(_HAS.corpus == corpus for corpus in wanted.corpora)))
+    if wanted.url_prefix is not None:
+        found.append(_HAS.url.startswith(storable(wanted.url_prefix), autoescape=True))
+    if wanted.rule is not None:
+        found.append(_HAS.findings.contains(f'"rule":{json.dumps(wanted.rule)},', autoescape=True))
+    return found
+
+
+def _found(connection: Transaction, held_id: str) -> AnyRow:
+    row = connection.execute(_ONE, {"of_id": held_id}).first()
+    if row is None:
+        raise NotFound(f"no chunk {held_id} in quarantine")
+    return row
+
+
+def _hold(dialect: str) -> Any:
+    """Insert a row; of a known one only what changes with the document's versions, and never back to an older."""
+    statement = insert_into(dialect, quarantine)
+    passing = ("document_sha256", "chunk_id", "findings", "inspected_by", "run_id", "fetched_at")
+    kept = ("blob_sha256", "blob_bytes", "source_sha256")
+    return statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={name: statement.excluded[name] for name in (*passing, *kept)},
+        where=(_HAS.state != "purged") & (_HAS.fetched_at <= statement.excluded.fetched_at),
+    )
+
+
+def _row_of(chunk: HeldChunk, held_id: str, now: float) -> dict[str, Any]:
+    return {
+        "id": held_id,
+        "corpus": chunk.corpus,
+        "document_id": chunk.document_id,
+        "document_sha256": chunk.document_sha256,
+        "chunk_id": chunk.chunk_id,
+        "checksum": chunk.checksum,
+        "url": chunk.url,
+        "file_path": chunk.file_path,
+        "origin": chunk.origin,
+        "submitted_by": chunk.submitted_by,
+        "findings": _findings.dump_json(chunk.findings).decode(),
+        "inspected_by": chunk.inspected_by,
+        "run_id": chunk.run_id,
+        "fetched_at": chunk.fetched_at.timestamp(),
+        "held_at": now,
+        "state": "held",
+        "blob_sha256": chunk.blob.sha256,
+        "blob_bytes": chunk.blob.size_bytes,
+        "source_sha256": chunk.source_sha256,
+        "operator": None,
+        "decided_at": None,
+        "note": None,
+    }
+
+
+def _chunk_of(row: AnyRow) -> QuarantinedChunk:
+    facts = {name: getattr(row, name) for name in QuarantinedChunk.model_fields if name != "position"}
+    return QuarantinedChunk.model_validate(
+        facts
+        | {
+            "position": f"{row.held_at!r}-{row.id}",
+            "findings": _findings.validate_json(row.findings),
+            "held_at": datetime.fromtimestamp(row.held_at, UTC),
+            "decided_at": None if row.decided_at is None else datetime.fromtimestamp(row.decided_at, UTC),
+        }
+    )
+
+
+def _blob_of(row: AnyRow) -> BlobRef | None:
+    if row.blob_sha256 is None:
+        return None
+    return BlobRef(sha256=row.blob_sha256, size_bytes=row.blob_bytes)
+
+
+def _parse_position(position: str) -> tuple[float, str]:
+    seconds, _, held_id = position.partition("-")
+    try:
+        moment = float(seconds)
+    except ValueError:
+        moment = math.nan
+    if not math.isfinite(moment):
+        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
+    return moment, held_id

@@ -1,0 +1,138 @@
+"""The quarantine, as far as a caller may see it, and what operators do with what is in it.
+
+A caller of some corpora sees and touches their chunks alone. What changes something is recorded: who, when and why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from contracts.base import BlobRef
+from contracts.dead_letters import DeadLetterPage, OperatorAction
+from contracts.document import Chunk, ChunkBatch
+from contracts.errors import Conflict, NotFound
+from contracts.ingest import DocumentChunked
+from contracts.outcome import Next
+from contracts.quarantine import (
+    QuarantinedChunk,
+    QuarantinedText,
+    QuarantinePage,
+    Released,
+)
+from ledger.outbox import Entry
+from workers.context import Context
+from workers.service.caller import Caller
+from workers.service.service import Service
+
+
+class QuarantineDesk:
+    """The quarantine of one instance.
+
+    Every method on one chunk raises `NotFound` for one that is not there or not the caller's to see, and `Conflict`
+    where its state does not allow what is asked.
+    """
+
+    def __init__(self, context: Context, service: Service) -> None:
+        self._context = context
+        self._service = service
+        self._held = context.ledger.quarantine
+
+    def some(self, wanted: QuarantinePage, caller: Caller) -> Sequence[QuarantinedChunk]:
+        """Chunks that meet every filter given, the latest first."""
+        for corpus in wanted.corpora or ():
+            caller.may_touch(corpus)
+        return self._held.list(wanted.within(caller.corpora))
+
+    def one(self, held_id: str, caller: Caller) -> QuarantinedText:
+        """One chunk with its text, and what operators did to it."""
+        held, blob, actions = self._seen(held_id, caller)
+        chunk = self._chunk_in(blob, held.checksum)
+        return QuarantinedText(
+            **dict(held),
+            text=chunk.text if chunk else None,
+            section_path=chunk.section_path if chunk else (),
+            actions=tuple(actions),
+        )
+
+    def release(self, held_id: str, caller: Caller, note: str) -> Released:
+        """Let the text through from now on; where the corpus has no other version of its document, by a run at once."""
+        held, blob, _ = self._seen(held_id, caller)
+        batch = self._batch(blob)
+        waits_for = self._obstacle(held) if batch else "its text was removed; it is let through when it comes again"
+        if batch is None or blob is None or waits_for:
+            self._held.release(held_id, caller.owner, note)
+            return Released(id=held_id, run_id=None, waits_for=waits_for)
+        run = self._service.new_run("documents", held.corpus, owner=caller.owner)
+        texts = [text for document in batch.documents for text in document.embedding_texts()]
+        reserve = self._context.embedding.reserve(texts, held.corpus, run.ceilings)
+        first = self._service.event_of(Next(DocumentChunked.of(batch, blob)), run)
+        created = self._held.release(held_id, caller.owner, note, run, [Entry(first, reserve=reserve)])
+        if created is not None:
+            self._context.transport.publish(created.events)
+            self._context.transport.announce(created.events)
+        return Released(id=held_id, run_id=run.run_id)
+
+    def purge(self, held_id: str, caller: Caller, note: str) -> QuarantinedText:
+        """Remove the text for good; the facts stay. Seen again it is blocked, and not kept."""
+        held, blob, _ = self._seen(held_id, caller)
+        if held.state == "held" and held.run_id and self._is_open(held.run_id):
+            raise Conflict(f"run {held.run_id}, which brought chunk {held_id}, is still open: wait for its end")
+        source = self._held.source_of(held_id)
+        removed = self._held.purge(held_id, caller.owner, note, self._rest_of(held, blob))
+        if removed is None:
+            raise Conflict(f"chunk {held_id} was purged before")
+        for sha256 in filter(None, (removed, source)):
+            self._context.blobs.remove_unused(sha256, since=time.time() + 1)
+        return self.one(held_id, caller)
+
+    def _seen(self, held_id: str, caller: Caller) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[OperatorAction]]:
+        held, blob, actions = self._held.show(held_id)
+        if not caller.may_see(held.corpus):
+            raise NotFound(f"no chunk {held_id} in quarantine")
+        return held, blob, actions
+
+    def _obstacle(self, held: QuarantinedChunk) -> str | None:
+        """Why the document's version cannot be brought in now; None where it can."""
+        corpus, url = held.corpus, held.url
+        if url and held.origin == "crawled" and self._context.page_memory.withdrawn(corpus, url):
+            return "its page was withdrawn; it is let through when the page is crawled again"
+        facts = self._context.readers.reader(corpus).document(held.document_id)
+        if facts is not None and facts.checksum != held.document_sha256:
+            return "the corpus has another version of its document; it is let through when it comes again"
+        return None
+
+    def _rest_of(self, held: QuarantinedChunk, blob: BlobRef | None) -> BlobRef | None:
+        """The document's batch without the text, where other chunks of it are in quarantine; None where none is."""
+        batch = self._batch(blob)
+        alike = QuarantinePage(corpora=(held.corpus,), document_id=held.document_id, state="any")
+        if batch is None or all(one.id == held.id or one.state == "purged" for one in self._held.list(alike)):
+            return None
+        [document] = batch.documents
+        chunks = tuple(chunk for chunk in document.chunks if chunk.checksum != held.checksum)
+        rest = ChunkBatch(documents=(document.model_copy(update={"chunks": chunks}),))
+        return self._context.blobs.put(rest.model_dump_json().encode())
+
+    def _is_open(self, run_id: str) -> bool:
+        """Whether something of the run may still need the batch that the chunk came in."""
+        ledger = self._context.ledger
+        try:
+            is_ended = not ledger.open_by_queue(run_id)
+        except NotFound:
+            return False
+        letters = ledger.dead_letters.list(DeadLetterPage(run_id=run_id, limit=1))
+        return bool(letters) or not is_ended
+
+    def _batch(self, blob: BlobRef | None) -> ChunkBatch | None:
+        """The document as it was chunked; None where its text is gone."""
+        if blob is None:
+            return None
+        try:
+            return ChunkBatch.model_validate_json(self._context.blobs.get(blob))
+        except NotFound:
+            return None
+
+    def _chunk_in(self, blob: BlobRef | None, checksum: str) -> Chunk | None:
+        batch = self._batch(blob)
+        chunks = (chunk for document in batch.documents for chunk in document.chunks) if batch else ()
+        return next((chunk for chunk in chunks if chunk.checksum == checksum), None)

@@ -1,0 +1,163 @@
+"""From chunks to inspected chunks: what the guard blocks goes to quarantine and never gets a vector.
+
+A chunk is held once for each corpus, document and checksum of its text, so a second run holds the same. Text that an
+operator released is let through; text that he purged is blocked and not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from contracts.base import BlobRef
+from contracts.document import Chunk, ChunkBatch, ChunkedDocument, inspection_digest
+from contracts.errors import NotFound
+from contracts.event import Event, Gap
+from contracts.quarantine import QuarantineState
+from contracts.trust import Inspection, Verdict
+from ingest.chunk.token_ids import select_chunks
+from ledger.quarantine import HeldChunk
+from otel import metrics
+from workers.runtime.heartbeat import check_cancelled
+from workers.steps.embed import load_chunks
+
+if TYPE_CHECKING:
+    from contracts.trust import DocumentInspector
+    from ledger.quarantine import Quarantine
+    from workers.runtime.blob_store import BlobStore
+    from workers.wiring.corpora import CorpusReaders
+
+log = structlog.get_logger(__name__)
+
+
+class Inspected(NamedTuple):
+    """The batch that goes on, the blob that it is kept as, and what was left out of it."""
+
+    batch: ChunkBatch
+    blob: BlobRef
+    gaps: tuple[Gap, ...] = ()
+    emptied: tuple[ChunkedDocument, ...] = ()
+    """Documents of which nothing was let through."""
+
+
+def inspect_batch(
+    reference: BlobRef,
+    event: Event,
+    inspector: DocumentInspector,
+    quarantine: Quarantine,
+    blobs: BlobStore,
+) -> Inspected:
+    """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents."""
+    batch = load_chunks(reference, blobs)
+    documents: list[ChunkedDocument] = []
+    held: list[HeldChunk] = []
+    gaps: list[Gap] = []
+    for chunked in batch.documents:
+        check_cancelled()
+        found = inspector.inspect(chunked)
+        decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
+        document = _with_releases(found, decided)
+        documents.append(document)
+        if blocked := _blocked(document.chunks):
+            to_keep = [chunk for chunk in blocked if chunk.checksum not in decided]
+            held += _held_chunks(chunked, document, to_keep, reference, event, blobs)
+            gaps.append(_quarantined(document, blocked))
+    for chunk in quarantine.hold(held) if held else ():
+        log.warning("chunk_quarantined", document_id=chunk.document_id, rules=[one.rule for one in chunk.findings])
+        for rule in {finding.rule for finding in chunk.findings}:
+            metrics.QUARANTINED.labels(rule).inc()
+    left = _as_inspected(select_chunks(ChunkBatch(documents=tuple(documents), tokens=batch.tokens), _is_let_through))
+    emptied = tuple(one for one in documents if not any(map(_is_let_through, one.chunks)))
+    return Inspected(left, blobs.put(left.model_dump_json().encode()), tuple(gaps), emptied)
+
+
+def outdated(documents: Sequence[ChunkedDocument], corpus: str, readers: CorpusReaders) -> tuple[str, ...]:
+    """The ids of those documents of which the corpus holds a version that is not newer: their pages say it no more."""
+    try:
+        held = readers.existing(corpus).documents([one.document_id for one in documents]) if documents else {}
+    except NotFound:
+        return ()
+    fetched_at = {one.document_id: one.provenance.fetched_at for one in documents}
+    return tuple(name for name, facts in held.items() if facts.provenance.fetched_at <= fetched_at[name])
+
+
+def _is_let_through(chunk: Chunk) -> bool:
+    return chunk.inspection is None or chunk.inspection.verdict is not Verdict.BLOCKED
+
+
+def _blocked(chunks: Iterable[Chunk]) -> list[Chunk]:
+    return [chunk for chunk in chunks if not _is_let_through(chunk)]
+
+
+def _with_releases(document: ChunkedDocument, decided: Mapping[str, QuarantineState]) -> ChunkedDocument:
+    """The document with a fresh verdict on what an operator released. What was found in it still stands there."""
+    if "released" not in decided.values():
+        return document
+
+    def judged(chunk: Chunk) -> Chunk:
+        if _is_let_through(chunk) or decided.get(chunk.checksum) != "released":
+            return chunk
+        found = chunk.inspection or Inspection()
+        return chunk.model_copy(update={"inspection": found.model_copy(update={"verdict": Verdict.PASSED})})
+
+    return document.model_copy(update={"chunks": tuple(map(judged, document.chunks))})
+
+
+def _as_inspected(batch: ChunkBatch) -> ChunkBatch:
+    """The batch with what tells two inspections of the same document apart."""
+    now = datetime.now(UTC)
+    documents = (
+        one.model_copy(update={"inspected_at": now, "inspection_sha256": inspection_digest(one.chunks)})
+        for one in batch.documents
+    )
+    return batch.model_copy(update={"documents": tuple(documents)})
+
+
+def _held_chunks(
+    chunked: ChunkedDocument,
+    inspected: ChunkedDocument,
+    blocked: Iterable[Chunk],
+    source: BlobRef,
+    event: Event,
+    blobs: BlobStore,
+) -> list[HeldChunk]:
+    """The blocked chunks of a document, with a batch of the document as it was chunked."""
+    by_checksum = {chunk.checksum: chunk for chunk in blocked}
+    if not by_checksum:
+        return []
+    whole = blobs.put(ChunkBatch(documents=(chunked,)).model_dump_json().encode())
+    return [
+        HeldChunk(
+            corpus=event.corpus,
+            document_id=inspected.document_id,
+            document_sha256=inspected.checksum,
+            chunk_id=chunk.chunk_id,
+            checksum=checksum,
+            url=inspected.url,
+            file_path=inspected.file_path,
+            origin=inspected.provenance.origin,
+            submitted_by=inspected.provenance.submitted_by,
+            findings=chunk.inspection.findings if chunk.inspection else (),
+            inspected_by=inspected.inspected_by,
+            run_id=event.run_id,
+            fetched_at=inspected.provenance.fetched_at,
+            blob=whole,
+            source_sha256=source.sha256,
+        )
+        for checksum, chunk in by_checksum.items()
+    ]
+
+
+def _quarantined(document: ChunkedDocument, blocked: list[Chunk]) -> Gap:
+    rules = sorted({finding.rule for chunk in blocked if chunk.inspection for finding in chunk.inspection.findings})
+    many = "all of it" if len(blocked) == len(document.chunks) else f"{len(blocked)} of {len(document.chunks)} chunks"
+    return Gap(
+        stage="embed",
+        subject=document.url or document.file_path or document.document_id,
+        reason="quarantined",
+        detail=f"the guard holds {many} back: {', '.join(rules) or 'blocked'}",
+        lifted_by="look with `sluice quarantine list`, then `sluice quarantine release ID`",
+    )

@@ -1,0 +1,83 @@
+"""The inspection of what is ingested: the guard with the local model's vectors, and the search for private data.
+
+The guard's own model reads vectors of the local MiniLM, whatever model a corpus has. Where that cannot be loaded the
+rules alone inspect, and `inspected_by` says so: once the model is there, what they inspected counts as another version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+
+from contracts.errors import Corrupted, InvalidSetting, Unavailable
+
+if TYPE_CHECKING:
+    from contracts.document import ChunkedDocument
+    from contracts.trust import DocumentInspector, PrivateSpan
+    from ingest.embed.port import Embedder, Vectors
+    from trust.inspect import Inspector
+    from workers.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+
+class NothingPrivate:
+    """Finds no private data."""
+
+    version = "none"
+
+    def find(self, text: str) -> tuple[PrivateSpan, ...]:
+        """Nothing."""
+        del text
+        return ()
+
+
+class GuardedInspection:
+    """A `DocumentInspector`: the whole inspection while the local model is there, the rules alone otherwise."""
+
+    def __init__(self, whole: Inspector, rules_alone: Inspector, embed: Callable[[Sequence[str]], Vectors]) -> None:
+        self._whole = whole
+        self._rules_alone = rules_alone
+        self._embed = embed
+        self._is_model_missing = False
+
+    @property
+    def version(self) -> str:
+        """Of what inspects now."""
+        return (self._rules_alone if self._is_model_missing else self._whole).version
+
+    def inspect(self, document: ChunkedDocument) -> ChunkedDocument:
+        """As `DocumentInspector.inspect`."""
+        if not self._is_model_missing:
+            try:
+                return self._whole.inspect(document, self._embed)
+            except (InvalidSetting, Corrupted, Unavailable) as error:
+                log.warning("guard_without_model", error=str(error))
+                self._is_model_missing = True
+        return self._rules_alone.inspect(document, self._embed)
+
+
+def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> DocumentInspector:
+    """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
+    from trust.guard.guard import RuleGuard
+    from trust.inspect import Inspector
+
+    private = NothingPrivate()
+    rules_alone = Inspector(RuleGuard(), private)
+    return GuardedInspection(rules_alone, rules_alone, _local_vectors(settings, embedder))
+
+
+def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:
+    """Texts to the local model's vectors: the embedder's own where it is local, so that no model is loaded twice."""
+    from ingest.embed.minilm.model import FINGERPRINTS, MiniLM
+    from workers.runtime.heartbeat import check_cancelled
+
+    embed = settings.embed
+    fingerprint = FINGERPRINTS[embed.precision]
+    if embed.provider == "local":
+        return lambda texts: embedder().embed(texts, fingerprint).vectors
+    folder = embed.model_dir or settings.model_dir
+    model = MiniLM(folder, embed.threads, precision=embed.precision, check_cancelled=check_cancelled)
+    return lambda texts: model.embed(texts).vectors
