@@ -17,7 +17,7 @@ from api.problems import problem_responses, problem_responses_of_stream
 from api.tracing import request_span
 from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
 from contracts.errors import InvalidInput
-from workers.service.announcements import news_or_patience
+from workers.service.announcements import PATIENCE_SECONDS, news_or_patience
 from workers.service.instance import Instance
 from workers.service.runs import RunSummary
 
@@ -28,6 +28,8 @@ GRACE_SECONDS = 5.0
 EVENTS_AT_ONCE = 200
 SIGN_OF_LIFE_SECONDS = 15.0
 """A silent stream sends a comment this often: proxies and clients give up on silence, at 30 seconds or more."""
+AFTER_END_SECONDS = 2.0
+"""How often a stream that goes on behind its run's end looks for more."""
 UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _POSITION = re.compile(r"[0-9]{1,18}")
 """A position in the ledger: what fits 64 bits."""
@@ -36,6 +38,8 @@ IdempotencyKey = Annotated[
     str | None,
     Header(alias="Idempotency-Key", max_length=200, description="The same key and body never start a second run"),
 ]
+
+Follow = Annotated[bool, Query(description="Go on behind the run's end, for `AnswerStale`")]
 
 
 class EventStream(StreamingResponse):
@@ -124,9 +128,14 @@ def position_behind(
     },
     summary="The run's events, as they happen",
 )
-async def events(request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)]) -> Response:
-    """Server-sent events in order, from the beginning or from behind `Last-Event-ID`; ends with `RunFinished`."""
-    return EventStream(_told(instance_of(request), run_id, seen), headers=UNBUFFERED)
+async def events(
+    request: Request, run_id: str, seen: Annotated[int, Depends(position_behind)], follow: Follow = False
+) -> Response:
+    """Server-sent events in order, from the beginning or from behind `Last-Event-ID`; ends with `RunFinished`.
+
+    With `follow` it goes on behind that: `AnswerStale` says that what the answer cites has changed or gone since.
+    """
+    return EventStream(_told(instance_of(request), run_id, seen, follow=follow), headers=UNBUFFERED)
 
 
 @router.post(
@@ -146,24 +155,27 @@ def feedback(request: Request, body: FeedbackRequest, caller: AnyCaller) -> dict
     return {"run_id": body.run_id, "status": "recorded"}
 
 
-async def _told(instance: Instance, run_id: str, seen: int) -> AsyncIterator[bytes]:
-    told_at = time.monotonic()
+async def _told(instance: Instance, run_id: str, seen: int, *, follow: bool) -> AsyncIterator[bytes]:
+    told_at, has_ended = time.monotonic(), False
     with instance.announcements.of(run_id) as news:
         while True:
             found = await run_in_threadpool(instance.runs.events_after, run_id, seen, EVENTS_AT_ONCE)
             for seen, event in found:
                 yield format_sse_event(data_str=event.model_dump_json(), event=event.kind, id=str(seen))
-                if event.kind == "RunFinished":
+                has_ended = has_ended or event.kind == "RunFinished"
+                if has_ended and not follow:
                     return
-            if not found and await run_in_threadpool(instance.runs.has_ended, run_id):
-                return
+            if not found and not has_ended:
+                has_ended = await run_in_threadpool(instance.runs.has_ended, run_id)
+                if has_ended and not follow:
+                    return
             if found:
                 told_at = time.monotonic()
             elif time.monotonic() - told_at > SIGN_OF_LIFE_SECONDS:
                 yield KEEPALIVE_COMMENT
                 told_at = time.monotonic()
             if len(found) < EVENTS_AT_ONCE:
-                await news_or_patience(news)
+                await news_or_patience(news, AFTER_END_SECONDS if has_ended else PATIENCE_SECONDS)
 
 
 async def _finished(request: Request, run_id: str, seconds: float) -> RunView | None:

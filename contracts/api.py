@@ -6,24 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from contracts.base import CorpusName, Moment, Switch, Value
+from contracts.base import CorpusName, Moment, Switch, Value, is_empty
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
 from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
-from contracts.index import Answer
+from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
 from contracts.prompt import Prompt, PromptName
-from contracts.retrieval import (
-    ConfidenceFloor,
-    Diversity,
-    DuplicateThreshold,
-    Filters,
-    MaxPerDomain,
-    MayRerank,
-    Neighbours,
-    QueryText,
-)
+from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
 
 
 class GateRequest(Value):
@@ -46,8 +37,6 @@ class GateRequest(Value):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
-    confidence_floor: ConfidenceFloor = None
-    """Passages below it are not cited; None takes the configured one, 0 cites whatever is found."""
     render: AskedRender = None
     screenshot: Switch = False
     prompt: PromptName = None
@@ -142,6 +131,8 @@ class RunView(Value):
     dead_letters: int = 0
     journal_offset: int | None = None
     generation: str | None = None
+    stale: Annotated[tuple[StaleCitation, ...], Field(exclude_if=is_empty)] = ()
+    """Citations of the answer whose passages their sources do not have any more."""
 
 
 class StageView(Value):

@@ -95,6 +95,28 @@ class AnswerReady(Body):
     answer: Answer
     duration_ms: float
     prompt: Prompt = ()
+    profile: LaterText = None
+    """The gate's profile that it was asked by."""
+
+
+class StaleCitation(Value):
+    """A citation of an answer whose passage its source does not have any more."""
+
+    citation: int
+    """Its number in the answer."""
+    chunk_id: str
+    document_id: str
+    url: str | None = None
+    what: Literal["changed", "gone"]
+    """Whether the document is there with another text, or is not there at all."""
+    changed_at: Moment
+    """When the document's new text was read, or its going was seen."""
+
+
+class AnswerStale(Body):
+    """Passages that the run's answer cites are no longer so at their source. Comes after the run's end."""
+
+    citations: tuple[StaleCitation, ...]
 
 
 class RunFinished(Body):

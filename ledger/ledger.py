@@ -35,9 +35,11 @@ from types import TracebackType
 
 from contracts.errors import MalformedEvent
 from contracts.event import Body, Event, Queue
+from contracts.index import StaleCitation
 from contracts.outcome import Next, Outcome
-from ledger import backlog, claims, finish, pauses, runs, settle
+from ledger import backlog, citations, claims, finish, pauses, runs, settle, stale_answers
 from ledger.api_keys import KeysTable
+from ledger.citations import CitedChunk
 from ledger.claims import Claim, NotClaimed
 from ledger.database import Database
 from ledger.dead_letters.bulk_replay import Replays
@@ -224,6 +226,40 @@ class Ledger(LedgerReader):
         """End a pause; False when there was none. One that an operator began ends only by an operator."""
         with self.database.writing() as connection:
             return pauses.resume(connection, stage, self.clock(), operator=operator)
+
+    # -- what answers cite
+
+    def uncheck_citations(self, corpus: str, document_ids: Sequence[str], journal_offset: int) -> bool:
+        """Documents were indexed anew, or removed, by the journal up to an offset; whether an answer cites one."""
+        with self.database.reading() as connection:
+            cited = citations.cited_ones(connection, corpus, document_ids)
+        if cited:
+            with self.database.writing() as connection:
+                citations.uncheck(connection, corpus, cited, journal_offset)
+        return bool(cited)
+
+    def unchecked_citations(self, corpus: str, served_offset: int, *, most: int = 1_000) -> list[CitedChunk]:
+        """What is to be checked against the index as it is now, which covers `served_offset`.
+
+        What was answered from the very same state needs no check, and is left out from now on.
+        """
+        with self.database.reading() as connection:
+            found = citations.unchecked(connection, corpus, served_offset, most)
+        if any(one.seen_offset == served_offset for one in found):
+            with self.database.holding() as connection:
+                citations.pass_unchanged(connection, corpus, served_offset)
+        return [one for one in found if one.seen_offset != served_offset]
+
+    def pass_citations(self, checked: Sequence[CitedChunk]) -> None:
+        """These were checked, and their documents still have them."""
+        if checked:
+            with self.database.holding() as connection:
+                citations.pass_checked(connection, checked)
+
+    def tell_stale(self, run_id: str, stale: Sequence[StaleCitation]) -> Event | None:
+        """Record on a run, finished or not, which of its citations are stale; None where all of it was told before."""
+        with self.database.writing() as connection:
+            return stale_answers.tell_run(connection, run_id, stale, self.clock())
 
     # -- leases
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, Column, Float, Text
+from sqlalchemy import BigInteger, Column, Float, Integer, Text, text
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -68,7 +68,32 @@ def add_quarantine(operations: Operations) -> None:
     operations.create_index("forgotten_of_corpus", "forgotten", ["corpus", "kind", "value"])
 
 
-STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine}
+def add_freshness(operations: Operations) -> None:
+    """What each answer cites, and how often a page was found changed."""
+    operations.create_table(
+        "citations",
+        Column("run_id", Text, primary_key=True),
+        Column("citation", Integer, primary_key=True),
+        Column("chunk_id", Text, primary_key=True),
+        Column("corpus", Text, nullable=False),
+        Column("document_id", Text, nullable=False),
+        Column("checksum", Text),
+        Column("url", Text),
+        Column("seen_offset", BigInteger, nullable=False),
+        Column("is_checked", Integer, nullable=False, server_default="0"),
+    )
+    is_unchecked = text("is_checked = 0")
+    operations.create_index("citations_of_document", "citations", ["corpus", "document_id"])
+    operations.create_index(
+        "citations_unchecked", "citations", ["corpus"], sqlite_where=is_unchecked, postgresql_where=is_unchecked
+    )
+    operations.add_column("pages", Column("checksum", Text))
+    operations.add_column("pages", Column("watched_since", Float))
+    operations.add_column("pages", Column("asked_at", Float))
+    operations.add_column("pages", Column("changes", BigInteger, nullable=False, server_default="0"))
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness}
 """By the version that a step leads to, without a gap behind `INITIAL_VERSION`."""
 
 

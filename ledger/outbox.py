@@ -15,7 +15,8 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from contracts.budget import Spend
 from contracts.event import Body, Event, Queue, encode
-from contracts.index import DocumentIndexed, SnapshotPublished
+from contracts.index import AnswerReady, DocumentIndexed, SnapshotPublished
+from ledger.citations import note_answer
 from ledger.columns import storable
 from ledger.fair_queue import priority_of, take_turns, tenant_queue_of
 from ledger.reservations import Balance, amounts_of, today
@@ -155,3 +156,5 @@ def _note_progress(connection: Transaction, run_id: str, bodies: Sequence[Body])
             connection.execute(_INDEXED, {"of_run": run_id, "reached": body.journal_offset})
         elif isinstance(body, SnapshotPublished):
             connection.execute(_PUBLISHED, {"of_run": run_id, "name": body.generation})
+        elif isinstance(body, AnswerReady):
+            note_answer(connection, run_id, body.answer)

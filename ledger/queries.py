@@ -12,7 +12,7 @@ from contracts.api import RunStatus, RunView, StageView
 from contracts.errors import NotFound
 from contracts.event import QUEUES, Event, GapFound, Queue, decode
 from contracts.gate import GateDecided
-from contracts.index import AnswerReady
+from contracts.index import AnswerReady, AnswerStale
 from contracts.ingest import CrawlDirected, PageCrawled
 from ledger.columns import storable
 from ledger.finish import spend_of
@@ -57,7 +57,7 @@ _TOLD = (
     select(events.c.payload)
     .where(
         events.c.run_id == bindparam("of_run"),
-        events.c.kind.in_((GateDecided.kind, AnswerReady.kind, GapFound.kind)),
+        events.c.kind.in_((GateDecided.kind, AnswerReady.kind, GapFound.kind, AnswerStale.kind)),
     )
     .order_by(events.c.seq)
 )
@@ -122,6 +122,7 @@ def view(connection: Transaction, run_id: str) -> RunView:
         dead_letters=run.dead_letters,
         journal_offset=run.journal_offset,
         generation=run.generation,
+        stale=tuple(one for body in told if isinstance(body, AnswerStale) for one in body.citations),
     )
 
 

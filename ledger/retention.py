@@ -23,6 +23,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_
 
 from contracts.api import ENDED
 from contracts.errors import NotFound
+from ledger.citations import drop_citations
 from ledger.columns import UNITS
 from ledger.database import Database
 from ledger.dead_letters.audit import record
@@ -168,6 +169,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
             return removed, run_ids[done:]
         letters = connection.execute(_LETTERS_OF_RUN, {"of_run": run_id}).scalars()
         removed.dead_letters += _drop_dead_letters(connection, letters)
+        drop_citations(connection, run_id)
         removed.runs += connection.execute(_DROP_RUN, {"of_run": run_id}).rowcount
     return removed, []
 

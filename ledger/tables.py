@@ -294,6 +294,10 @@ pages = Table(
     Column("links", LargeBinary, nullable=False),  # JSON, compressed by zstd
     Column("nosnippet", Integer, nullable=False, server_default="0"),  # whether the index shows no text of it
     Column("withdrawn_by", Text),  # why it was taken out of the index, if it was; `fetched_at` is when
+    Column("checksum", Text),  # of the document that the index holds of it
+    Column("watched_since", Float),  # when it was read first of all
+    Column("asked_at", Float),  # when its site was last asked for the page itself
+    counter("changes"),  # how often it was found with another text since then
     Index("pages_of_document", "corpus", "document_id"),
     Index("pages_fetched", "fetched_at"),
     implicit_returning=False,
@@ -342,3 +346,22 @@ forgotten = Table(
     Index("forgotten_of_corpus", "corpus", "kind", "value"),
     implicit_returning=False,
 )
+
+citations = Table(
+    "citations",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("citation", Integer, primary_key=True),  # its number in the run's answer
+    Column("chunk_id", Text, primary_key=True),
+    Column("corpus", Text, nullable=False),
+    Column("document_id", FreeText, nullable=False),
+    Column("checksum", Text),  # of the chunk's text; NULL where several chunks make the passage
+    Column("url", FreeText),
+    Column("seen_offset", BigInteger, nullable=False),  # of the journal, as of which the document had the chunk
+    Column("is_checked", Integer, nullable=False, server_default="0"),  # whether it has it as it is now
+    Index("citations_of_document", "corpus", "document_id"),
+    implicit_returning=False,
+)
+IS_UNCHECKED = citations.c.is_checked == literal_column("0")
+"""How a query says *unchecked*: written out, so that SQLite knows the partial index to fit."""
+Index("citations_unchecked", citations.c.corpus, sqlite_where=IS_UNCHECKED, postgresql_where=IS_UNCHECKED)

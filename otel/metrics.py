@@ -78,6 +78,11 @@ REPLY_SECONDS = _histogram(
 DOCUMENT_AGE_SECONDS = _histogram(
     "sluice_document_age_seconds", "Age of the documents cited in answers.", _MINUTES_TO_YEARS
 )
+STALE_CITATIONS = _counter(
+    "sluice_stale_citations_total",
+    "Citations of answers whose passages were found changed or gone since, by which of the two.",
+    "what",
+)
 SNAPSHOT_FALLBACKS = _counter(
     "sluice_snapshot_fallbacks_total", "Times that a generation failed its verification and an older one was served."
 )

@@ -51,6 +51,7 @@ from workers.steps.embed import embed_next, load_chunks
 from workers.steps.gaps import gap_of
 from workers.steps.inspect import inspect_batch, outdated
 from workers.steps.probe import probe_coverage
+from workers.steps.stale_answers import tell_stale_answers
 from workers.steps.vector_codec import vectors_from_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
 from workers.wiring.inject import with_dependencies
@@ -336,11 +337,19 @@ def on_page_withdrawn(event: Event, readers: CorpusReaders, writers: CorpusWrite
     return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
 
 
-def on_document_indexed(event: Event, writers: CorpusWriters, shipper: Shipper) -> Outcome:
-    """Publish what the journal holds; where the current generation covers it, only say which that is."""
+def on_document_indexed(
+    event: Event, ledger: Ledger, readers: CorpusReaders, writers: CorpusWriters, shipper: Shipper
+) -> Outcome:
+    """Publish what the journal holds; where the current generation covers it, only say which that is.
+
+    Answers that cite what is no longer so are told, each once.
+    """
     with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
         generation = writer.publish()
     shipper.ship(event.corpus, generation.name)
+    indexed = event.body_as(DocumentIndexed)
+    if ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset):
+        tell_stale_answers(event.corpus, ledger, readers, utc_now(), covering=indexed.journal_offset)
     published = SnapshotPublished(
         generation=generation.name,
         journal_offset=generation.journal_offset,
@@ -373,7 +382,9 @@ def on_answer_directed(
         trust=settings.trust,
     )
     duration_ms = (time.perf_counter() - started) * 1e3
-    ready = AnswerReady(answer=answered.answer, duration_ms=duration_ms, prompt=answered.prompt)
+    ready = AnswerReady(
+        answer=answered.answer, duration_ms=duration_ms, prompt=answered.prompt, profile=answered.profile
+    )
     return Done((Next(ready),), answered.gaps, answered.spend)
 
 

@@ -174,9 +174,12 @@ class IndexReader:
         generation = self._follower.latest()
         return generation.all_facts() if generation else iter(())
 
-    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
-        """The document's chunks in its order; none where it is not in the served generation."""
-        generation = self._follower.latest()
+    def chunks(self, document_id: str, minimum_journal_offset: int = 0) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where it is not in the served generation.
+
+        Raises `Unavailable` when no generation covers the offset in time.
+        """
+        generation = self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds)
         return generation.chunks(document_id) if generation else ()
 
     def has_document(self, document_id: str) -> bool:

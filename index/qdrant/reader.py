@@ -171,9 +171,12 @@ class QdrantReader:
         view = self.current_view()
         return view.all_facts() if view else iter(())
 
-    def chunks(self, document_id: str) -> tuple[Chunk, ...]:
-        """The document's chunks in its order; none where the served generation does not hold it."""
-        view = self.current_view()
+    def chunks(self, document_id: str, minimum_journal_offset: int = 0) -> tuple[Chunk, ...]:
+        """The document's chunks in its order; none where it is not in the served generation.
+
+        Raises `Unavailable` when no generation covers the offset in time.
+        """
+        view = self._covering(minimum_journal_offset)
         return view.chunks(document_id) if view else ()
 
     def has_document(self, document_id: str) -> bool:

@@ -6,8 +6,9 @@ import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from contracts.api import GateRequest
 from contracts.document import document_id_for
-from contracts.gate import Limits
+from contracts.gate import Limits, Plan
 from contracts.ingest import ChunksEmbedded
 from ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
 from tests.support.in_process import Instance
@@ -66,7 +67,8 @@ class AgingSite:
 
     def word(self, page: int, section: int) -> str:
         """What only this section says, in its present version."""
-        return f"page{page}section{section}v{self.versions.get((page, section), 0)}"
+        chosen = random.Random(f"{page} {section} {self.versions.get((page, section), 0)}")
+        return "".join(chosen.choice("bdfgklmnprstvz") + chosen.choice("aeiou") for _ in range(6))
 
     def put(self, page: int) -> None:
         sections = "".join(
@@ -109,6 +111,24 @@ class AgingSite:
             counts = plan_refresh(files.last if files.last.exists() else None, files.current, files, datetime.now(UTC))
             files.current.replace(files.last)
         return counts, list(read_plan(files.plan))
+
+    def ask(self, page: int, section: int) -> str:
+        """The run of a question that is answered from that section alone."""
+        run_id = self.begin_to_ask(page, section)
+        self.instance.works("query")
+        return run_id
+
+    def begin_to_ask(self, page: int, section: int) -> str:
+        """The run of such a question, whose answer is directed and not made yet."""
+        question = " ".join(_paragraph(self.word(page, section)).split()[:12])
+        request = GateRequest(query=question, corpus=CORPUS, plan=Plan.RETRIEVE, top_k=1)
+        run_id = self.instance.service.ask(request).run_id
+        self.instance.works("query", "gate")
+        return run_id
+
+    def stale(self, run_id: str) -> list[tuple[int, str, str | None]]:
+        """What a run's answer was told of: number, what became of it, address."""
+        return [(one.citation, one.what, one.url) for one in self.instance.context.ledger.run(run_id).stale]
 
     def embedded_anew(self, run_id: str) -> int:
         """Chunks of a run whose text the embedding cache did not have."""

@@ -27,6 +27,7 @@ from workers.processes.release_claims import hand_back
 from workers.processes.shutdown import DEAF, stacks
 from workers.processes.stall_detector import LOOK_SECONDS, StallDetector
 from workers.task import SETTLE_PATIENCE_SECONDS
+from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from workers.processes.worker_process import WorkerProcess
@@ -142,10 +143,16 @@ def answer_direct_queries(process: WorkerProcess, stopping: threading.Event) -> 
 
 
 def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
-    """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it."""
+    """Publish anew what is damaged, or was published by an older Sluice. The journal has all of it.
+
+    Answers that were recorded while what they cite changed are told of it.
+    """
+    from workers.steps.stale_answers import tell_stale_answers
+
     while not stopping.is_set():
         for corpus in process.context.readers.names():
             _heal(process, corpus)
+            tell_stale_answers(corpus, process.context.ledger, process.context.readers, utc_now())
         stopping.wait(HEAL_SECONDS)
 
 

@@ -26,12 +26,17 @@ def finds(aging: AgingSite, words: str) -> set[str]:
 
 
 @pytest.mark.parametrize("pages", [30, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
-def test_of_a_site_only_what_changed_is_read_and_embedded_again(instance: Instance, site: Site, pages: int) -> None:
+def test_of_a_site_only_what_changed_is_read_embedded_and_told_again(
+    instance: Instance, site: Site, pages: int
+) -> None:
+    """One page of a hundred changed in one of its sections, and one of a hundred is gone."""
     aging = AgingSite(site, instance, pages)
     aging.crawl_all()
     assert aging.job()[0] == Counts(new=pages)
     share = max(1, pages // 100)
-    changed, gone = range(share), range(share, 2 * share)
+    changed, gone, kept = range(share), range(share, 2 * share), range(2 * share, 3 * share)
+    citing_changed, citing_beside = [aging.ask(page, 1) for page in changed], [aging.ask(page, 2) for page in changed]
+    citing_gone, citing_kept = [aging.ask(page, 0) for page in gone], [aging.ask(page, 1) for page in kept]
     for page in changed:
         aging.rewrite(page)
     for page in gone:
@@ -49,6 +54,9 @@ def test_of_a_site_only_what_changed_is_read_and_embedded_again(instance: Instan
     assert told == {(aging.url(page), "changed") for page in changed} | {(aging.url(page), "deleted") for page in gone}
     assert finds(aging, aging.word(0, 1)) == {aging.document_id(0)}
     assert finds(aging, aging.word(share, 0)) == set()
+    assert [aging.stale(one) for one in citing_changed] == [[(1, "changed", aging.url(page))] for page in changed]
+    assert [aging.stale(one) for one in citing_gone] == [[(1, "gone", aging.url(page))] for page in gone]
+    assert [aging.stale(one) for one in (*citing_beside, *citing_kept)] == [[]] * (2 * share)
 
 
 def test_a_page_is_due_once_its_half_life_has_passed_since_it_was_seen(make_instance: MakeInstance, site: Site) -> None:

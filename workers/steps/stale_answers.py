@@ -1,0 +1,106 @@
+"""Telling answers that what they cite is no longer so at its source.
+
+Compared is what the index holds now: however a document changed or went, and however often this is done, a citation is
+told of exactly where its chunk is not in its document any more. A chunk that only moved within its document stands.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from contracts.errors import SluiceError
+from contracts.index import StaleCitation
+from ledger.citations import CitedChunk
+from ledger.ledger import Ledger
+from otel import metrics
+from workers.wiring.corpora import CorpusReaders
+
+if TYPE_CHECKING:
+    from workers.wiring.corpora import Reader
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 1_000
+"""Cited chunks that are looked at between two questions to the ledger."""
+
+
+class _Held(NamedTuple):
+    """What the index holds of a document: the ids of its chunks and the checksums of their texts."""
+
+    ids: frozenset[str]
+    checksums: frozenset[str]
+    fetched_at: datetime | None
+    """None: it is not there."""
+
+    def has(self, cited: CitedChunk) -> bool:
+        """Whether the cited text stands in the document."""
+        return cited.chunk_id in self.ids or (cited.checksum is not None and cited.checksum in self.checksums)
+
+
+def tell_stale_answers(
+    corpus: str, ledger: Ledger, readers: CorpusReaders, now: datetime, *, covering: int = 0
+) -> tuple[str, ...]:
+    """Tell the runs whose answers cite what the corpus does not hold any more; their ids. May be done at any time.
+
+    The index is looked at once it covers the journal offset `covering`. Where that cannot be done now, a warning is
+    logged, and the next call does it.
+    """
+    told: list[str] = []
+    try:
+        reader = readers.existing(corpus)
+        served_offset = max(reader.journal_offset, covering)
+        while due := ledger.unchecked_citations(corpus, served_offset, most=AT_ONCE):
+            told += _tell(due, ledger, _held(due, reader, covering), now)
+            if len(due) < AT_ONCE:
+                break
+    except SluiceError as error:
+        log.warning("stale_answers_not_told", corpus=corpus, error=repr(error))
+    return tuple(told)
+
+
+def _held(due: Iterable[CitedChunk], reader: Reader, covering: int) -> Mapping[str, _Held]:
+    """What the index holds of the cited documents."""
+    found: dict[str, _Held] = {}
+    for document_id in {cited.document_id for cited in due}:
+        chunks = reader.chunks(document_id, covering)
+        facts = reader.document(document_id)
+        found[document_id] = _Held(
+            frozenset(chunk.chunk_id for chunk in chunks),
+            frozenset(chunk.checksum for chunk in chunks),
+            facts.provenance.fetched_at if facts else None,
+        )
+    return found
+
+
+def _tell(due: Iterable[CitedChunk], ledger: Ledger, held: Mapping[str, _Held], now: datetime) -> Iterable[str]:
+    standing: list[CitedChunk] = []
+    stale: defaultdict[str, dict[int, StaleCitation]] = defaultdict(dict)
+    for cited in due:
+        document = held[cited.document_id]
+        if document.has(cited):
+            standing.append(cited)
+        else:
+            stale[cited.run_id].setdefault(cited.citation, _stale(cited, document, now))
+    ledger.pass_citations(standing)
+    for run_id, citations in stale.items():
+        event = ledger.tell_stale(run_id, tuple(citations.values()))
+        if event is not None:
+            yield run_id
+            for one in citations.values():
+                metrics.STALE_CITATIONS.labels(one.what).inc()
+
+
+def _stale(cited: CitedChunk, document: _Held, now: datetime) -> StaleCitation:
+    return StaleCitation(
+        citation=cited.citation,
+        chunk_id=cited.chunk_id,
+        document_id=cited.document_id,
+        url=cited.url,
+        what="gone" if document.fetched_at is None else "changed",
+        changed_at=document.fetched_at or now,
+    )
