@@ -81,12 +81,14 @@ def print_vetoes(decision: GateDecided) -> None:
 
 
 def print_answer(answer: Answer) -> None:
-    """Print the cited context, which ends with its sources."""
+    """Print the cited context, each passage under its source, and what its limits are."""
     if answer.context:
         console.print(plain_text(answer.context), markup=False, highlight=False, soft_wrap=True)
         console.print()
     else:
         console.print(f"[dim]nothing in corpus {marked(answer.corpus)} answers this[/]", highlight=False)
+    if answer.limits:
+        console.print(f"[yellow]{marked(answer.limits)}[/]", highlight=False, soft_wrap=True)
 
 
 def print_prompt(messages: Sequence[PromptMessage]) -> None:

@@ -74,6 +74,9 @@ def query(
         float | None, typer.Option(help="How alike two texts must be to count as one; 0 for never.")
     ] = None,
     rerank: Annotated[bool, typer.Option(help="Ask the reranker, where one is configured.")] = True,
+    confidence_floor: Annotated[
+        float | None, typer.Option(help="Leave out what answers with a lower probability, from 0 to 1.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Search the corpus as it is, without the gate."""
@@ -91,6 +94,7 @@ def query(
             max_per_domain=max_per_domain,
             duplicate_threshold=duplicate_threshold,
             rerank=rerank,
+            confidence_floor=confidence_floor,
         )
         with span("sluice query", kind="client"):
             raw = ask_query_pool(

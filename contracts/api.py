@@ -14,7 +14,16 @@ from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
 from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
 from contracts.prompt import Prompt, PromptName
-from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
+from contracts.retrieval import (
+    ConfidenceFloor,
+    Diversity,
+    DuplicateThreshold,
+    Filters,
+    MaxPerDomain,
+    MayRerank,
+    Neighbours,
+    QueryText,
+)
 
 
 class GateRequest(Value):
@@ -37,6 +46,8 @@ class GateRequest(Value):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
+    confidence_floor: ConfidenceFloor = None
+    """Passages below it are not cited; None takes the configured one, 0 cites whatever is found."""
     render: AskedRender = None
     screenshot: Switch = False
     prompt: PromptName = None

@@ -12,7 +12,16 @@ from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
 from contracts.prompt import PromptMessage, PromptName
-from contracts.retrieval import Diversity, DuplicateThreshold, Filters, MaxPerDomain, MayRerank, Neighbours, QueryText
+from contracts.retrieval import (
+    ConfidenceFloor,
+    Diversity,
+    DuplicateThreshold,
+    Filters,
+    MaxPerDomain,
+    MayRerank,
+    Neighbours,
+    QueryText,
+)
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
@@ -67,6 +76,7 @@ class GateRequested(Body):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
+    confidence_floor: ConfidenceFloor = None
     render: AskedRender = None
     screenshot: Switch = False
     prompt: PromptName = None

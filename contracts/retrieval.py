@@ -76,6 +76,9 @@ MaxPerDomain = Annotated[int | None, Field(ge=0, le=200, exclude_if=is_none)]
 Neighbours = Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)]
 """How many chunks before and as many behind a found one, of the same document, are given with it."""
 
+ConfidenceFloor = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
+"""Passages whose confidence is lower are left out, where it is calibrated."""
+
 MayRerank = Annotated[bool, Field(exclude_if=_is_true)]
 """Whether the reranker is asked, where one is configured."""
 
@@ -96,6 +99,8 @@ class Query(Value):
     max_per_domain: MaxPerDomain = None
     duplicate_threshold: DuplicateThreshold = None
     rerank: MayRerank = True
+    confidence_floor: ConfidenceFloor = None
+    """None keeps every passage, whatever its confidence."""
     prompt: PromptName = None
 
 
@@ -166,6 +171,12 @@ class RetrievalMetadata(Value):
     """One for each chunk, in their order."""
     checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=_is_empty)] = ()
     """What the gates over the whole retrieval say: source trust, poisoning."""
+    confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """That of the best passage found; None where it was not judged."""
+    limits: LaterText = None
+    """What the reader should know where the confidence is low."""
+    confidence_dropped: LaterNumber = 0
+    """Passages below the query's `confidence_floor`."""
     guard_dropped: LaterNumber = 0
     """Passages that were found and that the guard blocks."""
 

@@ -97,7 +97,7 @@ class SluiceClient:
 
         `fields` are the others of `contracts.api.GateRequest`: profile, session, limits, deadline_seconds,
         plan, seeds, top_k, max_tokens, filters, trust_threshold, diversity, neighbours, max_per_domain,
-        duplicate_threshold, rerank, prompt.
+        duplicate_threshold, rerank, confidence_floor, prompt.
         """
         request = _request(GateRequest, query=query, corpus=corpus, wait=wait, **fields)
         patience = (request.deadline_seconds or DEFAULT_DEADLINE_SECONDS) if wait else 0.0

@@ -1,16 +1,14 @@
-"""The answer: ranked passages under `[n]` marks, each with its source, references at the foot.
+"""The answer: passages under `[n]` marks, each with its source and how well it matches, the best first.
 
-[1] docs/leases.md:10-24 · Leases > Renewal
+[1] docs/leases.md:10-24 (91% match) · Leases > Renewal
 A lease is renewed by its holder …
-
-Sources:
-[1] docs/leases.md:10-24 (91% match)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
 from contracts.document import sha256_text
 from contracts.event import Gap
@@ -24,7 +22,6 @@ CountTokens = Callable[[str], int]
 
 NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
 """Replaces the text of a page with `nosnippet`."""
-_SOURCES_HEADING = "Sources:"
 _CHARACTERS_PER_TOKEN = 3
 """Fewer than usual: the estimate errs towards too many tokens, so that the budget holds."""
 
@@ -43,15 +40,21 @@ def compose_answer(
     missing: Sequence[Gap] = (),
     count_tokens: CountTokens = estimate_tokens,
 ) -> Answer:
-    """Cite the retrieved chunks in order of rank, within `max_tokens`; repeated texts are cited once.
+    """Cite the retrieved chunks within `max_tokens`, the most confident first; repeated texts are cited once.
 
-    A passage that does not fit is left out, and shorter ones may follow. `count_tokens` counts headings and references;
-    of a passage its own `token_estimate` is used.
+    Chunks that a reranker ordered, and those without confidence, keep their order. A passage that does not fit is left
+    out, and shorter ones may follow. `count_tokens` counts headings; of a passage its own `token_estimate` is used.
     """
-    chosen = _within(drop_repeated_texts(retrieval.chunks), max_tokens, count_tokens)
+    distinct = drop_repeated_texts(retrieval.chunks)
+    if not retrieval.metadata.reranked:
+        distinct = order_by_confidence(distinct)
+    chosen = _within(distinct, max_tokens, count_tokens)
     scores = {score.chunk_id: score for score in retrieval.metadata.trust_scores}
     best = max((chunk.fused_score for chunk in retrieval.chunks), default=0.0)
-    citations = tuple(cite(number, chunk, best) for number, chunk in enumerate(chosen, start=1))
+    matches = smooth_matches([match_of(chunk, best) for chunk in chosen])
+    citations = tuple(
+        cite(number, chunk, match) for number, (chunk, match) in enumerate(zip(chosen, matches, strict=True), 1)
+    )
     return Answer(
         query=query,
         corpus=corpus,
@@ -62,6 +65,8 @@ def compose_answer(
         citations=citations,
         chunks=tuple(chosen),
         missing=tuple(missing),
+        confidence=retrieval.metadata.confidence,
+        limits=retrieval.metadata.limits,
         trust_scores=tuple(scores[chunk.chunk_id] for chunk in chosen if chunk.chunk_id in scores),
         checks=retrieval.metadata.checks,
     )
@@ -76,19 +81,52 @@ def drop_repeated_texts(chunks: Sequence[RetrievedChunk]) -> list[RetrievedChunk
     return list(first.values())
 
 
-def cite(number: int, chunk: RetrievedChunk, best_score: float) -> Citation:
-    """The citation of a chunk. `match` is its cosine, else its score as a share of the best one's."""
+def order_by_confidence(chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
+    """The most confident first, equals in their order; unchanged where a chunk was not judged.
+
+    Measured, this order has the right passage first more often than that of the fused scores (decision 19).
+    """
+    if any(chunk.confidence is None for chunk in chunks):
+        return chunks
+    return sorted(chunks, key=lambda chunk: chunk.confidence or 0.0, reverse=True)
+
+
+def match_of(chunk: RetrievedChunk, best_score: float) -> float:
+    """How well a chunk matches the question, in [0, 1].
+
+    Its confidence; where it was not judged its cosine; without that its score as a share of the best one's.
+    """
+    if chunk.confidence is not None:
+        return chunk.confidence
     if chunk.dense_distance is not None:
-        match = 1.0 - chunk.dense_distance
-    else:
-        match = chunk.fused_score / best_score if best_score > 0 else 0.0
+        return min(1.0, max(0.0, 1.0 - chunk.dense_distance))
+    return min(1.0, max(0.0, chunk.fused_score / best_score)) if best_score > 0 else 0.0
+
+
+def smooth_matches(matches: Sequence[float]) -> list[float]:
+    """The nearest values that never rise, so that a match tells no other order than the one shown.
+
+    Least squares, by the pool-adjacent-violators algorithm (Barlow et al., 1972): a value that is higher than the one
+    before it becomes, with that one, the mean of both.
+    """
+    pools: list[list[float]] = []
+    for match in matches:
+        pools.append([match])
+        while len(pools) > 1 and fmean(pools[-2]) < fmean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    return [value for pool in pools for value in [fmean(pool)] * len(pool)]
+
+
+def cite(number: int, chunk: RetrievedChunk, match: float) -> Citation:
+    """The citation of a chunk."""
     return Citation(
         number=number,
         chunk_id=chunk.chunk_id,
         source=format_source(chunk),
         url=chunk.url,
         title=chunk.title,
-        match=min(1.0, max(0.0, match)),
+        match=match,
+        confidence=chunk.confidence,
         author=chunk.provenance.author,
         published_at=chunk.provenance.published_at,
         licence=_text_fact(chunk, "licence"),
@@ -120,10 +158,9 @@ def format_source(chunk: RetrievedChunk) -> str:
 
 def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: CountTokens) -> list[RetrievedChunk]:
     chosen: list[RetrievedChunk] = []
-    left = max_tokens - count_tokens(f"{_SOURCES_HEADING}\n")
+    left = max_tokens
     for chunk in chunks:
-        number = len(chosen) + 1
-        frame = f"{_frame(number, chunk)}\n\n\n[{number}] {format_source(chunk)} (100% match)\n"
+        frame = f"{_frame(len(chosen) + 1, chunk, 1.0)}\n\n\n"
         cost = count_tokens(frame) + (max(chunk.token_estimate, 1) if chunk.text else count_tokens(NO_TEXT))
         if cost <= left:
             chosen.append(chunk)
@@ -132,11 +169,8 @@ def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: Cou
 
 
 def _context(chunks: Sequence[RetrievedChunk], citations: Sequence[Citation]) -> str:
-    if not chunks:
-        return ""
-    passages = [f"{_frame(number, chunk)}\n{_text(chunk)}" for number, chunk in enumerate(chunks, start=1)]
-    references = [f"[{one.number}] {one.source} ({round(100 * one.match)}% match)" for one in citations]
-    return "\n\n".join([*passages, "\n".join([_SOURCES_HEADING, *references])])
+    shown = zip(chunks, citations, strict=True)
+    return "\n\n".join(f"{_frame(one.number, chunk, one.match)}\n{_text(chunk)}" for chunk, one in shown)
 
 
 def _text(chunk: RetrievedChunk) -> str:
@@ -144,6 +178,6 @@ def _text(chunk: RetrievedChunk) -> str:
     return chunk.text.strip("\n").rstrip() or NO_TEXT
 
 
-def _frame(number: int, chunk: RetrievedChunk) -> str:
+def _frame(number: int, chunk: RetrievedChunk, match: float) -> str:
     heading = " > ".join(dict.fromkeys(part for part in (chunk.title, *chunk.section_path, chunk.symbol_path) if part))
-    return f"[{number}] {format_source(chunk)}" + (f" · {heading}" if heading else "")
+    return f"[{number}] {format_source(chunk)} ({round(100 * match)}% match)" + (f" · {heading}" if heading else "")

@@ -85,6 +85,7 @@ class Service:
             max_per_domain=request.max_per_domain,
             duplicate_threshold=request.duplicate_threshold,
             rerank=request.rerank,
+            confidence_floor=request.confidence_floor,
             render=request.render,
             screenshot=request.screenshot,
             prompt=request.prompt,

@@ -23,6 +23,7 @@ from trust.prompts.catalogue import template_named
 from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
 from workers.steps.prompts import make_prompt, with_prompt
+from workers.steps.question import describe_question
 from workers.steps.trusted import apply_trust
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
@@ -71,7 +72,7 @@ def retrieve(
     """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost."""
     started = time.perf_counter()
     ranked, spend = _searched(query, readers, embedding)
-    found = apply_trust(ranked, query, trust)
+    found = apply_trust(ranked, query, trust, describe_question(query, ranked, readers.reader(query.corpus)))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
@@ -119,7 +120,7 @@ def answer_question(
     run = ledger.run(run_id)
     request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    query = _query(request, corpus, directed)
+    query = _query(request, corpus, directed, trust.confidence_floor)
     unpaid = _unpaid_reranking(run_id, rerank, ledger) if query.rerank and plan is not Plan.SKIP else ()
     if unpaid:
         query = query.model_copy(update={"rerank": False})
@@ -156,7 +157,7 @@ def _prompt(request: GateRequested, answer: Answer, tokenizer: Tokenizer) -> tup
     )
 
 
-def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Query:
+def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float) -> Query:
     return Query(
         query=request.query,
         corpus=corpus,
@@ -169,6 +170,7 @@ def _query(request: GateRequested, corpus: str, directed: AnswerDirected) -> Que
         max_per_domain=request.max_per_domain,
         duplicate_threshold=request.duplicate_threshold,
         rerank=request.rerank,
+        confidence_floor=floor if request.confidence_floor is None else request.confidence_floor,
     )
 
 
@@ -243,6 +245,11 @@ def _left_out(found: Retrieval, answer: Answer, corpus: str) -> tuple[Gap, ...]:
     if found.chunks:
         why = f"none of the {len(found.chunks)} passages found fits max_tokens"
         return (Gap(stage="query", subject=corpus, reason="max_tokens", detail=why, lifted_by="a higher max_tokens"),)
+    if found.metadata.confidence_dropped:
+        why = f"the best of {found.metadata.confidence_dropped} passages found answers with a probability of "
+        why += f"{found.metadata.confidence or 0.0:.2f}, which is below the floor"
+        lift = "a lower confidence_floor, or more documents on this"
+        return (Gap(stage="query", subject=corpus, reason="nothing_found", detail=why, lifted_by=lift),)
     why = "no passage meets the question, its filters and its trust threshold"
     return (Gap(stage="query", subject=corpus, reason="nothing_found", detail=why, lifted_by="wider filters"),)
 

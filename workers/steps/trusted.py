@@ -10,19 +10,21 @@ from collections.abc import Callable
 from contracts.retrieval import Query, Retrieval, RetrievedChunk
 from contracts.trust import Verdict
 from index.search.nosnippet import hide_nosnippet_texts
+from trust.confidence.judge import Asked, judge
 from trust.gates import check_poisoning, check_source_trust
 from trust.settings import TrustSettings
 
 
-def apply_trust(found: Retrieval, query: Query, settings: TrustSettings) -> Retrieval:
-    """What may be served of a retrieval, marked and measured.
+def apply_trust(found: Retrieval, query: Query, settings: TrustSettings, asked: Asked | None = None) -> Retrieval:
+    """What may be served of a retrieval, marked and measured. Its confidence is not judged without `asked`.
 
     Blocked passages are dropped, doubtful ones marked, texts that may not be shown are left out; the gates over the
     whole retrieval come last, as they judge what is served.
     """
     found = drop_blocked(found)
     # Floods: passages of a crafted group are marked as warned.
-    # Confidence: each passage and the whole; passages below the floor are dropped.
+    if asked:
+        found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
     found = hide_nosnippet_texts(found)  # and licence: short snippets
     # Private data: spans are masked.
     return check_gates(found)
@@ -36,6 +38,15 @@ def drop_blocked(found: Retrieval) -> Retrieval:
         return found
     metadata = served.metadata.model_copy(update={"guard_dropped": found.metadata.guard_dropped + dropped})
     return served.model_copy(update={"metadata": metadata})
+
+
+def drop_unlikely(found: Retrieval, floor: float | None) -> Retrieval:
+    """The retrieval without the passages whose confidence is below the floor; None keeps them all."""
+    if floor is None:
+        return found
+    kept = keep_chunks(found, lambda chunk: chunk.confidence is None or chunk.confidence >= floor)
+    dropped = len(found.chunks) - len(kept.chunks)
+    return kept.model_copy(update={"metadata": kept.metadata.model_copy(update={"confidence_dropped": dropped})})
 
 
 def check_gates(found: Retrieval) -> Retrieval:

@@ -15,7 +15,7 @@ from contracts.gate import GateDecided
 from contracts.index import Answer, AnswerReady
 from tests.support.repository import GOLDEN
 
-CONTEXT = "[1] a.md:1-2\nA lease is renewed.\n\nSources:\n[1] a.md:1-2 (91% match)"
+CONTEXT = "[1] a.md:1-2 (91% match)\nA lease is renewed."
 
 
 def body(name: str) -> Any:
@@ -60,3 +60,11 @@ def test_without_an_answer_the_vetoes_say_why(capsys: pytest.CaptureFixture[str]
     assert "nothing in corpus default answers this" in told
     decision = body("GateDecided")
     assert all(f"veto {veto.name}" in told for veto in decision.vetoes)
+
+
+def test_an_answer_of_low_confidence_states_its_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = view(CONTEXT)
+    assert shown.answer is not None
+    limited = shown.answer.model_copy(update={"limits": "Confidence 41 %: perhaps not the answer."})
+    print_run(shown.model_copy(update={"answer": limited}), as_json=False)
+    assert "\nConfidence 41 %: perhaps not the answer.\n" in capsys.readouterr().out

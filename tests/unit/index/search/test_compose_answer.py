@@ -67,12 +67,11 @@ def test_an_answer_has_the_trust_of_what_it_cites_and_the_gates_of_its_retrieval
     assert [check.passed for check in answer.checks] == [False, True]
 
 
-def test_passages_stand_under_their_marks_and_references_at_the_foot() -> None:
+def test_passages_stand_under_their_marks_with_source_and_match_each_once() -> None:
     answer = _answer(_chunk(1, "A lease is renewed."), _chunk(2, "By its holder.", path=None, distance=None))
     assert answer.context == (
-        "[1] docs/a.md:3-9 · Leases > Renewal\nA lease is renewed.\n\n"
-        "[2] https://example.org/2:3-9 · Leases > Renewal\nBy its holder.\n\n"
-        "Sources:\n[1] docs/a.md:3-9 (95% match)\n[2] https://example.org/2:3-9 (50% match)"
+        "[1] docs/a.md:3-9 (95% match) · Leases > Renewal\nA lease is renewed.\n\n"
+        "[2] https://example.org/2:3-9 (50% match) · Leases > Renewal\nBy its holder."
     )
     assert [(one.number, one.chunk_id) for one in answer.citations] == [(1, "c1"), (2, "c2")]
     assert (answer.generation, answer.journal_offset) == ("g1", 4)
@@ -91,9 +90,9 @@ def test_a_page_whose_text_is_withheld_is_cited_once_by_title_and_address() -> N
     assert shown[2] == other
     answer = _answer(*shown)
     assert [one.chunk_id for one in answer.citations] == ["c1", "c3"]
-    assert f"[1] https://example.org/1:3-9 · Leases\n{NO_TEXT}\n" in answer.context
+    assert f"[1] https://example.org/1:3-9 (95% match) · Leases\n{NO_TEXT}\n" in answer.context
     assert "Text" not in answer.context
-    assert [one.chunk_id for one in _answer(*shown, max_tokens=50).citations] == ["c3"], "its note counts, too"
+    assert [one.chunk_id for one in _answer(*shown, max_tokens=35).citations] == ["c3"], "its note counts, too"
 
 
 def test_a_citation_says_whose_it_is_and_what_may_be_done_with_it() -> None:

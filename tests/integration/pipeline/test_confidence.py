@@ -1,0 +1,87 @@
+"""Answers say how confident they are, cite nothing below the floor, and say so where that leaves nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.api import DocumentsRequest, GateRequest
+from contracts.event import Gap
+from contracts.index import Answer
+from contracts.retrieval import Query
+from tests.support.in_process import Instance, MakeInstance
+from tests.support.searching import searched
+
+SAMPLES = (
+    "A lease is renewed by its holder every five seconds. A lease that is not renewed is free again after fifteen.",
+    "The keeper of a canal lock opens the paddles first, so that the levels meet, and only then the gates.",
+    "asyncio.gather runs awaitables concurrently and returns their results in the order in which they were given.",
+)
+
+
+@pytest.fixture
+def instance(make_instance: MakeInstance) -> Instance:
+    instance = make_instance()
+    documents = [{"id": f"doc-{number}", "text": text} for number, text in enumerate(SAMPLES)]
+    instance.service.add_documents(DocumentsRequest.model_validate({"corpus": "docs", "documents": documents}))
+    instance.works("chunk", "embed", "index")
+    return instance
+
+
+def answered(instance: Instance, question: str, **fields: object) -> tuple[Answer, tuple[Gap, ...]]:
+    request = GateRequest.model_validate({"query": question, "corpus": "docs", "plan": "retrieve", **fields})
+    run_id = instance.service.ask(request).run_id
+    instance.works("query", "gate", "query")
+    run = instance.context.ledger.run(run_id)
+    assert run.answer is not None
+    return run.answer, run.missing
+
+
+@pytest.mark.parametrize(
+    ("question", "document"),
+    [
+        ("How often does the holder renew a lease?", "doc-0"),
+        ("What does the lock keeper do before opening the gates?", "doc-1"),
+        ("asyncio gather", "doc-2"),
+        ("How do I run several coroutines at the same time in Python?", "doc-2"),
+    ],
+)
+def test_the_smallest_corpus_answers_what_it_holds(instance: Instance, question: str, document: str) -> None:
+    answer, _ = answered(instance, question)
+    assert answer.chunks[0].document_id == document
+    assert answer.confidence is not None
+    assert (answer.limits is None) == (answer.confidence >= 0.7)
+    matches = [one.match for one in answer.citations]
+    assert matches == sorted(matches, reverse=True)
+    assert f"[1] {answer.citations[0].source} ({round(100 * matches[0])}% match)" in answer.context
+    assert all(one.confidence is not None and one.confidence >= 0.2 for one in answer.citations)
+
+
+def test_a_question_on_an_absent_topic_is_told_that_nothing_was_found(instance: Instance) -> None:
+    answer, gaps = answered(instance, "Which enzyme repairs mismatched bases in bacterial DNA?")
+    assert (answer.citations, answer.context) == ((), "")
+    [gap] = [gap for gap in gaps if gap.reason == "nothing_found"]
+    assert "below the floor" in gap.detail
+    assert "confidence_floor" in gap.lifted_by
+    assert answer.limits is not None
+    assert answer.limits.startswith("Confidence ")
+    cited, _ = answered(instance, "Which enzyme repairs mismatched bases in bacterial DNA?", confidence_floor=0)
+    assert len(cited.citations) == 3, "a request may ask for whatever is found"
+
+
+def test_a_query_keeps_every_passage_with_its_confidence_unless_it_names_a_floor(instance: Instance) -> None:
+    question = "How often does the holder renew a lease?"
+    every, _ = searched(Query(query=question, corpus="docs"), instance.context)
+    assert [chunk.confidence is not None for chunk in every.chunks] == [True] * 3
+    sure, _ = searched(Query(query=question, corpus="docs", confidence_floor=0.5), instance.context)
+    assert [chunk.chunk_id for chunk in sure.chunks] == [every.chunks[0].chunk_id]
+    assert sure.metadata.confidence_dropped == 2
+    assert every.metadata.confidence == sure.metadata.confidence
+
+
+def test_a_question_in_another_language_keeps_its_passages_and_is_told_why_it_was_not_judged(
+    instance: Instance,
+) -> None:
+    answer, _ = answered(instance, "Wie oft wird ein Lease von seinem Inhaber erneuert?")
+    assert len(answer.citations) == 3
+    assert answer.confidence is None
+    assert "English" in (answer.limits or "")

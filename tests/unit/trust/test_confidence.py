@@ -1,0 +1,174 @@
+"""Confidence: monotone in what speaks for a passage, and silent where the formula does not apply."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.document import Provenance
+from contracts.retrieval import Retrieval, RetrievedChunk
+from contracts.trust import TrustFactors, TrustScore
+from tests.support.retrieved import NOW, retrieval_of, retrieved
+from trust.confidence.adjust import weigh_model_opinion
+from trust.confidence.coverage import CoverageMeter
+from trust.confidence.formula import BY_MEANING, BY_WORDS, Formula, probability
+from trust.confidence.judge import Asked, judge
+from trust.confidence.limits import describe_limits
+
+RARE, COMMON = 6.0, 1.0
+SHARES = st.floats(0, 1)
+CHUNKS = st.integers(1, 10_000_000)
+
+
+def analyse(text: str, language: str | None) -> list[str]:
+    del language
+    return text.lower().replace(".", " ").split()
+
+
+def site_of(url: str) -> str:
+    return url.split("/")[2]
+
+
+ASKED = Asked(
+    words={"lease": RARE, "renewed": RARE, "holder": COMMON},
+    rarest=RARE,
+    chunk_count=1_000,
+    analyse=analyse,
+    model_fingerprint="all-MiniLM-L6-v2/384/fp32",
+    is_english=True,
+    site_of=site_of,
+)
+FULL = "A lease is renewed by its holder."
+
+
+def confidences(*chunks: RetrievedChunk, asked: Asked = ASKED) -> list[float]:
+    return [chunk.confidence or -1.0 for chunk in judge(retrieval_of(*chunks), asked).chunks]
+
+
+@pytest.mark.parametrize("formula", [BY_MEANING, BY_WORDS])
+@given(cosine=SHARES, coverage=SHARES, chunks=CHUNKS, more=SHARES)
+def test_a_passage_that_is_nearer_or_holds_more_of_the_question_is_never_less_confident(
+    formula: Formula, cosine: float, coverage: float, chunks: int, more: float
+) -> None:
+    base = formula.log_odds(cosine, coverage, chunks)
+    assert formula.log_odds(cosine + more, coverage, chunks) >= base
+    assert formula.log_odds(cosine, coverage + more, chunks) >= base
+    assert formula.log_odds(cosine, coverage, chunks * 2) <= base
+    assert 0 < probability(base) < 1
+
+
+def test_coverage_weighs_words_by_their_rarity_in_text_and_headings() -> None:
+    meter = CoverageMeter(ASKED.words, ASKED.rarest, analyse)
+    assert meter.share(retrieved("a", FULL)) == 1.0
+    assert meter.share(retrieved("b", "the holder")) == pytest.approx(COMMON / 13)
+    assert meter.share(retrieved("c", "the holder", title="Lease")) == pytest.approx(7 / 13)
+    assert meter.share(retrieved("d", "something else")) == 0.0
+    assert CoverageMeter({}, RARE, analyse).share(retrieved("e")) == 1.0, "a question without words asks for none"
+
+
+def test_of_a_long_question_a_few_rare_words_are_enough() -> None:
+    words = {f"word{number}": RARE for number in range(30)}
+    passage = retrieved("a", " ".join(list(words)[:4]))
+    assert CoverageMeter(words, RARE, analyse).share(passage) == 1.0
+
+
+def test_each_passage_has_its_own_confidence_and_the_whole_that_of_the_best() -> None:
+    near, far = retrieved("a", FULL, dense_distance=0.3), retrieved("b", "nothing of it", dense_distance=0.9)
+    found = judge(retrieval_of(far, near), ASKED)
+    low, high = (chunk.confidence for chunk in found.chunks)
+    assert low is not None
+    assert high is not None
+    assert low < 0.2 < 0.7 < high
+    assert (found.metadata.confidence, found.metadata.limits) == (high, None)
+
+
+def test_a_low_confidence_comes_with_one_sentence_on_its_limits() -> None:
+    found = judge(retrieval_of(retrieved("b", "nothing of it", dense_distance=0.9)), ASKED)
+    percent = math.floor(100 * (found.metadata.confidence or 0))
+    assert found.metadata.limits == f"Confidence {percent} %: the corpus holds nothing that is likely to answer."
+    told = [describe_limits(value, is_by_words=False) for value in (0.1, 0.3, 0.5, 0.69, 0.7)]
+    assert len({(one or "").partition(":")[2] for one in told[:3]}) == 3
+    assert [one is None for one in told] == [False, False, False, False, True]
+
+
+def test_without_a_vector_the_words_alone_are_judged_and_the_limits_say_so() -> None:
+    asked = replace(ASKED, model_fingerprint=None)
+    found = judge(retrieval_of(retrieved("a", "the holder", dense_distance=None)), asked)
+    assert (found.metadata.confidence or 1) < 0.4
+    assert "by the question's words alone" in (found.metadata.limits or "")
+    assert asked.may_drop
+
+
+def test_another_models_cosines_are_not_read_and_nothing_is_dropped_for_them() -> None:
+    asked = replace(ASKED, model_fingerprint="text-embedding-3-small/1536")
+    [near] = confidences(retrieved("a", FULL, dense_distance=0.1), asked=asked)
+    [far] = confidences(retrieved("a", FULL, dense_distance=0.8), asked=asked)
+    assert near == far > 0.5
+    assert not asked.may_drop
+
+
+def test_a_question_in_another_language_is_not_judged_and_the_limits_say_so() -> None:
+    asked = replace(ASKED, is_english=False)
+    found = judge(retrieval_of(retrieved("a", FULL)), asked)
+    assert [chunk.confidence for chunk in found.chunks] == [None]
+    assert found.metadata.confidence is None
+    assert "not to be in English" in (found.metadata.limits or "")
+    assert not asked.may_drop
+
+
+def test_untrusted_and_old_sources_count_against_a_passage_and_a_little_only() -> None:
+    def of(trust: float, freshness: float) -> float:
+        found = retrieval_of(retrieved("a", FULL, trust=trust, dense_distance=0.6))
+        factors = TrustFactors(time_freshness=freshness)
+        score = TrustScore(chunk_id="a", score=trust, factors=factors, origin="crawled")
+        metadata = found.metadata.model_copy(update={"trust_scores": (score,)})
+        return judge(found.model_copy(update={"metadata": metadata}), ASKED).metadata.confidence or 0.0
+
+    assert of(1.0, 1.0) == of(0.5, 1.0) > of(0.2, 1.0) > of(0.0, 1.0) > of(1.0, 1.0) - 0.15
+    assert of(1.0, 1.0) > of(1.0, 0.85) > of(1.0, 0.7) > of(1.0, 1.0) - 0.15
+
+
+def test_other_domains_that_probably_answer_too_raise_the_confidence_and_mirrors_do_not() -> None:
+    def of(*urls: str, source: str = "crawl") -> float:
+        provenance = Provenance.model_validate({"source": source, "fetched_at": NOW})
+        rows = [
+            retrieved(str(row), FULL, url=url, dense_distance=0.5, provenance=provenance)
+            for row, url in enumerate(urls)
+        ]
+        return confidences(*rows)[0]
+
+    alone = of("https://a.org/1")
+    assert of("https://a.org/1", "https://a.org/2") == alone, "one domain is one source"
+    two, three = of("https://a.org/1", "https://b.org/1"), of("https://a.org/1", "https://b.org/1", "https://c.org/1")
+    assert alone < two < three
+    assert of(*(f"https://{name}.org/1" for name in "abcdef")) == three, "more add nothing"
+    assert of("https://a.org/1", "https://b.org/1", source="submission") == alone, "a submission only claims its URL"
+
+
+def test_a_language_models_own_word_is_weighed_in_and_cannot_decide_alone() -> None:
+    assert weigh_model_opinion(1.0, None) == 1.0
+    told = [probability(weigh_model_opinion(0.0, said)) for said in (0.0, 0.3, 0.5, 0.9, 1.0)]
+    assert told == sorted(told)
+    assert told[2] == pytest.approx(0.5)
+    assert probability(weigh_model_opinion(math.log(0.05 / 0.95), 1.0)) < 0.5
+
+
+def test_an_empty_retrieval_stays_as_it_is() -> None:
+    empty: Retrieval = retrieval_of()
+    assert judge(empty, ASKED) is empty
+
+
+def test_judging_eight_passages_takes_less_than_a_millisecond_besides_the_analysis() -> None:
+    found = retrieval_of(*(retrieved(str(row), FULL * 20) for row in range(8)))
+    asked = replace(ASKED, analyse=lambda text, language: ("lease", "holder"))
+    seconds = []
+    for _ in range(50):
+        started = time.process_time()
+        judge(found, asked)
+        seconds.append(time.process_time() - started)
+    assert min(seconds) < 0.001
