@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Base64Bytes, Field, model_validator
@@ -37,6 +38,15 @@ class Provenance(Value):
     def origin(self) -> Origin:
         """How the document got here, as trust counts it."""
         return _ORIGINS[self.source]
+
+
+_AHEAD = timedelta(days=1)
+"""How far a date of publication may lie after the fetch: dates without a time of day, in any time zone."""
+
+
+def is_publication_date(published_at: datetime | None, fetched_at: datetime) -> bool:
+    """Whether a document can have been published then: there is a date, and it is not after the fetch."""
+    return published_at is not None and published_at <= fetched_at + _AHEAD
 
 
 _ORIGINS: dict[str, Origin] = {

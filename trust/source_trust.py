@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
-from contracts.document import Provenance
+from contracts.document import Provenance, is_publication_date
 from contracts.domains import is_under, parse_host
 from contracts.trust import Origin, TrustFactors, TrustScore
 from trust.settings import TrustSettings
@@ -29,8 +29,6 @@ YEAR_SECONDS = 365 * 86_400
 UNDECIDED = 0.5
 """The share where nothing speaks for or against a source."""
 _MOST_SOURCES = 20_000
-_AHEAD = timedelta(days=1)
-"""How far a date of publication may lie after the fetch: dates without a time of day, in any time zone."""
 
 
 class Range(NamedTuple):
@@ -140,9 +138,7 @@ def time_freshness(provenance: Provenance, now: datetime) -> float:
 def written_at(provenance: Provenance) -> datetime:
     """When a text was published, else when it was fetched. A date of publication after the fetch is none."""
     published = provenance.published_at
-    if published is None or published > provenance.fetched_at + _AHEAD:
-        return provenance.fetched_at
-    return published
+    return published if published and is_publication_date(published, provenance.fetched_at) else provenance.fetched_at
 
 
 def _share(domain: float | None, signature: bool | None, author: float | None) -> float | None:

@@ -43,6 +43,7 @@ from ingest.crawl.egress_context import egress_context
 from ingest.search.search import SearchFailed
 from otel import metrics
 from workers.runtime.event_counters import count_failed_search
+from workers.steps.admit import admit
 from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
 from workers.steps.documents import document_of_page, documents_of_snippets, record_page
@@ -301,7 +302,8 @@ def on_chunks_embedded(
 ) -> Outcome:
     """Append to the journal, which takes an equal document version only once.
 
-    Where the corpus was given another model since the vectors were made, the embed stage makes them again.
+    A submission that may not replace what has its id is left out and told. Where the corpus was given another model
+    since the vectors were made, the embed stage makes them again.
     """
     embedded = event.body_as(ChunksEmbedded)
     batch = load_chunks(embedded.chunks_blob, blobs)
@@ -311,11 +313,14 @@ def on_chunks_embedded(
             anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=writer.model[0])
             reserve = embedding.reserve(embedding_texts(batch), event.corpus, ledger.budget_left(event.run_id))
             return Done((Next(anew, reserve=reserve),))
-        offset = writer.append(batch, vectors, embedded.model_fingerprint)
-    ids = tuple(document.document_id for document in batch.documents)
+        admitted = admit(batch, vectors, writer)
+        offset = writer.append(admitted.batch, admitted.vectors, embedded.model_fingerprint)
+        if admitted.superseded:
+            offset = max(offset, writer.remove(admitted.superseded))
+    ids = tuple(document.document_id for document in admitted.batch.documents)
     page_memory.confirm(event.corpus, ids, run_id=event.run_id)
-    indexed = DocumentIndexed(document_ids=ids, chunk_count=len(vectors), journal_offset=offset)
-    return Done((Next(indexed),))
+    indexed = DocumentIndexed(document_ids=ids, chunk_count=len(admitted.vectors), journal_offset=offset)
+    return Done((Next(indexed),), admitted.gaps)
 
 
 def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:

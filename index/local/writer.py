@@ -189,6 +189,12 @@ class IndexWriter:
         with self._mutex:
             return self._view().newest(document_id) is not None
 
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that the journal holds, published or not."""
+        with self._mutex:
+            found = ((name, self._view().newest(name)) for name in document_ids)
+            return {name: newest[1] for name, newest in found if newest is not None}
+
     def wait_for_collector(self) -> None:
         """Wait until the background collection that the last publish started has ended."""
         self._collector.wait()

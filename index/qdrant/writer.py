@@ -149,6 +149,11 @@ class QdrantWriter:
         with self._mutex:
             return document_id in self._recorded([document_id])
 
+    def documents(self, document_ids: Sequence[str]) -> dict[str, DocumentFacts]:
+        """The facts of those documents that the journal holds, published or not."""
+        with self._mutex:
+            return {name: facts for name, (_, facts) in self._recorded(document_ids).items()}
+
     def close(self) -> None:
         """Release the corpus for another writer. Appended records are in the journal; they need not be published."""
         with self._mutex:

@@ -27,6 +27,9 @@ DEEPER = 4
 MOST_CANDIDATES = 1_000
 """How deep a search goes because of duplicates and capped domains: a bound on the cost of a mirrored site."""
 
+CLEARLY_MORE_TRUST = 0.1
+"""Difference of trust from which the less trusted of two copies gives way: more than four months of age make."""
+
 
 @dataclass(slots=True, eq=False)
 class SelectedCandidate:
@@ -79,7 +82,9 @@ def select_candidates(
         if trust and trust.score < query.trust_threshold:
             selection.trust_dropped += 1
         elif (duplicate := distinct.find_duplicate(chunk.chunk_id, chunk.text)) is not None:
-            selected[duplicate].duplicates += (chunk.chunk_id,)
+            selected[duplicate] = _join_copies(
+                selected[duplicate], SelectedCandidate(candidate, facts, chunk, trust, is_echo=is_echo)
+            )
             selection.duplicates_dropped += 1
         elif not cap.admit(facts):
             selection.domain_dropped += 1
@@ -89,6 +94,17 @@ def select_candidates(
             if len(selected) == wanted:
                 break
     return selection
+
+
+def _join_copies(first: SelectedCandidate, second: SelectedCandidate) -> SelectedCandidate:
+    """Of two copies the one to keep, which names the other: the first, unless the second is clearly more trusted.
+
+    So a forged copy of a page, be it the better match, does not hide the page.
+    """
+    is_clearer = first.trust and second.trust and second.trust.score >= first.trust.score + CLEARLY_MORE_TRUST
+    kept, other = (second, first) if is_clearer else (first, second)
+    kept.duplicates = (*first.duplicates, other.chunk.chunk_id)
+    return kept
 
 
 def is_blocked(chunk: Chunk) -> bool:
@@ -116,7 +132,7 @@ def _read_echoes_last(
 class DomainCap:
     """Admits at most `most` chunks of each host; any number where `most` is 0.
 
-    A file or a submission has no host; there each document counts as a host of its own.
+    A file has no host, and that of a submission is a claim; there each document counts as a host of its own.
     """
 
     def __init__(self, most: int) -> None:
@@ -127,6 +143,7 @@ class DomainCap:
         """Whether one more chunk of this document's host is admitted; it is then counted."""
         if not self._most:
             return True
-        source = parse_host(facts.url) or facts.document_id
+        host = None if facts.provenance.origin == "submitted" else parse_host(facts.url)
+        source = host or facts.document_id
         self._counts[source] += 1
         return self._counts[source] <= self._most

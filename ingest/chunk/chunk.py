@@ -23,7 +23,16 @@ from typing import TypeAlias
 
 from tokenizers import Tokenizer
 
-from contracts.document import Chunk, ChunkedDocument, Document, Provenance, Scalar, embedding_text, sha256_text
+from contracts.document import (
+    Chunk,
+    ChunkedDocument,
+    Document,
+    Provenance,
+    Scalar,
+    embedding_text,
+    is_publication_date,
+    sha256_text,
+)
 from ingest.chunk.breadcrumb import Breadcrumbs
 from ingest.chunk.code import Code, line_starts
 from ingest.chunk.language import natural_language
@@ -128,13 +137,14 @@ def _chunks(
     text = extracted.text
     lines = line_starts(text)
     places = Places(extracted)
+    source = document.id if document.provenance.source == "submission" else document.source  # its URL is a claim
     seen: Counter[str] = Counter()
     chunks: list[tuple[Chunk, Ids]] = []
     for passage in passages:
         part = text[passage.start : passage.end]
         identity = normalised(part)
         chunk = Chunk(
-            chunk_id=chunk_id_for(document.source, identity, seen[identity]),
+            chunk_id=chunk_id_for(source, identity, seen[identity]),
             document_id=document.id,
             ordinal=len(chunks),
             text=part,
@@ -183,6 +193,8 @@ def _metadata(given: dict[str, Scalar], extracted: Extracted) -> dict[str, Scala
 
 def _provenance(provenance: Provenance, extracted: Extracted) -> Provenance:
     """What the document says of itself fills what its source did not say."""
-    facts = {"published_at": extracted.published_at, "author": extracted.author}
+    facts: dict[str, object] = {"author": extracted.author}
+    if is_publication_date(extracted.published_at, provenance.fetched_at):
+        facts["published_at"] = extracted.published_at
     missing = {name: fact for name, fact in facts.items() if fact and getattr(provenance, name) is None}
     return provenance.model_copy(update=missing) if missing else provenance

@@ -125,7 +125,8 @@ class Service:
         if not urls and not any(d.text or d.html or d.data for _, d in contents):
             raise InvalidInput("documents", "every document is empty", "give text, html or data that is not empty")
         now = datetime.now(UTC)
-        documents = [document_of(index, submitted, now) for index, submitted in contents]
+        submitter = None if owner == NO_KEY else owner
+        documents = [document_of(index, submitted, now, submitter) for index, submitted in contents]
         size = Size()
         batches = list(batches_of(size.count(documents)))
         run = self.new_run(

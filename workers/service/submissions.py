@@ -10,11 +10,12 @@ from pydantic_core import PydanticSerializationError
 
 from contracts.api import SubmittedDocument
 from contracts.base import Value
-from contracts.document import Document, Provenance, document_id_for
+from contracts.document import Document, Provenance, is_publication_date
 from contracts.errors import InvalidInput
 from contracts.index import Answer
 from ingest.extract.media_types import media_type_for
 from ingest.url import normalise_url
+from trust.origin import is_derived_id, submission_id_for
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
@@ -101,14 +102,21 @@ def has_content(submitted: SubmittedDocument) -> bool:
     return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
 
 
-def document_of(index: int, submitted: SubmittedDocument, now: datetime) -> Document:
-    """The document that was handed in as the one at `index`.
+def document_of(index: int, submitted: SubmittedDocument, now: datetime, submitter: str | None = None) -> Document:
+    """The document that was handed in as the one at `index`; `submitter` is the id of the API key that was used.
+
+    Its URL and its path are what the sender claims, so without an id of its own its id follows from them and from the
+    sender: the same sender's later version replaces it, and it replaces nothing else.
 
     Raises:
-        InvalidInput: its URL or its data cannot be read.
+        InvalidInput: its URL or its data cannot be read, or its id is one that is derived from an address.
     """
     url = usable_url(f"documents.{index}.url", submitted.url) if submitted.url else None
-    source = url or submitted.file_path
+    own_id = submission_id_for(submitter, url or submitted.file_path or "")
+    if submitted.id and submitted.id != own_id and is_derived_id(submitted.id):
+        problem = f"{submitted.id} has the form of ids that follow from an address"
+        remedy = "leave the id out: the same url or file_path then names the same document; or choose another id"
+        raise InvalidInput(f"documents.{index}.id", problem, remedy)
     data = None
     if submitted.data is not None:
         try:
@@ -118,7 +126,7 @@ def document_of(index: int, submitted: SubmittedDocument, now: datetime) -> Docu
     text = submitted.text if submitted.text is not None else submitted.html
     media_type = submitted.media_type or _media_type(submitted, text or "")
     return Document(
-        id=submitted.id or document_id_for(source or ""),
+        id=submitted.id or own_id,
         url=url,
         file_path=submitted.file_path,
         title=submitted.title,
@@ -127,7 +135,11 @@ def document_of(index: int, submitted: SubmittedDocument, now: datetime) -> Docu
         data=base64.b64encode(data) if data is not None else None,
         metadata=submitted.metadata,
         provenance=Provenance(
-            source="submission", fetched_at=now, published_at=submitted.published_at, author=submitted.author
+            source="submission",
+            fetched_at=now,
+            published_at=submitted.published_at if is_publication_date(submitted.published_at, now) else None,
+            author=submitted.author,
+            submitted_by=submitter,
         ),
     )
 

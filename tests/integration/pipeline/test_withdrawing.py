@@ -18,6 +18,7 @@ from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site
 from tests.support.valkey import Valkey
+from trust.origin import submission_id_for
 from workers.handlers import HANDLERS
 from workers.wiring.observers import utc_now
 
@@ -165,9 +166,10 @@ def test_what_was_handed_in_under_the_same_address_stays(instance: Instance, sit
     request = DocumentsRequest.model_validate({"corpus": "docs", "documents": [document]})
     instance.service.add_documents(request)
     instance.works(*STAGES)
+    assert len(found(instance)) == 2
     site.put("/page", "", 410)
     crawl(instance, url)
-    assert found(instance) == [document_id_for(url)]
+    assert found(instance) == [submission_id_for(None, url)]
 
 
 def test_a_withdrawal_may_be_carried_out_twice_and_never_takes_what_was_read_since(

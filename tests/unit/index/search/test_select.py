@@ -117,6 +117,25 @@ def test_a_distrusted_copy_does_not_take_the_place_of_a_trusted_one(ask, make) -
     assert (selection.trust_dropped, selection.duplicates_dropped) == (1, 0)
 
 
+def test_of_two_copies_the_clearly_more_trusted_one_stays_in_the_place_of_the_better_match(ask, make) -> None:
+    documents = [
+        make.document("forged", _text(1) + " 6666", url="https://good.example/", source="submission"),
+        make.document("other", _text(2), url="https://other.example/", source="crawl"),
+        make.document("page", _text(1) + " 1234", url="https://good.example/", source="crawl"),
+        make.document("mirror", _text(1), url="https://mirror.example/", source="crawl"),
+    ]
+    selection, _ = ask(documents, trust=SourceTrust())
+    assert _documents(selection) == ["page", "other"]
+    gone = [documents[0].chunks[0].chunk_id, documents[3].chunks[0].chunk_id]
+    assert list(selection.chunks[0].duplicates) == gone
+
+
+def test_submissions_that_claim_a_host_do_not_use_up_its_share(ask, make) -> None:
+    documents = [make.document(f"s{i}", _text(i), url="https://good.example/x", source="submission") for i in range(2)]
+    documents += [make.document(f"p{i}", _text(9 + i), url="https://good.example/y", source="crawl") for i in range(2)]
+    assert _documents(ask(documents, max_per_domain=1)[0]) == ["s0", "s1", "p0"]
+
+
 def _blocked(document: ChunkedDocument, *ordinals: int) -> ChunkedDocument:
     """The document with some of its chunks blocked by the guard."""
     chunks = [
