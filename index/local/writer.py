@@ -38,7 +38,7 @@ from index.generations.publish import (
     sweep,
 )
 from index.generations.recovery import find_base, self_test
-from index.journal.document_facts import is_recorded, make_facts
+from index.journal.document_facts import DocumentFacts, is_recorded, make_facts
 from index.journal.files import read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
