@@ -1,0 +1,123 @@
+"""Rules for secrets, read from the two files in `rules/`: those of gitleaks and our own.
+
+A rule is searched for in texts that hold one of its keywords. A match is a secret unless its entropy is at or below the
+rule's floor, or a list of the rule or of its file allows it (placeholders, words, variables).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+RULE_FILES = ("gitleaks.toml", "own.toml")
+_LEAD_CHARACTERS = 50
+"""Before a match, as gitleaks counts them to it: the rest of the name that a keyword stands in."""
+_LEAD = re.compile(r"[\w.-]*\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Matches that are no secret: those of which `target` (`secret`, `match`, `line`) meets an expression or a word."""
+
+    target: str
+    regexes: tuple[re.Pattern[str], ...]
+    stopwords: tuple[str, ...] = ()
+
+    def holds(self, text: str, start: int, end: int, secret: str) -> bool:
+        """Whether the match `text[start:end]` with its `secret` is allowed."""
+        part = secret
+        if self.target == "match":
+            lead = _LEAD.search(text, max(0, start - _LEAD_CHARACTERS), start)
+            part = text[lead.start() if lead else start : end]
+        elif self.target == "line":
+            part = text[text.rfind("\n", 0, start) + 1 : end + (text[end:] + "\n").index("\n")]
+        if any(regex.search(part) for regex in self.regexes):
+            return True
+        lowered = secret.lower()
+        return any(word in lowered for word in self.stopwords)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRule:
+    """One form of secret. `group` of a match is the secret; None: its first group that matched, else all of it."""
+
+    id: str
+    pattern: re.Pattern[str]
+    keywords: tuple[str, ...]
+    entropy: float
+    group: int | None
+    needs_digit: bool
+    allowed: tuple[Allowed, ...]
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each secret of this form."""
+        for match in self.pattern.finditer(text):
+            start, end = match.span(self._group(match))
+            secret = text[start:end]
+            if self.needs_digit and not any(character.isdigit() for character in secret):
+                continue
+            if self.entropy and bits_per_character(secret) <= self.entropy:
+                continue
+            if not any(one.holds(text, match.start(), match.end(), secret) for one in self.allowed):
+                yield start, end
+
+    def _group(self, match: re.Match[str]) -> int:
+        if self.group is not None:
+            return self.group
+        return next((number for number, value in enumerate(match.groups(), start=1) if value), 0)
+
+
+def bits_per_character(text: str) -> float:
+    """Shannon's entropy of the characters of `text`, in bits."""
+    counts = Counter(text).values()
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
+
+
+@cache
+def load_rules() -> tuple[SecretRule, ...]:
+    """Every rule, compiled; read once for a process (some 0.4 s)."""
+    return tuple(rule for name in RULE_FILES for rule in parse_rules(tomllib.loads(_read(name).decode())))
+
+
+@cache
+def rules_version() -> str:
+    """Hex SHA-256 of the rule files."""
+    digest = hashlib.sha256()
+    for name in RULE_FILES:
+        digest.update(_read(name))
+    return digest.hexdigest()
+
+
+def parse_rules(table: Mapping[str, Any]) -> Iterator[SecretRule]:
+    """The rules of one file."""
+    everywhere = Allowed("secret", _compiled(table["allowed"]), tuple(table["stopwords"]))
+    for rule in table["rules"]:
+        own = (
+            Allowed(one["target"], _compiled(one["regexes"]), tuple(one.get("stopwords", ())))
+            for one in rule.get("allowed", ())
+        )
+        yield SecretRule(
+            rule["id"],
+            re.compile(rule["regex"], re.ASCII),
+            tuple(rule["keywords"]),
+            float(rule.get("entropy", 0)),
+            rule.get("group"),
+            rule.get("needs_digit", False),
+            (everywhere, *own),
+        )
+
+
+def _compiled(expressions: list[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(expression, re.ASCII) for expression in expressions)
+
+
+def _read(name: str) -> bytes:
+    return files("trust.private").joinpath("rules", name).read_bytes()
