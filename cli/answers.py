@@ -12,6 +12,7 @@ from contracts.event import Gap
 from contracts.gate import GateDecided
 from contracts.index import Answer
 from contracts.prompt import PromptMessage
+from contracts.trust import GateCheck, TrustScore
 
 
 def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: bool = False) -> None:
@@ -34,6 +35,8 @@ def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: b
     )
     if why and view.decision:
         print_decision(view.decision)
+    if why and view.answer:
+        print_trust(view.answer.trust_scores, view.answer.checks)
 
 
 def _generation(view: RunView) -> str | None:
@@ -67,6 +70,38 @@ def print_decision(decision: GateDecided) -> None:
     ]
     print_table("features", ("feature", "value", "weight", "contribution", "measured"), rows)
     print_vetoes(decision)
+
+
+def print_trust(scores: Sequence[TrustScore], checks: Sequence[GateCheck]) -> None:
+    """Print each passage's trust with its factors (`-` for one that cannot apply), and what the gates say."""
+    rows = [
+        (
+            number,
+            f"{one.score:.3f}",
+            one.origin,
+            _factor(one.factors.domain_trust),
+            _factor(one.factors.signature_valid),
+            _factor(one.factors.author_reputation),
+            f"{one.factors.time_freshness:.3f}",
+            one.chunk_id,
+        )
+        for number, one in enumerate(scores, start=1)
+    ]
+    print_table("trust", ("#", "trust", "origin", "domain", "signature", "author", "freshness", "chunk"), rows)
+    for check in checks:
+        outcome = "[green]passed[/]" if check.passed else "[red]failed[/]"
+        console.print(f"{outcome} {describe_check(check)}", highlight=False)
+
+
+def describe_check(check: GateCheck) -> str:
+    """A gate's outcome in words."""
+    lowest = f", lowest {check.minimum:.3f}" if check.minimum is not None else ""
+    detail = f": {check.detail}" if check.detail else ""
+    return f"{check.id} ({check.severity}): {check.value:.3g}, threshold {check.threshold:g}{lowest}{marked(detail)}"
+
+
+def _factor(value: float | None) -> str:
+    return "-" if value is None else f"{float(value):g}"
 
 
 def print_vetoes(decision: GateDecided) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from cli.answers import leave_unless_finished, print_run
+from cli.answers import leave_unless_finished, print_run, print_trust
 from cli.output import AsJson, Corpus, error_console, print_json, print_table
 from cli.session import follow, goes_on, session
 from contracts.api import GateRequest
@@ -35,7 +35,7 @@ def ask(
     prompt: Annotated[
         str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
     ] = None,
-    why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, too.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, and why sources are trusted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask the gate, and wait for the cited answer."""
@@ -77,6 +77,7 @@ def query(
     confidence_floor: Annotated[
         float | None, typer.Option(help="Leave out what answers with a lower probability, from 0 to 1.")
     ] = None,
+    why: Annotated[bool, typer.Option("--why", help="Show how far each source is trusted, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Search the corpus as it is, without the gate."""
@@ -105,6 +106,8 @@ def query(
             print_json(found)
         else:
             _print_chunks(found)
+            if why:
+                print_trust(found.metadata.trust_scores, found.metadata.checks)
 
 
 def _tell_events(context: Context, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:

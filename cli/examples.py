@@ -29,6 +29,8 @@ EXAMPLES = (
     "quarantine show qtn_01a2",
     'quarantine release qtn_01a2 --note "it quotes an attack"',
     "quarantine purge qtn_01a2",
+    "guard --runs 100",
+    "guard --questions questions.txt --evidence reports/evidence-trust.jsonl",
     "stages list",
     'stages pause crawl --why "the site asked for it"',
     "stages resume crawl",

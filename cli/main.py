@@ -57,6 +57,11 @@ COMMANDS = {
     "quarantine": Entry(
         "quarantine:quarantine", "Quarantine: chunks that the guard blocked when they were ingested.", _OPERATOR
     ),
+    "guard": Entry(
+        "guard:guard",
+        "Check source trust and poisoning of what is served, for CI.",
+        _OPERATOR,
+    ),
     "stages": Entry("stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
     "hosts": Entry("hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR),

@@ -23,6 +23,7 @@ from contracts.retrieval import (
     MayRerank,
     Neighbours,
     QueryText,
+    TrustThreshold,
 )
 
 
@@ -40,7 +41,7 @@ class GateRequest(Value):
     top_k: Annotated[int, Field(ge=1, le=100)] = 8
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] = 4_000
     filters: Filters = Filters()
-    trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
+    trust_threshold: TrustThreshold = 0.0
     diversity: Diversity = None
     neighbours: Neighbours = 0
     max_per_domain: MaxPerDomain = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from contracts.document import Provenance, Scalar
@@ -79,6 +79,9 @@ Neighbours = Annotated[int, Field(ge=0, le=3, exclude_if=_is_empty)]
 ConfidenceFloor = Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)]
 """Passages whose confidence is lower are left out, where it is calibrated."""
 
+TrustThreshold = Annotated[float, Field(ge=0, le=1, validation_alias=AliasChoices("trust_threshold", "trustThreshold"))]
+"""Passages whose source is trusted less are left out. The retrieval RFC's spelling is taken too."""
+
 MayRerank = Annotated[bool, Field(exclude_if=_is_true)]
 """Whether the reranker is asked, where one is configured."""
 
@@ -91,7 +94,7 @@ class Query(Value):
     top_k: Annotated[int, Field(ge=1, le=200)] = 8
     strategy: Strategy = Strategy.HYBRID
     filters: Filters = Field(default_factory=_no_filters, json_schema_extra={"default": _NO_FILTERS.model_dump()})
-    trust_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
+    trust_threshold: TrustThreshold = 0.0
     max_tokens: Annotated[int, Field(ge=1, le=200_000)] | None = None
     minimum_journal_offset: Annotated[int, Field(ge=0)] = 0
     diversity: Diversity = None

@@ -72,6 +72,14 @@ FUSION_SECONDS = _histogram(
 QUERY_SECONDS = _histogram(
     "sluice_query_seconds", "One query in a query worker, by strategy.", _MILLISECONDS_TO_SECONDS, "strategy"
 )
+RETRIEVAL_GATES = _counter(
+    "sluice_retrieval_gates_total",
+    "Retrievals by the outcome of each gate over them: source trust, poisoning.",
+    "gate",
+    "outcome",
+)
+SOURCE_TRUST = _histogram("sluice_source_trust", "Mean trust of what a retrieval serves, from 0 to 1.", _SHARES)
+GUARD_DROPPED = _counter("sluice_guard_dropped_total", "Passages that were found, and not served as they are blocked.")
 REPLY_SECONDS = _histogram(
     "sluice_reply_seconds", "From a direct query's dispatch to its reply, queue included.", _MILLISECONDS_TO_SECONDS
 )

@@ -24,7 +24,7 @@ from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
 from workers.steps.prompts import make_prompt, with_prompt
 from workers.steps.question import describe_question
-from workers.steps.trusted import apply_trust
+from workers.steps.trusted import apply_trust, count_gates
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
 
@@ -74,6 +74,7 @@ def retrieve(
     ranked, spend = _searched(query, readers, embedding)
     found = apply_trust(ranked, query, trust, describe_question(query, ranked, readers.reader(query.corpus)))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
+    count_gates(found.metadata)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
     return found, spend + reranking

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contracts.retrieval import Query, Retrieval, RetrievedChunk
+from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk
 from contracts.trust import Verdict
 from index.search.nosnippet import hide_nosnippet_texts
+from otel import metrics
 from trust.confidence.judge import Asked, judge
-from trust.gates import check_poisoning, check_source_trust
+from trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from trust.settings import TrustSettings
 
 
@@ -50,10 +51,21 @@ def drop_unlikely(found: Retrieval, floor: float | None) -> Retrieval:
 
 
 def check_gates(found: Retrieval) -> Retrieval:
-    """The retrieval with the outcome of the gates I and P."""
-    metadata = found.metadata
-    checks = (check_source_trust(metadata.trust_scores), check_poisoning(found.chunks, metadata.guard_dropped))
-    return found.model_copy(update={"metadata": metadata.model_copy(update={"checks": checks})})
+    """The retrieval with the outcome of the gates I and P, and its trust scores in the order of its chunks."""
+    by_chunk = {score.chunk_id: score for score in found.metadata.trust_scores}
+    scores = tuple(by_chunk[chunk.chunk_id] for chunk in found.chunks if chunk.chunk_id in by_chunk)
+    checks = check_source_trust(scores), check_poisoning(found.chunks, found.metadata.guard_dropped)
+    metadata = found.metadata.model_copy(update={"trust_scores": scores, "checks": checks})
+    return found.model_copy(update={"metadata": metadata})
+
+
+def count_gates(metadata: RetrievalMetadata) -> None:
+    """Add the outcome of a retrieval's gates to the metrics."""
+    for check in metadata.checks:
+        metrics.RETRIEVAL_GATES.labels(check.id, "passed" if check.passed else "failed").inc()
+        if check.id == SOURCE_TRUST and metadata.trust_scores:
+            metrics.SOURCE_TRUST.observe(check.value)
+    metrics.GUARD_DROPPED.inc(metadata.guard_dropped)
 
 
 def keep_chunks(found: Retrieval, keep: Callable[[RetrievedChunk], bool]) -> Retrieval:
