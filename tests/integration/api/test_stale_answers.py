@@ -1,0 +1,91 @@
+"""What an answer cites has changed: its run says so, and so does the stream of its events behind the run's end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+import uvicorn
+from starlette.testclient import TestClient
+
+from api.app import make_api
+from contracts.event import Event
+from contracts.gate import GateRequested
+from contracts.ids import new_run_id
+from contracts.index import AnswerReady, Citation, StaleCitation
+from contracts.outcome import Done, Next
+from ledger.ledger import Claim, Ledger, NewRun
+from tests.support.evaluation_samples import chunk
+from tests.support.ledger_story import answer
+from tests.support.valkey import Valkey
+
+STALE = StaleCitation(
+    citation=1, chunk_id="a", document_id="doc", what="changed", changed_at=datetime(2031, 5, 6, tzinfo=UTC)
+)
+
+
+def answered(ledger: Ledger) -> str:
+    """A finished run whose answer cites the chunk `a`."""
+    run_id = new_run_id()
+    event = Event.of(GateRequested(query="what is a lease?"), run_id=run_id, corpus="docs")
+    ledger.create_run(NewRun(run_id, "gate", "docs", "0" * 64), [(event, Next(event.body))])
+    claim = ledger.claim_next("query", "w1", 10.0)
+    assert isinstance(claim, Claim)
+    cited = Citation(number=1, chunk_id="a", source="doc:1-2", match=1.0)
+    given = answer().answer.model_copy(update={"chunks": (chunk("a", "doc"),), "citations": (cited,)})
+    ledger.settle(claim, Done((Next(AnswerReady(answer=given, duration_ms=1.0)),)))
+    return run_id
+
+
+def test_a_run_says_which_of_its_citations_are_stale_and_from_when(http: TestClient, ledger: Ledger) -> None:
+    run_id = answered(ledger)
+    assert "stale" not in http.get(f"/v1/runs/{run_id}").json()
+    assert ledger.tell_stale(run_id, (STALE,)) is not None
+    [told] = http.get(f"/v1/runs/{run_id}").json()["stale"]
+    assert (told["citation"], told["what"], told["changed_at"]) == (1, "changed", "2031-05-06T00:00:00Z")
+    assert ledger.tell_stale(run_id, (STALE,)) is None, "it is told once"
+
+
+def test_a_stream_that_was_read_to_its_end_goes_on_behind_it(http: TestClient, ledger: Ledger) -> None:
+    """With the id of the last event that was seen."""
+    run_id = answered(ledger)
+    path = f"/v1/runs/{run_id}/events"
+    ids = [line[3:].strip() for line in http.get(path).text.splitlines() if line.startswith("id:")]
+    ledger.tell_stale(run_id, (STALE,))
+    assert "event: AnswerStale" not in http.get(path).text, "it ends with RunFinished"
+    assert "event: AnswerStale" in http.get(path, headers={"Last-Event-ID": ids[-1]}).text
+
+
+@pytest.fixture
+def served(valkey: Valkey, own_logging: None) -> Iterator[str]:
+    """The address of the interface behind a real socket: the test client waits for the end of a response."""
+    server = uvicorn.Server(uvicorn.Config(make_api(valkey.settings), port=0, log_config=None))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not server.started:
+        assert time.monotonic() < deadline, "the interface does not start"
+        time.sleep(0.02)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = server.force_exit = True
+    thread.join(30)
+
+
+def test_a_followed_stream_tells_of_it_as_it_happens(valkey: Valkey, served: str) -> None:
+    with Ledger(valkey.settings.ledger_location) as ledger:
+        run_id = answered(ledger)
+        told: list[str] = []
+        with httpx.stream("GET", f"{served}/v1/runs/{run_id}/events?follow=true", timeout=60) as response:
+            for line in response.iter_lines():
+                if line.startswith("event: "):
+                    told.append(line.removeprefix("event: "))
+                if line == "event: RunFinished":
+                    ledger.tell_stale(run_id, (STALE,))
+                if line == "event: AnswerStale":
+                    break
+    assert told[-2:] == ["RunFinished", "AnswerStale"]
