@@ -98,6 +98,8 @@ class CrawlDirected(Body):
     """Keep a picture of the page as a blob; takes a browser."""
     came_by: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
     """The addresses that led here within the run, the first one first: what is endless shows in them."""
+    by_sitemap: Switch = False
+    """Whether a page that is known need not be asked for where its site's sitemap says that it has not changed."""
 
     @property
     def allowance(self) -> Allowance:
@@ -154,8 +156,9 @@ class PageUnchanged(Body):
     url: str
     final_url: str
     depth: int
-    by: Literal["not_modified", "same_content"]
-    """The site said so (304), or the body is byte for byte the one that was read last."""
+    by: Literal["not_modified", "same_content", "sitemap"]
+    """The site said so (304), the body is byte for byte the one that was read last, or the page was not asked for since
+    its site's sitemap says that it has not changed."""
     fetched_at: Moment
     elapsed_ms: float = 0.0
 

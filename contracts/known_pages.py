@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from contracts.ingest import WithdrawnBy
@@ -56,6 +56,14 @@ class WatchedPage:
     document_id: str
     fetched_at: datetime
     """When it was read last, or seen to be as it was."""
+    asked_at: datetime
+    """When its site was last asked for the page itself: its sitemap may have told of it since."""
+    watched_since: datetime
+    """When it was read first of all."""
+    changes: int = 0
+    """How often its text was found to be another one since then."""
+    cited_by: tuple[str, ...] = ()
+    """The profiles of the gate whose answers cite it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +93,16 @@ class PageMemory(Protocol):
         """
         ...
 
-    def confirm(self, corpus: str, document_ids: Sequence[str], *, run_id: str) -> None:
-        """The index now holds these documents as `run_id` has read them, and as nobody else did.
+    def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None:
+        """The index now holds documents, by id, with these checksums, as `run_id` has read them and as nobody else did.
 
         Raises:
             Unavailable: the memory does not answer.
         """
         ...
 
-    def seen_again(self, corpus: str, url: str, at: datetime) -> None:
-        """The page was asked for at that moment and is as it was.
+    def seen_again(self, corpus: str, url: str, at: datetime, *, asked: bool = True) -> None:
+        """The page is as it was at that moment: its site was asked for it, or else its sitemap says so.
 
         Raises:
             Unavailable: the memory does not answer.
@@ -109,8 +117,11 @@ class PageMemory(Protocol):
         """
         ...
 
-    def watched(self, corpus: str, before: datetime) -> Iterator[WatchedPage]:
-        """The pages that the index holds and that were not seen since `before`, the longest unseen first.
+    def watched(self, corpus: str, now: datetime, shortest: timedelta) -> Iterator[WatchedPage]:
+        """The pages that the index holds and that may be due at `now`, the longest unseen first.
+
+        Those were not seen for as long as the shortest half-life that is expected of any page, or for a part of it:
+        half where they changed once, a third where they changed twice.
 
         Raises:
             Unavailable: the memory does not answer.

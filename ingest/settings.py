@@ -179,6 +179,11 @@ class FreshnessSettings(Value):
     known. What is seen of a page counts the more, the longer it is watched."""
     host_half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     """The same for the pages of some hosts, by shell pattern; the first that matches counts."""
+    target_age_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=lambda: {"marketing": 7.0, "code": 30.0}
+    )
+    """By profile of the gate, the median time since the documents that its answers cite were seen. Pages that they cite
+    are due by then; an alert tells where it is exceeded."""
     max_pages: Annotated[int, Field(ge=1)] = 1_000
     """Pages that are asked for at a time, those longest overdue first. The ceilings of the day hold besides."""
 

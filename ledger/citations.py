@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, select, update
 
-from contracts.index import Answer
+from contracts.index import Answer, AnswerReady
 from ledger.tables import IS_UNCHECKED, citations
 from ledger.transaction import Transaction
 from ledger.upsert import insert_into
@@ -42,6 +42,7 @@ class CitedChunk:
 _OF_CORPUS = citations.c.corpus == bindparam("of_corpus")
 _OF_DOCUMENT = (_OF_CORPUS, citations.c.document_id == bindparam("of_document"))
 _IS_CITED = select(citations.c.document_id).where(*_OF_DOCUMENT).limit(1)
+_CITING = select(citations.c.profile).where(*_OF_DOCUMENT, citations.c.profile.is_not(None)).distinct()
 _UNCHECK = update(citations).where(*_OF_DOCUMENT).values(is_checked=0, seen_offset=bindparam("before"))
 _COLUMNS = [citations.c[name.name] for name in fields(CitedChunk)]
 _UNCHECKED = (
@@ -67,9 +68,9 @@ _CHECKED = (
 _DROP = delete(citations).where(citations.c.run_id == bindparam("of_run"))
 
 
-def note_answer(connection: Transaction, run_id: str, answer: Answer) -> None:
+def note_answer(connection: Transaction, run_id: str, ready: AnswerReady) -> None:
     """Remember what the answer of a run cites. A second time changes nothing."""
-    rows = list(_rows(run_id, answer))
+    rows = list(_rows(run_id, ready.answer, ready.profile))
     if rows:
         connection.insert_each(_insert(connection.dialect), rows)
 
@@ -105,12 +106,18 @@ def pass_checked(connection: Transaction, rows: Sequence[CitedChunk]) -> None:
         connection.execute(_CHECKED, {**facts, "as_of": row.seen_offset})
 
 
+def citing_profiles(connection: Transaction, corpus: str, document_id: str) -> tuple[str, ...]:
+    """The profiles of the gate whose answers cite the document."""
+    found = connection.execute(_CITING, {"of_corpus": corpus, "of_document": document_id})
+    return tuple(sorted(found.scalars()))
+
+
 def drop_citations(connection: Transaction, run_id: str) -> None:
     """Forget what the answer of a run cites."""
     connection.execute(_DROP, {"of_run": run_id})
 
 
-def _rows(run_id: str, answer: Answer) -> Iterator[dict[str, Any]]:
+def _rows(run_id: str, answer: Answer, profile: str | None) -> Iterator[dict[str, Any]]:
     found = {chunk.chunk_id: chunk for chunk in answer.chunks}
     for citation in answer.citations:
         chunk = found[citation.chunk_id]
@@ -124,6 +131,7 @@ def _rows(run_id: str, answer: Answer) -> Iterator[dict[str, Any]]:
                 "checksum": None if chunk.passage else chunk.checksum,
                 "url": chunk.url,
                 "seen_offset": answer.journal_offset,
+                "profile": profile,
             }
 
 

@@ -12,16 +12,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
 import zstandard
-from sqlalchemy import bindparam, delete, exists, func, select, tuple_, update
+from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, update
 
 from contracts.ingest import WithdrawnBy
 from contracts.known_pages import PageLink, RememberedPage, WatchedPage, WithdrawnPage
+from ledger.citations import citing_profiles
 from ledger.database import Database
 from ledger.tables import AnyRow, pages
 from ledger.upsert import insert_into
@@ -35,6 +36,8 @@ MAX_LINKS_BYTES = 16_000_000
 """Of a page's links once decompressed: far more than `ingest.crawl.links` finds in one."""
 WATCHED_AT_ONCE = 1_000
 """Pages that one transaction reads of those that may be due."""
+_KEPT = ("checksum", "watched_since", "changes")
+"""What a page that is read anew goes on with."""
 NO_RUN = ""
 """Who has read a page that was withdrawn: no run that is still under way confirms it."""
 
@@ -46,9 +49,17 @@ _SEEN_AT = (
     .where(*_OF_DOCUMENT, pages.c.is_held == 1)
     .group_by(pages.c.document_id)
 )
-_SEEN = update(pages).where(*_IS_IT, pages.c.fetched_at < bindparam("at")).values(fetched_at=bindparam("at"))
+_IS_BEFORE = (*_IS_IT, pages.c.fetched_at < bindparam("at"))
+_TOLD_OF = update(pages).where(*_IS_BEFORE).values(fetched_at=bindparam("at"))
+_SEEN = update(pages).where(*_IS_BEFORE).values(fetched_at=bindparam("at"), asked_at=bindparam("at"))
 _IS_OF_RUN = pages.c.run_id == bindparam("of_run")
-_CONFIRM = update(pages).where(*_OF_DOCUMENT, _IS_OF_RUN).values(is_held=1).returning(pages.c.is_held)
+_IS_CHANGED = case((pages.c.checksum != bindparam("as_read"), 1), else_=0)
+_CONFIRM = (
+    update(pages)
+    .where(*_OF_DOCUMENT, _IS_OF_RUN)
+    .values(is_held=1, changes=pages.c.changes + _IS_CHANGED, checksum=bindparam("as_read"))
+    .returning(pages.c.is_held)
+)
 _DROP_OTHERS = delete(pages).where(*_OF_DOCUMENT, ~_IS_OF_RUN).returning(pages.c.is_held)
 _WITHDRAW = (
     update(pages)
@@ -65,11 +76,15 @@ _IS_SEEN_LATER = exists().where(
     _LATER.c.fetched_at > pages.c.fetched_at,
 )
 _WATCHED = (
-    select(pages.c.url_sha256, pages.c.final_url, pages.c.document_id, pages.c.fetched_at)
+    select(
+        *(pages.c.url_sha256, pages.c.final_url, pages.c.document_id, pages.c.changes, pages.c.fetched_at),
+        func.coalesce(pages.c.asked_at, pages.c.fetched_at).label("asked_at"),
+        func.coalesce(pages.c.watched_since, pages.c.fetched_at).label("watched_since"),
+    )
     .where(
         pages.c.corpus == bindparam("of_corpus"),
         pages.c.is_held == 1,
-        pages.c.fetched_at < bindparam("before"),
+        (bindparam("at") - pages.c.fetched_at) * (1 + pages.c.changes) >= bindparam("shortest"),
         tuple_(pages.c.fetched_at, pages.c.url_sha256) > tuple_(bindparam("after"), bindparam("after_url")),
         ~_IS_SEEN_LATER,
     )
@@ -119,22 +134,28 @@ class LedgerPageMemory:
             "links": _packed(page.links),
             "nosnippet": int(page.nosnippet),
             "withdrawn_by": None,
+            "checksum": None,
+            "watched_since": page.fetched_at.timestamp(),
+            "asked_at": page.fetched_at.timestamp(),
+            "changes": 0,
         }
         with self._database.holding() as connection:
             connection.insert(_replace(connection.dialect), row)
 
-    def confirm(self, corpus: str, document_ids: Sequence[str], *, run_id: str) -> None:
+    def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None:
         """See `PageMemory`."""
-        rows = [{"of_corpus": corpus, "of_document": one, "of_run": run_id} for one in document_ids]
+        about = {"of_corpus": corpus, "of_run": run_id}
+        rows = [{**about, "of_document": one, "as_read": checksum} for one, checksum in checksums.items()]
         if rows:
             with self._database.holding() as connection:
                 connection.execute_each(_DROP_OTHERS, rows)
                 connection.execute_each(_CONFIRM, rows)
 
-    def seen_again(self, corpus: str, url: str, at: datetime) -> None:
+    def seen_again(self, corpus: str, url: str, at: datetime, *, asked: bool = True) -> None:
         """See `PageMemory`."""
+        statement = _SEEN if asked else _TOLD_OF
         with self._database.holding() as connection:
-            connection.execute(_SEEN, {"of_corpus": corpus, "of_url": _key(url), "at": at.timestamp()})
+            connection.execute(statement, {"of_corpus": corpus, "of_url": _key(url), "at": at.timestamp()})
 
     def seen_at(self, corpus: str, document_ids: Sequence[str]) -> dict[str, datetime]:
         """When the pages of these documents were read last or seen to be as they were; without those not remembered."""
@@ -145,15 +166,16 @@ class LedgerPageMemory:
             rows = connection.execute_each(_SEEN_AT, asked)
         return {row.document_id: datetime.fromtimestamp(row.seen_at, UTC) for row in rows}
 
-    def watched(self, corpus: str, before: datetime) -> Iterator[WatchedPage]:
+    def watched(self, corpus: str, now: datetime, shortest: timedelta) -> Iterator[WatchedPage]:
         """See `PageMemory`. A document that was found under several addresses is one page."""
+        about = {"of_corpus": corpus, "at": now.timestamp(), "shortest": shortest.total_seconds()}
         after, after_url = -math.inf, b""
         while True:
-            asked = {"of_corpus": corpus, "before": before.timestamp(), "after": after, "after_url": after_url}
+            asked = {**about, "after": after, "after_url": after_url}
             with self._database.reading() as connection:
                 rows = connection.execute(_WATCHED, asked).all()
-            for row in rows:
-                yield WatchedPage(row.final_url, row.document_id, datetime.fromtimestamp(row.fetched_at, UTC))
+                profiles = [citing_profiles(connection, corpus, row.document_id) for row in rows]
+            yield from map(_watched, rows, profiles)
             if len(rows) < WATCHED_AT_ONCE:
                 return
             after, after_url = rows[-1].fetched_at, rows[-1].url_sha256
@@ -200,6 +222,18 @@ def _page(url: str, row: AnyRow) -> RememberedPage:
     )
 
 
+def _watched(row: AnyRow, cited_by: tuple[str, ...]) -> WatchedPage:
+    return WatchedPage(
+        url=row.final_url,
+        document_id=row.document_id,
+        fetched_at=datetime.fromtimestamp(row.fetched_at, UTC),
+        asked_at=datetime.fromtimestamp(row.asked_at, UTC),
+        watched_since=datetime.fromtimestamp(row.watched_since, UTC),
+        changes=row.changes,
+        cited_by=cited_by,
+    )
+
+
 def _validator(value: str | None) -> str | None:
     return None if value is None or len(value) > MAX_VALIDATOR_CHARACTERS else value
 
@@ -218,5 +252,7 @@ def _unpacked(content: bytes) -> Iterable[PageLink]:
 def _replace(dialect: str) -> Insert:
     statement = insert_into(dialect, pages)
     keys = ("corpus", "url_sha256")
-    values = {column.name: statement.excluded[column.name] for column in pages.columns if column.name not in keys}
+    values = {
+        column.name: statement.excluded[column.name] for column in pages.columns if column.name not in (*keys, *_KEPT)
+    }
     return statement.on_conflict_do_update(index_elements=keys, set_=values)

@@ -81,6 +81,7 @@ def add_freshness(operations: Operations) -> None:
         Column("url", Text),
         Column("seen_offset", BigInteger, nullable=False),
         Column("is_checked", Integer, nullable=False, server_default="0"),
+        Column("profile", Text),
     )
     is_unchecked = text("is_checked = 0")
     operations.create_index("citations_of_document", "citations", ["corpus", "document_id"])

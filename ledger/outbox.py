@@ -157,4 +157,4 @@ def _note_progress(connection: Transaction, run_id: str, bodies: Sequence[Body])
         elif isinstance(body, SnapshotPublished):
             connection.execute(_PUBLISHED, {"of_run": run_id, "name": body.generation})
         elif isinstance(body, AnswerReady):
-            note_answer(connection, run_id, body.answer)
+            note_answer(connection, run_id, body)

@@ -359,6 +359,7 @@ citations = Table(
     Column("url", FreeText),
     Column("seen_offset", BigInteger, nullable=False),  # of the journal, as of which the document had the chunk
     Column("is_checked", Integer, nullable=False, server_default="0"),  # whether it has it as it is now
+    Column("profile", Text),  # of the gate, by which the question was asked
     Index("citations_of_document", "corpus", "document_id"),
     implicit_returning=False,
 )

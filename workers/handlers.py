@@ -317,8 +317,10 @@ def on_chunks_embedded(
         offset = writer.append(admitted.batch, admitted.vectors, embedded.model_fingerprint)
         if admitted.superseded:
             offset = max(offset, writer.remove(admitted.superseded))
-    ids = tuple(document.document_id for document in admitted.batch.documents)
-    page_memory.confirm(event.corpus, ids, run_id=event.run_id)
+    checksums = {document.document_id: document.checksum for document in admitted.batch.documents}
+    page_memory.confirm(event.corpus, checksums, run_id=event.run_id)
+    ledger.uncheck_citations(event.corpus, admitted.superseded, offset)
+    ids = tuple(checksums)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=len(admitted.vectors), journal_offset=offset)
     return Done((Next(indexed),), admitted.gaps)
 

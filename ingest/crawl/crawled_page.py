@@ -142,7 +142,7 @@ class UnchangedPage:
 
     url: str
     final_url: str
-    by: Literal["not_modified", "same_content"]
+    by: Literal["not_modified", "same_content", "sitemap"]
     fetched_at: datetime
     elapsed_ms: float
     directed: CrawlDirected

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from contracts.errors import InvalidInput, Unavailable
 from contracts.hosts import HostCounts
@@ -47,6 +48,8 @@ def _known(visit: PageVisit) -> RememberedPage | None:
 
 
 def _crawl(visit: PageVisit, known: RememberedPage | None) -> CrawledPage | UnchangedPage:
+    if known is not None and visit.directed.by_sitemap and (unchanged := _unchanged_by_sitemap(visit, known)):
+        return unchanged
     if reason := reason_to_render_at_once(visit):
         with contextlib.suppress(InvalidInput):  # a download, which HTTP alone can read
             return _finished(visit, render_and_read(visit, visit.url, reason), known)
@@ -141,6 +144,19 @@ def _links_to_follow(visit: PageVisit, links: tuple[PageLink, ...], page_url: st
     for url in frontier.urls:
         visit.note("link", url)
     return frontier.urls
+
+
+def _unchanged_by_sitemap(visit: PageVisit, known: RememberedPage) -> UnchangedPage | None:
+    """That the page is as it was, where the site's sitemap dates its last change a day and more before it was seen.
+
+    Many sitemaps have no time of day.
+    """
+    listed = _sitemap_urls(visit, visit.url).get(visit.url)
+    if listed is None or listed.last_modified is None or listed.last_modified > known.fetched_at - timedelta(days=1):
+        return None
+    visit.note("memory", f"its sitemap says: not modified since {listed.last_modified:%Y-%m-%d %H:%M} UTC")
+    now = visit.context.clock()
+    return UnchangedPage(known.url, known.final_url, "sitemap", now, 0.0, visit.directed)
 
 
 def _sitemap_urls(visit: PageVisit, page_url: str) -> Mapping[str, SitemapUrl]:

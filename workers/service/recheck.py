@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from contracts.gate import Limits
 from contracts.ingest import CrawlDirected, PageCrawled, PageUnchanged, PageWithdrawn
-from ingest.freshness.due import DuePage, choose_due, first_due
+from ingest.freshness.due import DuePage, choose_due, shortest_expected
 from ledger.ledger import Ledger
 from workers.context import Context
 from workers.service.service import Service
@@ -34,7 +34,7 @@ class Rechecked:
 def due_pages(context: Context, corpus: str, now: datetime) -> list[DuePage]:
     """The pages of the corpus that are due, the longest overdue first, as many as are asked for at a time."""
     settings = context.settings.freshness
-    watched = context.page_memory.watched(corpus, first_due(settings, now))
+    watched = context.page_memory.watched(corpus, now, shortest_expected(settings))
     return choose_due(watched, settings, now, settings.max_pages)
 
 
@@ -49,8 +49,9 @@ def recheck(context: Context, corpus: str, now: datetime | None = None) -> str |
     due = due_pages(context, corpus, now or datetime.now(UTC))
     if not due:
         return None
+    believing_sitemap = frozenset(one.page.url for one in due if one.by_sitemap)
     urls = [one.page.url for one in due]
-    return Service(context).crawl(corpus, urls, Limits(max_depth=0)).run_id
+    return Service(context).crawl(corpus, urls, Limits(max_depth=0), by_sitemap=believing_sitemap).run_id
 
 
 def rechecked(ledger: Ledger, run_id: str) -> Rechecked:

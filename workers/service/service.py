@@ -21,7 +21,7 @@ from contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSet
 from contracts.event import Event, Gap, GapFound, Queue
 from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
-from contracts.ingest import DocumentsRemoved, DocumentsSubmitted, Render
+from contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
 from contracts.outcome import Next
 from gate.budget import lifted_by, lowest_ceilings
 from gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
@@ -171,9 +171,12 @@ class Service:
         *,
         render: Render | None = None,
         screenshot: bool = False,
+        by_sitemap: frozenset[str] = frozenset(),
         owner: str = NO_KEY,
     ) -> RunAccepted:
         """Record URLs for crawling (`sluice crawl`).
+
+        Those `by_sitemap` need not be asked for where their sitemap says that they have not changed since.
 
         Raises:
             As `add_documents`.
@@ -182,8 +185,9 @@ class Service:
         run = self.new_run("crawl", corpus, owner=owner, limits=limits, named_pages=len(usable))
         run = replace(run, is_small=_has_few_pages(run))
         crawls = self._crawls(usable, run.ceilings, limits, render, screenshot=screenshot)
-        self._context.admission.admit(run, _entering(crawls))
-        return self._accept(run, crawls)
+        directed = [_believing_sitemap(one, by_sitemap) for one in crawls]
+        self._context.admission.admit(run, _entering(directed))
+        return self._accept(run, directed)
 
     def remove_document(self, corpus: str, document_id: str, *, owner: str = NO_KEY) -> RunAccepted:
         """Record that a document is to be forgotten.
@@ -319,6 +323,14 @@ class Service:
     def _submission(self, batch: Sequence[Document]) -> Next:
         raw = encoded("documents", DocumentBatch(documents=tuple(batch)))
         return Next(DocumentsSubmitted(documents=self._context.blobs.put(raw.encode()), document_count=len(batch)))
+
+
+def _believing_sitemap(crawl: Next, urls: frozenset[str]) -> Next:
+    """The directive, which may go by the page's sitemap where the page is one of these."""
+    body = crawl.body
+    if not isinstance(body, CrawlDirected) or body.url not in urls:
+        return crawl
+    return replace(crawl, body=body.model_copy(update={"by_sitemap": True}))
 
 
 def _has_few_pages(run: NewRun) -> bool:

@@ -48,7 +48,7 @@ def record_page(
     Its body is kept as a blob; where the site asks that no copy be archived, only until it was read.
     """
     if isinstance(page, UnchangedPage):
-        page_memory.seen_again(event.corpus, page.url, page.fetched_at)
+        page_memory.seen_again(event.corpus, page.url, page.fetched_at, asked=page.by != "sitemap")
         return page.as_event()
     picture = blobs.put(page.screenshot) if page.screenshot else None
     bodies = transient_pages.of_crawl(event.run_id, event.id) if page.noarchive else blobs

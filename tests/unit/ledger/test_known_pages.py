@@ -49,7 +49,7 @@ def memory(database: Database) -> PageMemory:
 
 def held(memory: PageMemory, page: RememberedPage = PAGE, run_id: str = "run_1") -> None:
     memory.remember("docs", page, run_id=run_id)
-    memory.confirm("docs", [page.document_id], run_id=run_id)
+    memory.confirm("docs", {page.document_id: "1"}, run_id=run_id)
 
 
 def test_a_page_that_the_index_holds_is_recalled_as_it_was(memory: PageMemory) -> None:
@@ -73,14 +73,14 @@ def test_a_page_whose_indexing_never_finished_is_not_recalled(memory: PageMemory
 
 def test_what_one_run_read_is_not_confirmed_by_what_another_indexed(memory: PageMemory) -> None:
     memory.remember("docs", PAGE, run_id="run_late")
-    memory.confirm("docs", [PAGE.document_id], run_id="run_early")  # its older version now stands in the index
-    memory.confirm("docs", [PAGE.document_id], run_id="run_late")
+    memory.confirm("docs", {PAGE.document_id: "1"}, run_id="run_early")  # its older version now stands in the index
+    memory.confirm("docs", {PAGE.document_id: "1"}, run_id="run_late")
     assert memory.recall("docs", URL) is None
 
 
 def test_a_document_submitted_in_a_page_s_place_takes_its_memory_away(memory: PageMemory) -> None:
     held(memory)
-    memory.confirm("docs", ["doc_of_somebody_else", PAGE.document_id], run_id="run_submission")
+    memory.confirm("docs", {"doc_of_somebody_else": "1", PAGE.document_id: "1"}, run_id="run_submission")
     assert memory.recall("docs", URL) is None
 
 
@@ -88,7 +88,7 @@ def test_two_addresses_of_one_document_are_both_known(memory: PageMemory) -> Non
     alias = replace(PAGE, url=URL + "?old")
     for page in (PAGE, alias):
         memory.remember("docs", page, run_id="run_1")
-    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    memory.confirm("docs", {PAGE.document_id: "1"}, run_id="run_1")
     assert (memory.recall("docs", URL), memory.recall("docs", alias.url)) == (PAGE, alias)
 
 
@@ -106,7 +106,7 @@ def test_a_removed_document_takes_all_its_pages_along_and_no_others(memory: Page
 def test_a_document_removed_while_it_is_indexed_is_not_known_afterwards(memory: PageMemory) -> None:
     memory.remember("docs", PAGE, run_id="run_1")
     memory.forget("docs", [PAGE.document_id])
-    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    memory.confirm("docs", {PAGE.document_id: "1"}, run_id="run_1")
     assert memory.recall("docs", URL) is None
 
 
@@ -132,7 +132,7 @@ def test_a_page_that_was_seen_since_is_not_withdrawn(memory: PageMemory) -> None
 def test_a_page_that_is_withdrawn_while_it_is_indexed_is_not_known_afterwards(memory: PageMemory) -> None:
     memory.remember("docs", PAGE, run_id="run_1")
     memory.withdraw("docs", [PAGE.document_id], by="noindex", at=NOON)
-    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    memory.confirm("docs", {PAGE.document_id: "1"}, run_id="run_1")
     assert memory.recall("docs", URL) is None
 
 
@@ -148,7 +148,7 @@ def test_everything_may_be_told_twice(memory: PageMemory) -> None:
     assert memory.recall("docs", URL) == PAGE
     memory.forget("docs", [PAGE.document_id])
     memory.forget("docs", [PAGE.document_id])
-    memory.confirm("docs", [], run_id="run_1")
+    memory.confirm("docs", {}, run_id="run_1")
     assert memory.recall("docs", URL) is None
 
 
@@ -214,22 +214,22 @@ def test_pages_that_were_not_seen_lately_are_listed_the_longest_unseen_first(mem
         url = f"{URL}/{name}"
         held(memory, replace(PAGE, url=url, final_url=url, document_id=name, fetched_at=NOON - timedelta(days=days)))
     memory.remember("docs", replace(PAGE, url=URL + "/unread", fetched_at=NOON - timedelta(days=9)), run_id="run_2")
-    watched = list(memory.watched("docs", NOON - timedelta(days=1)))
+    watched = list(memory.watched("docs", NOON, timedelta(days=2)))
     assert [(page.document_id, page.fetched_at) for page in watched] == [
         ("older", NOON - timedelta(days=3)),
         ("old", NOON - timedelta(days=2)),
     ]
-    assert list(memory.watched("other", NOON)) == []
+    assert list(memory.watched("other", NOON, timedelta())) == []
     memory.seen_again("docs", f"{URL}/older", NOON)
-    assert [page.document_id for page in memory.watched("docs", NOON)] == ["old", "new"]
+    assert [page.document_id for page in memory.watched("docs", NOON, timedelta(days=1))] == ["old", "new"]
 
 
 def test_a_page_that_was_found_under_several_addresses_was_seen_when_one_of_them_was(memory: PageMemory) -> None:
     for name in ("first", "second"):
         memory.remember("docs", replace(PAGE, url=f"{URL}/{name}"), run_id="run_1")
-    memory.confirm("docs", [PAGE.document_id], run_id="run_1")
+    memory.confirm("docs", {PAGE.document_id: "1"}, run_id="run_1")
     memory.seen_again("docs", f"{URL}/first", NOON + timedelta(days=1))
-    [page] = memory.watched("docs", NOON + timedelta(days=9))
+    [page] = memory.watched("docs", NOON + timedelta(days=9), timedelta(days=1))
     assert page.fetched_at == NOON + timedelta(days=1)
 
 
@@ -237,5 +237,25 @@ def test_more_pages_than_one_transaction_reads_are_all_listed_once(memory: PageM
     for number in range(2_001):
         url = f"{URL}/{number}"
         memory.remember("docs", replace(PAGE, url=url, final_url=url, document_id=url), run_id="run_1")
-    memory.confirm("docs", [f"{URL}/{number}" for number in range(2_001)], run_id="run_1")
-    assert len({page.url for page in memory.watched("docs", NOON + timedelta(days=1))}) == 2_001
+    memory.confirm("docs", {f"{URL}/{number}": "1" for number in range(2_001)}, run_id="run_1")
+    assert len({page.url for page in memory.watched("docs", NOON + timedelta(days=1), timedelta())}) == 2_001
+
+
+def test_a_page_is_watched_the_more_closely_the_more_often_its_text_changed(memory: PageMemory) -> None:
+    """Its text as the index has it, by its checksum: a page whose body alone is another one has not changed."""
+    held(memory)
+    for day, checksum in enumerate(("1", "2", "2", "3"), start=1):
+        memory.remember("docs", replace(PAGE, fetched_at=NOON + timedelta(days=day)), run_id=f"run_{day}")
+        for _ in range(2):  # a second time changes nothing
+            memory.confirm("docs", {PAGE.document_id: checksum}, run_id=f"run_{day}")
+    [page] = memory.watched("docs", NOON + timedelta(days=14), timedelta(days=30))
+    assert (page.changes, page.watched_since) == (2, NOON)
+    assert list(memory.watched("docs", NOON + timedelta(days=13), timedelta(days=30))) == []
+
+
+def test_it_is_known_when_a_page_itself_was_asked_for_and_when_its_sitemap_told_of_it(memory: PageMemory) -> None:
+    held(memory)
+    memory.seen_again("docs", URL, NOON + timedelta(days=1))
+    memory.seen_again("docs", URL, NOON + timedelta(days=2), asked=False)
+    [page] = memory.watched("docs", NOON + timedelta(days=9), timedelta(days=1))
+    assert (page.asked_at, page.fetched_at) == (NOON + timedelta(days=1), NOON + timedelta(days=2))

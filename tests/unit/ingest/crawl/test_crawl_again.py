@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -35,9 +35,9 @@ class KeptPages:
     def remember(self, corpus: str, page: RememberedPage, *, run_id: str) -> None:
         self.pages[page.url] = page
 
-    def confirm(self, corpus: str, document_ids: Sequence[str], *, run_id: str) -> None: ...
+    def confirm(self, corpus: str, checksums: Mapping[str, str], *, run_id: str) -> None: ...
 
-    def seen_again(self, corpus: str, url: str, at: datetime) -> None: ...
+    def seen_again(self, corpus: str, url: str, at: datetime, *, asked: bool = True) -> None: ...
 
     def seen_at(self, corpus: str, document_ids: Sequence[str]) -> dict[str, datetime]:
         return {}

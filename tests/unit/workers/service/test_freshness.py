@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -86,3 +86,23 @@ def test_embedding_takes_the_tokens_of_the_changed_chunks_alone(instance: Instan
     every = 2 * SECTIONS
     assert 0 < found.tokens < sum(chunk.token_estimate for chunk in chunks) * every / 2
     assert aging.embedded_anew(found.run_id) == 2
+
+
+def test_a_page_that_its_sitemap_says_is_unchanged_is_not_asked_for_until_it_was_believed_long_enough(
+    instance: Instance, site: Site
+) -> None:
+    aging = AgingSite(site, instance, 3)
+    site.put("/robots.txt", f"Sitemap: {site.url('/map.xml')}")
+    today = datetime.now(UTC)
+    dates = {0: "2020-01-01", 1: today.date().isoformat()}
+    listed = "".join(f"<url><loc>{aging.url(page)}</loc><lastmod>{day}</lastmod></url>" for page, day in dates.items())
+    site.put("/map.xml", f"<urlset>{listed}</urlset>")
+    aging.crawl_all()
+    site.asked.clear()
+    found = aging.recheck()
+    assert found is not None
+    assert (found.asked, found.unchanged) == (3, 3)
+    assert sorted(site.paths()) == ["/1", "/2", "/map.xml"], "neither 0, nor the map a second time"
+    site.asked.clear()
+    assert aging.recheck(timedelta(days=400)) is not None
+    assert sorted(site.paths()) == ["/0", "/1", "/2"]

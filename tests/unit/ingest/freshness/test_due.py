@@ -1,0 +1,77 @@
+"""A page is due once it is more likely than not that it changed, by what is expected and what was seen of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from contracts.known_pages import WatchedPage
+from ingest.freshness.due import MOST_PRIORS, choose_due, half_life_days, shortest_expected
+from ingest.settings import FreshnessSettings
+
+NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
+SETTINGS = FreshnessSettings(half_life_days=30, host_half_life_days={"*.news.example": 1, "news.example": 2})
+
+
+def page(days: float = 0, url: str = "https://docs.example/a", **facts: object) -> WatchedPage:
+    """A page that was seen so many days ago, and never before."""
+    seen = NOW - timedelta(days=days)
+    found = WatchedPage(url, "doc_1", fetched_at=seen, asked_at=seen, watched_since=seen)
+    return replace(found, **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "days"),
+    [
+        ("https://docs.example/a", 30),
+        ("https://www.news.example/a", 1),
+        ("https://news.example:8443/a", 2),
+    ],
+)
+def test_of_an_unknown_page_its_host_decides(url: str, days: float) -> None:
+    assert half_life_days(page(url=url), SETTINGS) == days
+
+
+def test_a_page_that_stands_is_watched_less_and_one_that_changes_more() -> None:
+    since = NOW - timedelta(days=60)
+    quiet = half_life_days(page(watched_since=since), SETTINGS)
+    lively = half_life_days(page(watched_since=since, changes=9), SETTINGS)
+    assert quiet == pytest.approx(30 + 60 * 0.693, rel=0.001)
+    assert lively == pytest.approx(quiet / 10)
+    ages = half_life_days(page(watched_since=NOW - timedelta(days=3_000)), SETTINGS)
+    assert ages == MOST_PRIORS * 30, "every page is asked for now and then"
+
+
+def test_what_answers_cite_is_due_by_the_age_that_their_profile_aims_at() -> None:
+    assert half_life_days(page(cited_by=("code", "marketing", "own")), SETTINGS) == 7
+    assert half_life_days(page(cited_by=("own",)), SETTINGS) == 30
+
+
+def test_the_longest_overdue_come_first_and_no_more_than_asked_for() -> None:
+    pages = [
+        page(31, "https://docs.example/month"),
+        page(29, "https://docs.example/fresh"),
+        page(90, "https://docs.example/quarter"),
+        page(5, "https://www.news.example/five"),
+    ]
+    due = choose_due(pages, SETTINGS, NOW, 2)
+    assert [(one.page.url.rsplit("/", 1)[1], round(one.half_lives, 1)) for one in due] == [
+        ("five", 5.0),
+        ("quarter", 3.0),
+    ]
+    assert len(choose_due(pages, SETTINGS, NOW, 9)) == 3
+
+
+def test_a_sitemap_is_believed_for_a_few_half_lives_and_no_longer() -> None:
+    seen = page(31, asked_at=NOW - timedelta(days=119))
+    ignored = page(31, asked_at=NOW - timedelta(days=121))
+    assert [one.by_sitemap for one in choose_due([seen], SETTINGS, NOW, 1)] == [True]
+    assert [one.by_sitemap for one in choose_due([ignored], SETTINGS, NOW, 1)] == [False]
+
+
+def test_no_page_can_be_due_before_a_part_of_the_shortest_expected_half_life() -> None:
+    """So the ledger leaves out what cannot be."""
+    assert shortest_expected(SETTINGS) == timedelta(days=1)
+    assert shortest_expected(FreshnessSettings()) == timedelta(days=7)
