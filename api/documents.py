@@ -10,8 +10,9 @@ from api.access import AnyCaller, instance_of
 from api.problems import problem_responses
 from api.runs import IdempotencyKey
 from api.tracing import request_span
-from contracts.api import DocumentsRequest, RunAccepted
+from contracts.api import DocumentsRequest, DocumentText, RunAccepted
 from contracts.base import CORPUS_NAME
+from workers.service.document_text import read_document_text
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -30,6 +31,29 @@ def add(
     service = instance_of(request).service
     with request_span(request, "POST /v1/documents"):
         return service.add_documents(body, owner=caller.owner, idempotency_key=idempotency_key)
+
+
+@router.get(
+    "/documents/{document_id:path}/text",
+    responses=problem_responses(404, 503),
+    summary="The text of a document, by the lines that citations name",
+)
+def text(
+    request: Request,
+    document_id: str,
+    caller: AnyCaller,
+    corpus: Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")] = "default",
+    start_line: Annotated[int, Query(ge=1)] = 1,
+    end_line: Annotated[int | None, Query(ge=1)] = None,
+) -> DocumentText:
+    """The extracted text as it is indexed. Lines keep their numbers where secrets are masked or the guard keeps text.
+
+    A page whose site asks that no text of it be shown is refused (403), with the address where it can be read.
+    """
+    caller.may_touch(corpus)
+    readers = instance_of(request).context.readers
+    with request_span(request, "GET /v1/documents/text"):
+        return read_document_text(readers, corpus, document_id, start_line, end_line)
 
 
 @router.delete(

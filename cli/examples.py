@@ -7,6 +7,7 @@ EXAMPLES = (
     'ask --why --seed https://example.org/status "Is the service up?"',
     'ask --prompt rag "How is a lease renewed?"',
     'query --top-k 3 --strategy bm25 "lease heartbeat"',
+    "show --lines 10-24 docs/leases.md",
     "ingest docs/ README.md",
     "ingest --corpus papers corpus.jsonl",
     "crawl --pages 20 --depth 1 https://example.org/docs/",

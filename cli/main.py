@@ -48,6 +48,9 @@ _AGENT, _OPERATOR, _PROCESS = "Ask and feed", "Operate", "Run"
 COMMANDS = {
     "ask": Entry("ask:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
     "query": Entry("ask:query", "Search the corpus as it is, without the gate.", _AGENT),
+    "show": Entry(
+        "show:show", "Show the text of a document, by its id, URL or path, with the lines that citations name.", _AGENT
+    ),
     "ingest": Entry("ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
     "crawl": Entry("ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
     "runs": Entry("runs:runs", "Show one run, or list the latest.", _OPERATOR),

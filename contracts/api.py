@@ -25,6 +25,7 @@ from contracts.retrieval import (
     QueryText,
     TrustThreshold,
 )
+from contracts.trust import Origin
 
 
 class GateRequest(Value):
@@ -96,6 +97,34 @@ class DocumentsRequest(Value):
     render: AskedRender = None
     """Of the pages that are to be crawled."""
     screenshot: Switch = False
+
+
+class Lines(Value):
+    """Lines of a text, both inclusive, from 1."""
+
+    start_line: int
+    end_line: int
+
+
+class DocumentText(Value):
+    """`GET /v1/documents/{id}/text`: lines of the extracted text, numbered as citations number them.
+
+    `text.split("\\n")[i]` is line `start_line + i`. `line_count` is that of the whole text, white space at its end
+    aside. The lines of `left_out` are empty: the guard keeps what stands there.
+    """
+
+    document_id: str
+    corpus: str
+    url: str | None
+    file_path: str | None
+    title: str | None
+    origin: Origin
+    fetched_at: Moment
+    start_line: int
+    end_line: int
+    line_count: int
+    text: str
+    left_out: tuple[Lines, ...] = ()
 
 
 class FeedbackRequest(Value):

@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent / "schemas"
 API_VALUES: tuple[type[Value], ...] = (
     api.GateRequest,
     api.DocumentsRequest,
+    api.DocumentText,
     api.FeedbackRequest,
     api.RunAccepted,
     api.RunView,

@@ -74,9 +74,27 @@ def join_texts(chunks: Sequence[Chunk]) -> str:
     """Join the chunks' texts in reading order; what a chunk repeats of the one before appears once."""
     text = chunks[0].text
     for before, chunk in pairwise(chunks):
-        repeated = _overlap(text, chunk.text) if chunk.start_line <= before.end_line else 0
-        text += ("" if repeated else _between(before, chunk)) + chunk.text[repeated:]
+        body = body_of(chunk) if chunk.start_line <= before.end_line + 1 else chunk.text
+        repeated = count_repeated(text, body, before.end_line - chunk.start_line)
+        text += ("" if repeated else _between(before, chunk)) + body[repeated:]
     return text
+
+
+def body_of(chunk: Chunk) -> str:
+    """The text of its lines: of a table's chunk without the header rows, which it repeats from further up."""
+    lines = chunk.text.split("\n")
+    return "\n".join(lines[len(lines) - (chunk.end_line - chunk.start_line + 1) :])
+
+
+def count_repeated(before: str, after: str, line_breaks: int) -> int:
+    """How many characters at the end of `before` are the beginning of `after`, with that many line breaks in them."""
+    if line_breaks < 0:
+        return 0
+    line_ends = [position for position, letter in enumerate(after) if letter == "\n"]
+    least = line_ends[line_breaks - 1] + 1 if 0 < line_breaks <= len(line_ends) else 1
+    most = line_ends[line_breaks] if line_breaks < len(line_ends) else len(after)
+    size = next((size for size in range(min(most, len(before)), least - 1, -1) if before.endswith(after[:size])), 0)
+    return size if line_breaks or len(after[:size].encode("utf-8", "replace")) >= _LEAST_OVERLAP_BYTES else 0
 
 
 def _between(before: Chunk, chunk: Chunk) -> str:
@@ -85,11 +103,5 @@ def _between(before: Chunk, chunk: Chunk) -> str:
     return " " if lines <= 0 else "\n" * min(lines, 2)
 
 
-def _overlap(before: str, after: str) -> int:
-    """How many characters at the end of one text are the beginning of the next."""
-    most = min(len(before), len(after))
-    return next((size for size in range(most, _LEAST_OVERLAP - 1, -1) if before.endswith(after[:size])), 0)
-
-
-_LEAST_OVERLAP = 8
-"""Characters below which an agreement is chance: the same word at an end and at a beginning."""
+_LEAST_OVERLAP_BYTES = 8
+"""In UTF-8, below which an agreement is chance: the same word at an end and at a beginning."""

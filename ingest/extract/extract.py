@@ -25,7 +25,7 @@ from ingest.extract.extracted import Extracted
 from ingest.extract.feeds import extract_xml
 from ingest.extract.html.extract_html import extract_html
 from ingest.extract.html.metadata import parse_moment
-from ingest.extract.invisible_text import visible, without_smuggled
+from ingest.extract.invisible_text import visible, visible_in_its_lines, without_smuggled
 from ingest.extract.markdown_input import without_hidden_html
 from ingest.extract.pdf import extract_pdf
 
@@ -89,8 +89,8 @@ def _read(text: str, kind: str, url: str | None) -> Extracted:
     if kind == media_types.JSON or kind.endswith("+json"):
         return Extracted(text=_laid_out(text), media_type=kind, form="code", code_language="json")
     if kind in (media_types.MARKDOWN, "text/x-markdown"):
-        return _markdown(without_hidden_html(visible(text)))
-    return Extracted(text=visible(text), media_type=media_types.PLAIN, form="text")
+        return _markdown(without_hidden_html(visible_in_its_lines(text)))
+    return Extracted(text=visible_in_its_lines(text), media_type=media_types.PLAIN, form="text")
 
 
 def _require_text(kind: str) -> None:
@@ -120,7 +120,7 @@ def _markdown(text: str) -> Extracted:
 
 def _laid_out(text: str) -> str:
     """JSON over several lines: text that already has short lines, and what is not JSON, stay as they are."""
-    text = visible(text)
+    text = visible_in_its_lines(text)
     if max(map(len, text.split("\n"))) <= _READABLE_LINE_CHARS:
         return text
     try:

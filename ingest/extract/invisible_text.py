@@ -22,6 +22,7 @@ _SUSPECT = re.compile(f"[{_ALWAYS}\r\u200c\u200d]")
 _INVISIBLE = re.compile(f"[{_ALWAYS}]|(?<![{_JOINED_SCRIPTS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINED_SCRIPTS}])")
 _SMUGGLED = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e0fff]")
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
+_WITHIN_A_LINE = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 
 
 def visible(text: str) -> str:
@@ -29,6 +30,14 @@ def visible(text: str) -> str:
     if not _SUSPECT.search(text):
         return text
     return _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def visible_in_its_lines(text: str) -> str:
+    """As `visible`, of a text whose lines end with line feeds: what else parts lines is a space within one.
+
+    So its lines have the numbers that editors and version control give them.
+    """
+    return visible(_WITHIN_A_LINE.sub(" ", text) if "\n" in text and _SUSPECT.search(text) else text)
 
 
 def without_smuggled(code: str) -> str:

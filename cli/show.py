@@ -1,0 +1,57 @@
+"""`sluice show`: the text of a document, with the lines that citations name."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from cli.output import AsJson, Corpus, checked_corpus, console, plain_text, print_json
+from cli.session import session
+from contracts.document import document_id_for
+from contracts.errors import InvalidInput
+from workers.context import Context
+from workers.service.document_text import read_document_text
+
+_LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
+
+
+def show(
+    document: str,
+    corpus: Corpus = "default",
+    lines: Annotated[str | None, typer.Option(help="Only these: 12 or 12-30, as a citation names them.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the text of a document, by its id, URL or path, with the lines that citations name."""
+    with session(as_json=as_json) as context:
+        start, end = _range_of(lines)
+        found = read_document_text(
+            context.readers, checked_corpus(corpus), _id_of(document, corpus, context), start, end
+        )
+        if as_json:
+            print_json(found)
+            return
+        console.print(
+            f"{found.url or found.file_path or found.document_id}", markup=False, highlight=False, style="dim"
+        )
+        width = len(str(found.end_line))
+        for number, line in enumerate(found.text.split("\n"), start=found.start_line):
+            console.print(f"{number:>{width}}  {plain_text(line)}", markup=False, highlight=False, soft_wrap=True)
+        for one in found.left_out:
+            console.print(f"lines {one.start_line}-{one.end_line} are in quarantine", style="yellow", highlight=False)
+
+
+def _id_of(document: str, corpus: str, context: Context) -> str:
+    """The id itself, or that of the URL or path."""
+    reader = context.readers.existing(corpus)
+    return document if reader.has_document(document) else document_id_for(document)
+
+
+def _range_of(lines: str | None) -> tuple[int, int | None]:
+    if lines is None:
+        return 1, None
+    found = _LINES.fullmatch(lines)
+    if found is None:
+        raise InvalidInput("lines", f"{lines!r} is no line and no range", "such as 12 or 12-30")
+    return int(found[1]), int(found[2] or found[1])
