@@ -1,5 +1,8 @@
 """Takes out of Markdown what its rendering would hide: comments, and HTML elements that hide themselves.
 
+So are the titles of links, the words that stand for an image, definitions that serve as comments, and all of the front
+matter but what a page shows of it.
+
 What stands in code is shown, and stays. Lines keep their numbers: what goes leaves its line breaks.
 """
 
@@ -14,6 +17,16 @@ _FENCE = re.compile(r"[ \t>]*(?:[-*+>][ \t]+)*(`{3,}|~{3,})([^\n]*)")
 _TICKS = re.compile(r"`+")
 _MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<(?P<closes>/?)(?P<tag>[a-zA-Z][\w-]*)(?P<attributes>[^<>]*)>", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+_TITLE = r"""(?:"[^"]*"|'[^']*'|\([^()]*\))"""
+_UNSEEN = re.compile(
+    rf"(?P<target>\]\([^()\s]*)\s+{_TITLE}\s*\)"
+    rf"|^(?P<definition> {{0,3}}\[[^\]\n]+\]:[ \t]*\S+)[ \t]*\n?[ \t]*{_TITLE}[ \t]*$"
+    r"|!\[[^\]\n]+(?=\]\()",
+    re.MULTILINE,
+)
+_COMMENT_DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]+\]:[ \t]*(?:#|<>|<#>)(?=\s|$)")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_SHOWN_FACT = re.compile(r"(?:title|author|date|lang|language)\s*:", re.IGNORECASE)
 _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 )
@@ -22,9 +35,44 @@ _NEVER_SHOWN = frozenset(("script", "style", "template", "noscript"))
 
 def without_hidden_html(text: str) -> str:
     """`text` without what a reader of the rendered page would not see. Linear in the text."""
+    text = _without_unseen(_without_front_matter(text))
     if "<" not in text:
         return text
     return "".join(_shown(text))
+
+
+def _without_front_matter(text: str) -> str:
+    found = _FRONT_MATTER.match(text)
+    if found is None:
+        return text
+    lines = [line if _SHOWN_FACT.match(line) else "" for line in found[1].split("\n")]
+    return text[: found.start(1)] + "\n".join(lines) + text[found.end(1) :]
+
+
+def _without_unseen(text: str) -> str:
+    """`text` without what links and images carry unseen; code stays as it is."""
+    if "](" not in text and "]:" not in text:
+        return text
+    code = list(_code(text))
+    parts: list[str] = []
+    done = number = 0
+    for found in _UNSEEN.finditer(text):
+        start, end = found.span()
+        while number < len(code) and code[number][1] <= start:
+            number += 1
+        if number < len(code) and code[number][0] <= start:
+            continue
+        parts += (text[done:start], _seen(found), "\n" * found[0].count("\n"))
+        done = end
+    return "".join((*parts, text[done:]))
+
+
+def _seen(found: re.Match[str]) -> str:
+    if found["target"] is not None:
+        return f"{found['target']})"
+    if found["definition"] is None:
+        return "!["
+    return "" if _COMMENT_DEFINITION.match(found["definition"]) else found["definition"]
 
 
 def _shown(text: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from contracts.document import Chunk, ChunkedDocument
 from contracts.trust import Finding, Verdict
 from trust.guard.decode import texts_within
-from trust.guard.mention import is_about_attacks, is_fenced, is_mentioned, is_quoted
+from trust.guard.mention import Topic, is_about_attacks, is_fenced, is_mentioned, is_quoted
 from trust.guard.normalise import normalise
 from trust.guard.rules import Match, find_matches
 from trust.guard.verdict import decide
@@ -45,23 +45,23 @@ class RuleGuard:
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
         """A judgement for each chunk, in their order."""
         del embed
-        about_attacks = is_about_attacks(_headings(document))
+        headings = _headings(document)
         submitted = document.provenance.origin == "submitted"
-        return tuple(_judge(chunk, (), submitted, about_attacks) for chunk in document.chunks)
+        return tuple(_judge(chunk, (), submitted, headings) for chunk in document.chunks)
 
 
-def _judge(chunk: Chunk, model: Sequence[Finding], submitted: bool, page_about_attacks: bool) -> Judgement:
-    findings = (*find_by_rule(chunk.text, about_attacks=page_about_attacks), *model)
+def _judge(chunk: Chunk, model: Sequence[Finding], submitted: bool, headings: str) -> Judgement:
+    findings = (*find_by_rule(chunk.text, headings), *model)
     if not findings:
         return Judgement(Verdict.PASSED, ())
-    about_attacks = page_about_attacks or is_about_attacks([chunk.text])
+    about_attacks = is_about_attacks(f"{headings}\n{chunk.text}")
     return Judgement(decide(findings, submitted=submitted, about_attacks=about_attacks), findings)
 
 
-def find_by_rule(text: str, *, about_attacks: bool) -> tuple[Finding, ...]:
+def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
     """What the rules find said, and not merely spoken about, in a text; the first of each rule.
 
-    `about_attacks`: the page says by its headings that it is about attacks.
+    `headings`: the page's title and headings, which tell what it is about.
     """
     reading = normalise(text)
     findings: dict[str, Finding] = {}
@@ -69,28 +69,27 @@ def find_by_rule(text: str, *, about_attacks: bool) -> tuple[Finding, ...]:
         if disguise.kind in _HIDDEN_ALONE:
             rule = f"hidden.{disguise.kind}"
             findings.setdefault(rule, Finding(rule=rule, start=disguise.start, end=disguise.end))
-    aloud: bool | None = None
+    topic = Topic(text, headings)
     for view in (reading, *texts_within(text, reading)):
         for match in find_matches(view):
             start, end = view.span(match.start, match.end)
-            if aloud is None:
-                aloud = about_attacks or is_about_attacks([text[:start] + text[end:], ""])
-            if _is_said(text, start, end, match, aloud):
+            kind = view.disguise_within(start, end)
+            if _is_said(text, start, end, match, topic):
                 findings.setdefault(match.rule.name, Finding(rule=match.rule.name, start=start, end=end))
-                if kind := view.disguise_within(start, end):
+                if kind:
                     findings.setdefault(f"hidden.{kind}", Finding(rule=f"hidden.{kind}", start=start, end=end))
     return tuple(findings.values())
 
 
-def _is_said(text: str, start: int, end: int, match: Match, about_attacks: bool) -> bool:
+def _is_said(text: str, start: int, end: int, match: Match, topic: Topic) -> bool:
     if match.rule.group in ("role-mark", "tool-call") and (is_fenced(text, start) or is_quoted(text, start, end)):
         return False
-    return not is_mentioned(text, start, end, about_attacks=about_attacks)
+    return not is_mentioned(text, start, end, topic)
 
 
-def _headings(document: ChunkedDocument) -> Sequence[str]:
+def _headings(document: ChunkedDocument) -> str:
     paths = dict.fromkeys(part for chunk in document.chunks for part in chunk.section_path)
-    return (document.title or "", *paths)
+    return "\n".join((document.title or "", *paths))
 
 
 def _rules_hash() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _REPORTING = re.compile(
     r"\b(?:such as|phrases?|like|say|says|said|saying|reads?|writes?|wrote|written|e\.g\.|i\.e\.|for example|for instance|examples?|"
@@ -18,7 +17,7 @@ _REPORTING = re.compile(
 
 _REPORTED = re.compile(
     r"\b(?:such as|phrases? like|e\.g\.|for example|for instance|saying|says|said|attack(?:s|er|ers|ing)?|inject(?:s|ed|ion|ions|ing)|payloads?|"
-    r"jailbreaks?|adversar\w+|malicious|(?:tell(?:s|ing)?|told|ask(?:s|ed|ing)?|instruct(?:s|ed|ing)?|trick(?:s|ed|ing)?|convinc(?:e|es|ed|ing)|"
+    r"jailbreaks?|adversar\w+|malicious|(?:told|asked|ordered|instructed|tells|asks) (?:\w+ ){1,4}to|(?:tell(?:s|ing)?|told|ask(?:s|ed|ing)?|instruct(?:s|ed|ing)?|trick(?:s|ed|ing)?|convinc(?:e|es|ed|ing)|"
     r"caus(?:e|es|ed|ing)|mak(?:e|es|ing)|get(?:s|ting)?|persuad\w+|forc\w+|command\w*|order(?:s|ed|ing)) (?:\w+ ){0,2}(?:models?|llms?|assistants?|agents?|ai|chatbots?|it|them|systems?|bots?)|"
     r"(?:attempt|try|tries|trying|tried|want|wants|whether|if|when|how|why|might|may|could|would|not|never) (?:\w+ ){0,3}(?:to|it|they|models?|someone|agents?|users?|people|text|page|document))\b[^.!?:;,\n]{0,60}$"
 )
@@ -30,41 +29,78 @@ _LEAD_IN = re.compile(
 )
 """The end of a line that announces what stands below it."""
 
-_ABOUT_ATTACKS = re.compile(
-    r"prompt[ -]?injections?|indirect injections?|jailbreak\w*|\battack(?:s|ers?|ed|ing)?\b|\badversar\w+|\bmalicious\w*|\bred[ -]?team\w*|\bguardrails?\b|"
-    r"\bllm01\b|\bexploit\w*|\bvulnerab\w+|\bthreats?\b|\bdefen[cs](?:es?|ive)\b|\bpayloads?\b|\bpoison\w*|\bmitigat\w+|\buntrusted\b|"
-    r"\bexfiltrat\w+|\bhijack\w*|\binjected\b|\bsanitiz\w+|\bsecurity\b|\bover-?defen[cs]e|\bfalse positives?\b|\bdetect(?:s|ed|or|ors|ion)\b|"
-    r"\bangriff\w*|\battaques?\b|\bataques?\b|\battacc\w+|\bатак\w*|攻击|注入|攻撃"
+_ATTACKS_ON_MODELS = re.compile(
+    r"prompt[ -]?(?:injections?|leak(?:ing|age)?|hacking)|indirect injections?|injection (?:attack|pattern|payload)s?|jailbreak\w*|\battackers?\b|\badversar\w+|"
+    r"\bred[ -]?team\w*|\bguardrails?\b|\bllm01\b|\bover-?defen[cs]e|\bguard models?\b|\bexfiltrat\w+|"
+    r"\bangreifer\w*|\battaquants?\b|\batacantes?\b|\baggressor\w+|\bатак\w*|攻击|注入|攻撃"
+)
+_SECURITY = re.compile(
+    r"\battack(?:s|ed|ing)?\b|\bmalicious\w*|\bexploit\w*|\bvulnerab\w+|\bthreats?\b|\bdefen[cs](?:es?|ive)\b|\bpayloads?\b|\bpoison\w*|\bmitigat\w+|"
+    r"\buntrusted\b|\bhijack\w*|\binject(?:ed|s|ion|ions)?\b|\bsaniti[sz]\w+|\bfalse positives?\b|\bdetect(?:s|ed|or|ors|ion)\b|\bfilter(?:s|ed)?\b|\bclassifier\w*|"
+    r"\bsecurity\b|\bbypass(?:es|ed|ing)?\b|\blanguage models?\b|\bllms?\b|\bsystem prompts?\b|\brefus\w+"
 )
 _ENOUGH_TERMS = 2
-"""Different words about attacks that make a text one about attacks; a page has one by chance."""
+"""Different words of the trade, one of them about attacks on models, that make a text one about attacks."""
+_MANY_TERMS = 3
+"""Words of the trade outside a command's own paragraph after which it is taken for an example, quoted or not."""
 
 _QUOTES = ('"', "'", "“”", "‘’", "«»", "„“", "„”", "「」", "『』", "›‹", "»«")
-_KEY_BEFORE = re.compile(r"""(?:["']\s*:|=|\{|\[)\s*$""")
+_KEY_BEFORE = re.compile(r"""(?:(?:["']\s*:|=|\{|\[)\s*|[\w.][,;\t])$""")
 """What stands before the opening mark of a string in JSON, Python or HTML."""
 _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
 _LONGEST_QUOTE = 600
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-def is_about_attacks(texts: Iterable[str]) -> bool:
-    """Whether texts, such as a page's headings or a chunk's sentences, speak about attacks on models."""
-    terms: set[str] = set()
-    for text in texts:
-        terms.update(found[0][:6] for found in _ABOUT_ATTACKS.finditer(text.lower()))
-        if len(terms) >= _ENOUGH_TERMS:
-            return True
-    return False
+def is_about_attacks(text: str) -> bool:
+    """Whether a text, such as the headings of a page, speaks about attacks on models."""
+    lowered = text.lower()
+    attacks = _terms(_ATTACKS_ON_MODELS, lowered)
+    return bool(attacks) and len(attacks | _terms(_SECURITY, lowered)) >= _ENOUGH_TERMS
 
 
-def is_mentioned(text: str, start: int, end: int, *, about_attacks: bool) -> bool:
+def _terms(pattern: re.Pattern[str], lowered: str) -> set[str]:
+    return {found[0][:6] for found in pattern.finditer(lowered)}
+
+
+class Topic:
+    """What a chunk is about, apart from the command that was found in it."""
+
+    def __init__(self, text: str, headings: str) -> None:
+        self._text = text.lower()
+        self._headings = headings.lower()
+
+    def terms_outside(self, start: int, end: int) -> int:
+        """How many different words of the trade stand in the headings and outside the command's paragraph.
+
+        Words about attacks on models count within its paragraph, too. 0 where there is none of these.
+        """
+        blank_before, blank_after = self._text.rfind("\n\n", 0, start), self._text.find("\n\n", end)
+        near = (
+            self._text[max(blank_before, 0) : start]
+            + "\n"
+            + self._text[end : blank_after if blank_after >= 0 else None]
+        )
+        far = "\n".join(
+            (self._headings, self._text[: max(blank_before, 0)], self._text[blank_after:] if blank_after >= 0 else "")
+        )
+        attacks = _terms(_ATTACKS_ON_MODELS, near) | _terms(_ATTACKS_ON_MODELS, far)
+        return len(attacks | _terms(_SECURITY, far)) if attacks else 0
+
+
+def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
     """Whether `text[start:end]`, a command to a model, is only spoken about.
 
     Quoted or set as code it is where the sentence has words of its own around it, where the line before announces it,
-    or where the page is about attacks (`about_attacks`). Unquoted it is where the sentence announces it ("attackers
-    write …", "telling the model to …"). A string of JSON is no quotation, and a comment in code no code span.
+    or where the page is about attacks. Unquoted it is where the sentence announces it ("attackers write …", "telling
+    the model to …"), or where the page speaks of little else than attacks. A string of JSON is no quotation, and a
+    comment in code no code span.
     """
     lowered = text.lower()
+    terms = topic.terms_outside(start, end)
+    if terms >= _MANY_TERMS:
+        return True
+    about_attacks = terms >= _ENOUGH_TERMS
     paragraph = _before(lowered, start)
     is_announced = bool(_REPORTING.search(paragraph)) or _is_led_in(lowered, start)
     if is_quoted(lowered, start, end):
@@ -92,7 +128,8 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 def _within(text: str, start: int, end: int, marks: str) -> bool:
     opening, closing = marks[0], marks[-1]
     low, high = max(0, start - _LONGEST_QUOTE), min(len(text), end + _LONGEST_QUOTE)
-    paragraph_start = max(low, text.rfind("\n\n", low, start) + 2)
+    blank = text.rfind("\n\n", low, start)
+    paragraph_start = low if blank < 0 else blank + 2
     paragraph_end = text.find("\n\n", end, high)
     paragraph_end = high if paragraph_end < 0 else paragraph_end
     opened = _opening(text, opening, paragraph_start, start + 1)

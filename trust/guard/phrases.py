@@ -30,7 +30,7 @@ OVERRIDES = {
         r"(?:above\b|before this|so far|you (?:have |were |had |'ve )?(?:been )?(?:given|received|got|told|read)|"
         r"that (?:came|come|precede|were given)|up to (?:now|this point)|until now|preceding this|from (?:the|your) (?:system|developer))",
         rf"\b{_IGNORE}\s+(?:absolutely |literally )?(?:everything|anything|all|what|whatever)\s+(?:else\s+)?(?:that\s+)?"
-        r"(?:(?:you|i|we|they)\s+(?:\w+ |'ve ){0,3}(?:told|said|instructed|asked|wrote|learned)|"
+        r"(?:(?:you|i|we|the (?:user|developer|system|system message|system prompt|operator))\s+(?:\w+ |'ve ){0,3}(?:told|said|says?|instructed|asked|wrote|learned)|"
         r"(?:was |is |has been |came |comes )?(?:above\b|before this|prior to this|said before|written above|previously said))",
         rf"\b(?:{_IGNORE}|{_CANCEL})\s+(?:all|any) (?:of )?(?:the |your |my )?(?:instructions|guidelines|safety|restrictions|programming)\b",
     ),
@@ -40,7 +40,7 @@ OVERRIDES = {
         r"(?:anweisung\w*|instruktion\w*|befehl\w*|regeln|vorgaben|prompts?|anordnung\w*|richtlinien|hinweise)",
     ),
     "fr": (
-        r"\b(?:ignor(?:e|ez|er)|oubli(?:e|ez|er)|ne (?:tiens|tenez) (?:pas|aucun) compte de|neglige[rz]?|ne suis pas|ne suivez pas)\s+"
+        r"\b(?:ignor(?:e|ez|er)|oubli(?:e|ez|er)|ne (?:tiens|tenez) (?:pas|aucun) compte d\w+|neglige[rz]?|ne suis pas|ne suivez pas)\s+"
         r"(?:\w+\s+|l'|d'){0,4}?(?:instructions?|consignes?|directives?|ordres?|regles?|prompts?)\s+"
         r"(?:\w+\s+){0,2}?(?:precedent\w*|anterieur\w*|ci-dessus|initiales?|recu\w*|donne\w*|systeme)",
         r"\b(?:ignor(?:e|ez|er)|oubli(?:e|ez|er)) (?:toutes? )?(?:les|vos|tes|ces) (?:precedent\w+|anterieur\w+|anciennes?) (?:instructions?|consignes?|directives?)",

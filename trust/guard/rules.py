@@ -88,7 +88,7 @@ _SECRETS = (
 )
 _HERS = r"(?:user'?s?'?s?|customer'?s|reader'?s|victim'?s|their|your user'?s)"
 _TARGET = r"(?:https?://|www\.|[\w.+-]+@[\w-]+\.|the (?:following|below) (?:url|address|e-?mail|link|endpoint|server|webhook))"
-_MODEL = r"(?:a\.?i\.?|llms?|language models?|large language models?|(?:ai |virtual |helpful )?assistants?|chat ?bots?|(?:ai |autonomous |llm )agents?|chatgpt|gpt(?:-\d\w*)?|claude|gemini|copilot|models? reading)"
+_MODEL = r"(?:a\.?i\.?|llms?|language models?|large language models?|(?:ai |virtual |helpful )?assistants?|chat ?bots?|(?:ai |autonomous |llm )agents?|chatgpt|gpt(?:-\d\w*)?|claude|gemini|copilot|(?:ai |llm )?crawlers|models? reading)"
 _REPLY = r"(?:summar|answer|respon|reply|recommend|say\b|tell|output|includ|ignor|rank|state|mention|print|append|insert|write|add\b|rate|approve|praise|refus|stop|do not|don't|must|visit|click|send|call|execute|run\b|translate|end (?:your|each|every))"
 
 RULES: tuple[Rule, ...] = (
@@ -115,7 +115,7 @@ RULES: tuple[Rule, ...] = (
             r"\byou(?:'re| are) (?:now|no longer) (?:(?:a|an|the|in|my|acting as|operating as|to act as|entering|called|known as|going to be)\s+)?(?:\w+[ -]){0,4}?"
             r"(?:dan\b|jailbroken|unrestricted|unfiltered|uncensored|(?:developer|debug|god|admin|maintenance|sudo|root|dan|jailbreak|unrestricted) mode|"
             r"a\.?i\.?\b|assistant|chatbot|language model|bound by|evil\w*|hacker|bot\b|persona|pirate|agent\b)"
-            r"|\bdo anything now\b|\b(?:enter|enable|activate|switch (?:in)?to) (?:developer|jailbreak|dan|god|unrestricted|sudo) mode\b"
+            r"|\b(?:you (?:can|may|will|now)|dan can|ai that can) do anything now\b|\b(?:enter|enable|activate|switch (?:in)?to) (?:developer|jailbreak|dan|god|unrestricted|sudo) mode\b"
             r"|\b(?:pretend|act|behave|imagine|roleplay|respond|answer) (?:as if |as though |like |that |as |to be )?(?:you (?:are|were|have|had) )?(?:an? )?(?:unrestricted|unfiltered|uncensored|jailbroken|evil|no (?:restrictions|rules|limits|guidelines|filters?))\b"
         ),
         ("you are", "you're", "anything now", " mode", "pretend", "act ", "behave", "imagine", "roleplay", "respond", "answer"),
@@ -189,7 +189,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "tool-call.command", "tool-call",
         re.compile(
-            rf"\b(?:you (?:must|should|need to|have to|will|shall)(?: now| first| immediately| always)? |please |assistant[,:]? |ai[,:]? )(?:call|use|invoke|run|execute|trigger)\s+(?:the |your |a |an )?[`'\"]?\w+[`'\"]?\s+(?:tool|function|plugin|action)\b"
+            rf"\b(?:you (?:must|should|need to|have to|will|shall)(?: now| first| immediately| always)? |please |assistant[,:]? |ai[,:]? )(?:call|use|invoke|run|execute|trigger)\s+(?:the |your )?[`'\"]?\w+[`'\"]?\s+(?:tool|function|plugin|action)\b"
             rf"|\b(?:use|call|invoke) your (?:\w+ ){{0,2}}(?:tools?|functions?|plugins?|browser|email|shell|terminal|file access) (?:to|and|with)\b"
             rf"|\b(?:call|invoke|execute|trigger)\s+(?:the )?[`'\"]?[a-z]+_[a-z_]+[`'\"]?\s+(?:tool|function|plugin|action)?\s*with (?:the )?(?:arguments?|parameters?|recipient|input|to)\b[^.\n]{{0,60}}(?:{_TARGET}|password|transfer|delete|\$)"
         ),
@@ -198,7 +198,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "address", "address",
         re.compile(
-            rf"(?:\b(?:attention|note|message|notice|warning|instructions?|important|memo|dear|hey|hello|to|for)\b[,:!]?\s+(?:message\s+)?(?:to |for )?(?:all |any |every |the )*{_MODEL}\b(?: (?:reading|processing|summari[sz]ing|crawling|that|who|which|indexing|using|parsing)[^.:!\n]{{0,60}})?\s*[:,!.\-–—]+\s*[^\n]{{0,120}}?\b{_REPLY}"
+            rf"(?:\b(?:attention|note|message|notice|warning|instructions?|important|memo|dear|hey|hello|to|for)\b[,:!]?\s+(?:message\s+)?(?:to |for )?(?:all |any |every |the )*(?:{_MODEL} (?:and|or) )?{_MODEL}\b(?: (?:reading|processing|summari[sz]ing|crawling|that|who|which|indexing|using|parsing)[^.:!\n]{{0,60}})?\s*[:,!.\-–—]+\s*[^\n]{{0,120}}?\b{_REPLY}"
             rf"|\bif you(?:'re| are) (?:an? |the )?(?:\w+ )?{_MODEL}\b[^.\n]{{0,60}}?[,:;\-–—]?\s*(?:then |you |please )*[^.\n]{{0,60}}\b{_REPLY}"
             rf"|\b(?:when|if|before|while|after) (?:you(?:'re| are)? )?(?:are )?(?:asked to )?(?:summari[sz](?:e|ing)|answer(?:ing)?|process(?:ing)?|read(?:ing)?|analy[sz](?:e|ing)|respond(?:ing)? to) (?:this|the) (?:page|document|text|content|email|message|website|article|site|file|passage|question|user)[^.\n]{{0,40}}[,:]\s*(?:please |you )?(?:always |also |must |should |only |do not |don't |never )*(?:say|tell|state|output|include|recommend|mention|append|respond|reply|answer|insert|add|write|ignore|send|call|print|rate|end with|begin with|claim)\b)"
         ),

@@ -29,7 +29,7 @@ MOST_CSS_CHARS = 2_000_000
 MOST_PIECES = 200_000
 """Of all of them: rules, and what strings and comments make of a rule. A large page has some ten thousand."""
 _MENTIONS = re.compile(
-    r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|\\",
+    r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|zoom|spacing|size|\\",
     re.IGNORECASE,
 )
 _TEXT = r"(?>(?:[^{}\"'/\\]++|/(?!\*))*)"

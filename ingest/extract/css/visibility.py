@@ -15,6 +15,8 @@ MOST_ALIKE = 16
 """Of 255, by which red, green and blue of a text may differ from its ground and not be told from it."""
 SMALLEST_PIXELS = 2.0
 """Font size up to which text is not read."""
+SMALLEST_SCALE = 0.1
+"""Of an element's own size, up to which text is not read."""
 FARTHEST_PIXELS = 500.0
 """How far outside its place text may stand; less than that are layouts of columns and slides."""
 BELOW_PIXELS = 5_000.0
@@ -29,7 +31,11 @@ _PIXELS |= {"pt": 4 / 3, "mm": 3.8, "cm": 38.0, "in": 96.0} | dict.fromkeys(("vw
 _HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\b")
 _ALPHA = re.compile(r"(?:rgb|hsl)a?\([^)]*[,/]\s*([\d.]+)(%?)\s*\)")
 _NAMES = {"white": "ffffff", "black": "000000", "red": "ff0000", "blue": "0000ff", "gray": "808080", "grey": "808080"}
-_CLIPPED = re.compile(r"rect\(\s*[01](?:px)?\b|inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0")
+_CLIPPED = re.compile(
+    r"rect\(\s*[01](?:px)?\b|inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0|polygon\((?:\s*0(?:px|%)?\s+0(?:px|%)?\s*,?)+\)"
+)
+_EDGEWISE = re.compile(r"rotate[xy]\(\s*-?(?:90|270)deg|rotate[xy]\(\s*-?(?:0?\.25|0?\.75)turn")
+_COMPUTED = re.compile(r"calc\(\s*([^()\s]+)\s*\)")
 
 
 def hides(style: str) -> bool:
@@ -79,6 +85,7 @@ def _lengths(value: str) -> Iterator[tuple[float, str]]:
 
 def _length(value: str) -> tuple[float, str] | None:
     """The one number that `value` is; None for what is computed, or several."""
+    value = _COMPUTED.sub(r"\1", value)
     return next(_lengths(value), None) if _LENGTH.fullmatch(value) else None
 
 
@@ -116,14 +123,26 @@ def _is_outside_box(value: str) -> bool:
 
 
 def _is_indented_away(value: str) -> bool:
-    return any(number <= -100 for number, _ in _lengths(value))
+    return any(number <= -100 or (number >= 100 and unit == "%") for number, unit in _lengths(value))
 
 
 def _is_moved_away(value: str) -> bool:
     if "translate" in value and _is_outside(value.replace("(", " ").replace(",", " ").replace(")", " ")):
         return True
-    found = re.search(r"scale(?:x|y|3d)?\(\s*([\d.]+)", value)
-    return found is not None and found[1].strip("0.") == ""
+    if _EDGEWISE.search(value):
+        return True
+    found = re.search(r"scale(?:x|y|3d)?\(\s*(\d+(?:\.\d+)?|\.\d+)", value)
+    return found is not None and float(found[1]) <= SMALLEST_SCALE
+
+
+def _is_shrunk(value: str) -> bool:
+    size = _length(value)
+    return size is not None and 0 <= size[0] <= (SMALLEST_SCALE * 100 if size[1] == "%" else SMALLEST_SCALE)
+
+
+def _is_drawn_together(value: str) -> bool:
+    """Letters on top of each other."""
+    return any(number <= -SMALLEST_PIXELS * 4 for number, unit in _lengths(value) if unit != "%")
 
 
 def _is_transparent(value: str) -> bool:
@@ -156,12 +175,13 @@ _JUDGES: Mapping[str, Callable[[str], bool]] = {
     "content-visibility": lambda value: value == "hidden",
     "opacity": _is_faint,
     "filter": lambda value: "opacity(" in value and _is_faint(value.partition("opacity(")[2].partition(")")[0]),
-    **dict.fromkeys(("width", "height", "max-width", "max-height"), _is_no_room),
+    **dict.fromkeys(("width", "height", "max-width", "max-height", "block-size", "inline-size"), _is_no_room),
     "text-indent": _is_indented_away,
     **dict.fromkeys(("left", "top", "right", "bottom", "inset"), _is_outside_box),
     **dict.fromkeys(("margin", "margin-left", "margin-top", "margin-right", "margin-bottom"), _is_outside),
     "translate": _is_outside,
-    "scale": lambda value: value.strip("0. ") == "",
+    **dict.fromkeys(("scale", "zoom"), _is_shrunk),
+    "letter-spacing": _is_drawn_together,
     "transform": _is_moved_away,
     **dict.fromkeys(("clip", "clip-path"), lambda value: _CLIPPED.search(value) is not None),
 }

@@ -19,6 +19,10 @@ _NEVER_READ = frozenset(
         *("input", "select", "textarea", "datalist", "progress", "meter", "annotation", "annotation-xml", "rp"),
     ]
 )
+_FOR_SCREEN_READERS = frozenset(
+    ("sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "u-visually-hidden")
+)
+"""Classes of the common style sheets, which mostly lie elsewhere, for text that is heard and not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ def visible_nodes(nodes: Nodes) -> list[int]:
 
     Raises InvalidInput where the page's style sheets ask for more work than any honest page's do.
     """
+    _style_old_colours(nodes)
     cascade = Cascade(nodes)
     hides = cascade.hides if cascade.is_needed else None
     tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
@@ -87,4 +92,17 @@ def counted(nodes: Nodes, visible: Sequence[int]) -> Counted:
 
 def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
     # `hidden` hides by being there: `hidden=no` does too.
-    return "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true"
+    if "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
+        return True
+    names = attributes.get("class")
+    return names is not None and not _FOR_SCREEN_READERS.isdisjoint(names.split())
+
+
+def _style_old_colours(nodes: Nodes) -> None:
+    """Let attributes such as `<font color=white>` and `bgcolor` count as styles, which came after them."""
+    for node, attributes in enumerate(nodes.attributes):
+        if not attributes or not ("bgcolor" in attributes or (nodes.tags[node] == "font" and "color" in attributes)):
+            continue
+        written = {"color": attributes.get("color", ""), "background-color": attributes.get("bgcolor", "")}
+        style = ";".join(f"{name}:{colour}" for name, colour in written.items() if colour)
+        nodes.attributes[node] = {**attributes, "style": f"{style};{attributes.get('style') or ''}"}

@@ -63,6 +63,15 @@ def text_of(style: str, body: str, head: str = "") -> str:
         ("", "<p style='color:white'>SECRET</p>"),
         ("", "<div style='background:#000'><p style='color:#010101'>SECRET</p></div>"),
         ("", "<div style='color:transparent'><p>SECRET</p></div>"),
+        (".h{clip-path:polygon(0 0, 0px 0)}", "<p class=h>SECRET</p>"),
+        (".h{transform:rotateY(90deg)}", "<p class=h>SECRET</p>"),
+        (".h{transform:scale(.001)}", "<p class=h>SECRET</p>"),
+        (".h{letter-spacing:-99px}", "<p class=h>SECRET</p>"),
+        (".h{font-size:calc(0px)}", "<p class=h>SECRET</p>"),
+        (".h{text-indent:100%;white-space:nowrap}", "<p class=h>SECRET</p>"),
+        ("", "<font color=white>SECRET</font>"),
+        ("", "<table bgcolor=black><tr><td><font color=#000>SECRET</font></td><td>a</td></tr></table>"),
+        ("", "<span class='a sr-only'>SECRET</span>"),
         ("", "<p style='display:block;display:none'>SECRET</p>"),
         ("", "<math><mi>x</mi><annotation>SECRET</annotation></math>"),
         ("", "<p>x<!-- SECRET --></p>"),
@@ -104,6 +113,8 @@ def test_what_the_styles_of_a_page_hide_is_not_read(style: str, body: str) -> No
         ("body{background:#111;color:#eee}", "<p>SHOWN</p>"),
         (".h{color:#777}", "<p class=h>SHOWN</p>"),
         ("", "<details><summary>More</summary>SHOWN</details>"),
+        ("", "<table bgcolor=black><tr><td><font color=white>SHOWN</font></td><td>a</td></tr></table>"),
+        (".h{transform:scale(.9) rotateY(20deg);letter-spacing:-1px;zoom:1.2}", "<p class=h>SHOWN</p>"),
         ("", "<p style='font-size:0'><span style='font-size:14px'>SHOWN</span></p>"),
         ("", "<p style='color:#333;background:#fff'>SHOWN</p>"),
     ],
@@ -133,6 +144,19 @@ def test_hidden_blocks_of_markdown_are_not_read() -> None:
     assert "SECRET" not in found
     assert "<!-- kept -->" in found
     assert found.startswith("# Guide\n\ntext ")
+
+
+def test_what_links_and_images_of_markdown_carry_unseen_is_not_read() -> None:
+    source = (
+        '---\ntitle: Guide\nnote: SECRET\n---\n\n[//]: # (SECRET)\n\n[open](https://a.example/ "SECRET") and ![SECRET](v.png)\n\n'
+        "[v]: https://a.example/v 'SECRET'\n\n```md\n[kept](x \"title\") ![kept too](y)\n```\n"
+    )
+    found = extract(source.encode(), "text/markdown")
+    assert "SECRET" not in found.text
+    assert found.title == "Guide"
+    assert "[open](https://a.example/) and ![](v.png)" in found.text
+    assert '[kept](x "title") ![kept too](y)' in found.text
+    assert found.text.count("\n") == source.count("\n")
 
 
 def test_a_page_whose_styles_would_take_hours_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""How many commands to a model the guard finds, and how many harmless texts it troubles."""

@@ -1,0 +1,1 @@
+"""The attack corpus: commands to a reader's model, made from templates, languages and envelopes. All of it is our own."""
