@@ -3,7 +3,7 @@
     judged = judge(found, asked)
     if asked.may_drop: ...                        # passages below a floor
 
-Where the formula does not apply, nothing is to be dropped and the limits say why: see `Basis`.
+Where the formula does not know what a passage means, nothing is to be dropped and the limits say why: see `Basis`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ class Basis(Enum):
     MEANING = auto()
     """The vectors of a calibrated model, and words."""
     WORDS = auto()
-    """Words alone, as the question has no vector."""
-    WORDS_OF_OTHER_MODEL = auto()
-    """Words alone, as the formula does not know the scale of the model's cosines: nothing is dropped."""
+    """Words alone: the question has no vector, or one of a model whose cosines are of a scale that the formula does not
+    know. Nothing is dropped, as the right passage may say it in other words."""
     NONE = auto()
     """The question is in a language that neither model nor formula knows: nothing is judged, nothing is dropped."""
 
@@ -59,15 +58,12 @@ class Asked:
         """What its confidence rests on."""
         if not self.is_english:
             return Basis.NONE
-        if self.model_fingerprint is None:
-            return Basis.WORDS
-        is_calibrated = self.model_fingerprint.startswith(CALIBRATED_MODELS)
-        return Basis.MEANING if is_calibrated else Basis.WORDS_OF_OTHER_MODEL
+        return Basis.MEANING if (self.model_fingerprint or "").startswith(CALIBRATED_MODELS) else Basis.WORDS
 
     @property
     def may_drop(self) -> bool:
         """Whether the formula knows the question well enough for passages of low confidence to be left out."""
-        return self.basis in (Basis.MEANING, Basis.WORDS)
+        return self.basis is Basis.MEANING
 
 
 def judge(found: Retrieval, asked: Asked, *, model_says: float | None = None) -> Retrieval:

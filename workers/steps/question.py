@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from contracts.retrieval import Query, Retrieval, Strategy
 from gate.probe import question_terms
 from index.search.filters import has_conditions
-from index.terms.analysis import ENGLISH, LANGUAGES, analyse, analysis_language, detect_language, is_function_word
+from index.terms.analysis import ENGLISH, LANGUAGES, analyse, analysis_language, is_function_word
 from index.terms.bm25 import inverse_document_frequency
 from ingest.url import site_of
 from trust.confidence.judge import Asked
@@ -16,8 +19,7 @@ if TYPE_CHECKING:
     from workers.wiring.corpora import Reader
 
 LAST_LATIN_LETTER = "\u024f"
-FUNCTION_WORDS_THAT_TELL = 2
-"""Function words of another language by which a question is taken to be in it: one may be a name (`die`, `es`)."""
+_WORD = re.compile(r"\w+")
 
 
 def describe_question(query: Query, found: Retrieval, reader: Reader) -> Asked:
@@ -41,14 +43,26 @@ def describe_question(query: Query, found: Retrieval, reader: Reader) -> Asked:
 
 
 def may_be_english(text: str) -> bool:
-    """Whether a question may be English: it is in Latin letters, and no other language has more function words in it.
+    """Whether a question may be English. Keywords and names, which are of no language, may be.
 
-    A question without function words, such as a list of names, may be.
+    It is not where most of its letters are not Latin, or where another language has more function words in it, at least
+    two. Without any English one, a letter that English does not have counts as one more, and of four words one is
+    enough.
     """
     letters = [letter for letter in text if letter.isalpha()]
     if 2 * sum(letter > LAST_LATIN_LETTER for letter in letters) > len(letters):
         return False
-    language = detect_language(text, (ENGLISH, *LANGUAGES))
-    if language is None or language == ENGLISH:
-        return True
-    return sum(is_function_word(word, language) for word in text.lower().split()) < FUNCTION_WORDS_THAT_TELL
+    words = {word for word in _WORD.findall(text.lower()) if len(word) > 1}
+    counts = Counter(language for word in words for language in _languages_of(word))
+    english = counts.pop(ENGLISH, 0)
+    others = max(counts.values(), default=0)
+    if english:
+        return others <= english or others < 2
+    foreign = others + any(not letter.isascii() for letter in letters)
+    return foreign < (1 if len(words) >= 4 else 2)
+
+
+@lru_cache(maxsize=10_000)
+def _languages_of(word: str) -> tuple[str, ...]:
+    """The languages in which a word is a function word."""
+    return tuple(language for language in (ENGLISH, *LANGUAGES) if is_function_word(word, language))

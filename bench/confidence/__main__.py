@@ -1,0 +1,87 @@
+"""Fits the confidence of passages and answers, and measures it on collections that the fit did not see.
+
+    python -m bench.confidence DATA_DIR [--work DIR] [--write docs/decisions/0019-confidence.md]
+
+What is printed first is for a person to write into `trust.confidence.formula`. The tables below it judge each
+collection by a formula that was fitted on the others. With `--write` they replace what stands between the two marks of
+that file. Embeddings are kept in the work directory: the first run takes minutes, later ones two.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.confidence.cases import Case, read_cases
+from bench.confidence.report import (
+    ARTICLES,
+    fit_all,
+    judge_articles,
+    judge_left_out,
+    table_of_calibration,
+    table_of_floors,
+    table_of_limits,
+    table_of_mixes,
+    table_of_operating_points,
+    table_of_reliability,
+    table_of_sizes,
+)
+from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+from ingest.embed.minilm.model import MiniLM
+from tests.support.repository import MODELS
+
+BEGIN, END = "<!-- tables of bench.confidence -->", "<!-- end of the tables -->"
+
+
+def main() -> None:
+    """Fit, measure, print; write the tables where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data_dir", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("sluice-data") / "confidence")
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    cache = EmbeddingCache(options.work / "embeddings.sqlite", 2_000_000)
+    cases = list(read_cases(options.data_dir, CachedEmbedder(MiniLM(MODELS), cache)))
+    cache.close()
+    by_meaning, by_words = fit_all(cases)
+    print(f"BY_MEANING = {by_meaning}\nBY_WORDS = {by_words}\n")
+    tables = "\n".join(write_tables(cases))
+    print(tables)
+    if options.write:
+        options.write.write_text(replace_tables(options.write.read_text(encoding="utf-8"), tables), encoding="utf-8")
+
+
+def write_tables(cases: Sequence[Case]) -> Iterator[str]:
+    """The tables, each under its heading."""
+    judged, by_words = judge_left_out(cases), judge_left_out(cases, by_meaning=False)
+    squad = next(one for one in judged if one.name == ARTICLES)
+    sections = {
+        "Calibration": table_of_calibration([*judged, judge_articles(cases)]),
+        "Reliability": table_of_reliability(judged),
+        "Floors": table_of_floors(judged),
+        "Where 8 % of the answerable are lost": table_of_operating_points(judged),
+        "Answers that state their limits": table_of_limits(judged),
+        f"Other proportions of questions ({ARTICLES})": table_of_mixes(squad),
+        "Size of the corpus": table_of_sizes(judged),
+        "By words alone": table_of_calibration(by_words),
+        "By words alone: floors": table_of_floors(by_words),
+    }
+    for heading, table in sections.items():
+        yield f"### {heading}\n"
+        yield from table
+        yield ""
+
+
+def replace_tables(text: str, tables: str) -> str:
+    """`text` with `tables` between its two marks. Raises ValueError where it does not have each mark once."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the file needs the lines {BEGIN} and {END}")
+    return f"{before}{begin}\n\n{tables}\n{end}{after}"
+
+
+if __name__ == "__main__":
+    main()
