@@ -94,7 +94,8 @@ class Chunk(Value):
     `chunk_id` is derived from the document's source and the chunk's normalised content, so the same
     passage of the same source always has the same id. `start_line` and `end_line` are 1-based and
     inclusive, in the text that was chunked (for code: the file itself; for HTML and PDF: the
-    extracted Markdown). `section_path` is the breadcrumb of headings, outermost first. `anchor` is the fragment of
+    extracted Markdown); the header rows that a later part of a table repeats above its rows are not
+    counted. `section_path` is the breadcrumb of headings, outermost first. `anchor` is the fragment of
     the nearest heading of an HTML page that has one, `page` the page of a PDF on which the chunk begins.
     """
 

@@ -141,7 +141,7 @@ def _chunks(
     seen: Counter[str] = Counter()
     chunks: list[tuple[Chunk, Ids]] = []
     for passage in passages:
-        part = text[passage.start : passage.end]
+        part, tokens, ids = _content(passage, text, spans)
         identity = normalised(part)
         chunk = Chunk(
             chunk_id=chunk_id_for(source, identity, seen[identity]),
@@ -153,14 +153,25 @@ def _chunks(
             section_path=breadcrumbs.path(passage.section_path),
             symbol_path=passage.symbol_path,
             language=language,
-            token_estimate=spans.count(passage.start, passage.end),
+            token_estimate=tokens,
             checksum=sha256_text(part),
             anchor=places.anchor(passage),
             page=places.page(passage),
         )
         seen[identity] += 1
-        chunks.append((chunk, spans.ids(passage.start, passage.end)))
+        chunks.append((chunk, ids))
     return chunks
+
+
+def _content(passage: Passage, text: str, spans: TokenSpans) -> tuple[str, int, Ids]:
+    """The passage's text, its tokens and their ids: those of the repeated rows before those of its own."""
+    start, end = passage.start, passage.end
+    own, tokens, ids = text[start:end], spans.count(start, end), spans.ids(start, end)
+    if passage.head is None:
+        return own, tokens, ids
+    above = spans.ids(*passage.head)
+    both = None if above is None or ids is None else above + ids
+    return f"{text[slice(*passage.head)]}\n{own}", spans.count(*passage.head) + tokens, both
 
 
 def _passages(

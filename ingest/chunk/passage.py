@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """`text[start:end]` in its section or symbol."""
+    """`text[start:end]` in its section or symbol, with `text[head[0]:head[1]]` repeated above it."""
 
     start: int
     end: int
     section_path: tuple[str, ...] = ()
     symbol_path: str | None = None
+    head: tuple[int, int] | None = None
 
 
 def trimmed(passages: Iterable[Passage], text: str, *, keep_indent: bool) -> Iterator[Passage]:

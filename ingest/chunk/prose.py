@@ -15,6 +15,7 @@ from ingest.chunk.passage import Passage
 from ingest.chunk.sections import Section
 from ingest.chunk.split_text import cut_text, joined
 from ingest.chunk.splitters import MOST_TOKENS, Splitters
+from ingest.chunk.tables import tables_in, with_table_heads
 from ingest.embed.tokens import TokenSpans
 from ingest.extract.extracted import Form
 
@@ -61,8 +62,9 @@ class Prose:
         if self._spans.count(group.start, group.end) <= capacity:
             yield Passage(group.start, group.end, group.path)
             return
-        for start, end in self._context(group, capacity):
-            yield Passage(start, end, group.path)
+        parts = (Passage(start, end, group.path) for start, end in self._context(group, capacity))
+        tables = tables_in(self._text, group.body, group.end) if self._form == "markdown" else []
+        yield from with_table_heads(parts, tables, self._text, self._spans, capacity) if tables else parts
 
     def _context(self, group: Section, capacity: int) -> Iterator[tuple[int, int]]:
         tokens = self._spans.count(group.start, group.end)

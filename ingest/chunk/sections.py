@@ -76,17 +76,14 @@ def _path(stack: list[tuple[int, str]]) -> tuple[str, ...]:
 
 def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
     """(start, end, level, title) of every heading."""
-    fence = ""
+    fences = Fences()
     offset = 0
     before, previous, previous_start = "", "", 0
     for line in _parts(text, "\n"):
         end = min(offset + len(line) + 1, len(text))
         stripped = line.rstrip("\r")
-        if fence:
-            if _closes(stripped, fence):
-                fence = ""
-        elif ("`" in line or "~" in line) and (opening := _FENCE.match(stripped)) and not _inline(opening):
-            fence = opening[1]
+        if fences.hold(stripped):
+            pass
         elif (atx := _ATX.match(stripped)) is not None:
             yield offset, end, len(atx[1]), _title(atx[2] or "")
         elif (line_under := _SETEXT.match(stripped)) and not before.strip() and not _NOT_A_TITLE.match(previous):
@@ -94,6 +91,23 @@ def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
             stripped = ""
         before, previous, previous_start = previous, stripped, offset
         offset = end
+
+
+class Fences:
+    """Tells the lines of fenced code blocks, when it is asked for each line of a text in turn."""
+
+    def __init__(self) -> None:
+        self._open = ""
+
+    def hold(self, line: str) -> bool:
+        """Whether the next line is within a fenced block, or one of its fences."""
+        if self._open:
+            if _closes(line, self._open):
+                self._open = ""
+            return True
+        if ("`" in line or "~" in line) and (opening := _FENCE.match(line)) and not _inline(opening):
+            self._open = opening[1]
+        return bool(self._open)
 
 
 def _parts(text: str, separator: str) -> Iterator[str]:
