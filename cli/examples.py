@@ -32,6 +32,8 @@ EXAMPLES = (
     "quarantine purge qtn_01a2",
     "guard --runs 100",
     "guard --questions questions.txt --evidence reports/evidence-trust.jsonl",
+    "sign --new-key --key release.pem",
+    "sign notes.md --key release.pem --source https://example.org/notes",
     "stages list",
     'stages pause crawl --why "the site asked for it"',
     "stages resume crawl",

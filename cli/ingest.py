@@ -50,7 +50,8 @@ def ingest(
     """Read files into the corpus, and wait until all of them can be found."""
     with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
         skipped = Skipped(progress, quiet=as_json)
-        documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped)
+        keys = context.settings.trust.keys
+        documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped, keys=keys)
         with span("sluice ingest", kind="client"):
             accepted = Service(context).ingest(checked_corpus(corpus), _counted(documents, progress))
         _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from contracts.base import CorpusName, Moment, Switch, Value, is_empty
+from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
@@ -25,7 +25,7 @@ from contracts.retrieval import (
     QueryText,
     TrustThreshold,
 )
-from contracts.trust import Origin
+from contracts.trust import Origin, Signature
 
 
 class GateRequest(Value):
@@ -72,6 +72,8 @@ class SubmittedDocument(Value):
     media_type: str | None = None
     published_at: Moment | None = None
     author: str | None = None
+    signature: Annotated[Signature | None, Field(exclude_if=is_none)] = None
+    """Made by `sluice sign --source` over the content and the claimed url or file_path."""
     metadata: dict[str, Scalar] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -33,6 +33,8 @@ class Provenance(Value):
     """The site asks that no text of the page be shown: its chunks are ranked and cited without their text."""
     submitted_by: LaterText = None
     """Of what a caller handed in: the API key's id; None where no key was needed."""
+    signed_by: LaterText = None
+    """The id of the key in `trust.keys` whose signature was found valid when the document came in."""
 
     @property
     def origin(self) -> Origin:

@@ -65,6 +65,14 @@ class Inspection(Value):
     private: Annotated[tuple[PrivateSpan, ...], Field(exclude_if=is_empty)] = ()
 
 
+class Signature(Value):
+    """Vouches for a document: made by a key that the operator names in `trust.keys`."""
+
+    key_id: Annotated[str, Field(min_length=1, max_length=200)]
+    value: Annotated[str, Field(max_length=200)]
+    """Base64 of the 64 bytes of an Ed25519 signature, as `sluice sign` makes it."""
+
+
 class _AsInRfc(Value):
     """A value whose JSON has the RFC's keys, in camel case."""
 

@@ -10,9 +10,8 @@ import re
 from typing import NamedTuple
 
 from contracts.document import Provenance, sha256_text
+from trust.source_trust import NO_KEY
 
-_NOBODY = "local"
-"""Stands for the sender of a request that needed no key."""
 _DERIVED = re.compile(r"(doc|sub)_[0-9a-f]{32}")
 
 
@@ -26,7 +25,7 @@ class Refusal(NamedTuple):
 
 def submission_id_for(submitter: str | None, source: str) -> str:
     """The id of what `submitter` (an API key's id; None where no key was needed) hands in under a URL or a path."""
-    return "sub_" + sha256_text(f"{submitter or _NOBODY}\0{source}")[:32]
+    return "sub_" + sha256_text(f"{submitter or NO_KEY}\0{source}")[:32]
 
 
 def is_derived_id(document_id: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from contracts.base import Value
+from trust.signature import public_key_bytes
 
 
 class TrustSettings(Value):
@@ -18,7 +19,21 @@ class TrustSettings(Value):
     """Authors that are known on a domain, as its pages name them: {"example.org" = ["Ada"]}. Elsewhere they say
     nothing, as anybody can write a name."""
     submitters: tuple[str, ...] = ()
-    """Ids of API keys whose submissions are trusted as files of this machine are; see `sluice keys list`."""
+    """Ids of API keys whose submissions are trusted as files of this machine are; see `sluice keys list`.
+    "local" stands for requests of this machine that need no key."""
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Public keys whose signatures are trusted, by an id: {"release" = "base64 of 32 bytes"}. `sluice sign --new-key`
+    makes one; a key that is taken away is trusted no more, also for what it signed before."""
     confidence_floor: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Passages that answer the question with a lower probability are not cited; 0 cites whatever was found. At 0.2 one
     answer of twenty is lost, and nine of ten questions on topics that the corpus lacks are told so (decision 19)."""
+
+    @field_validator("keys")
+    @classmethod
+    def _keys_are_public_keys(cls, keys: dict[str, str]) -> dict[str, str]:
+        for key_id, public in keys.items():
+            try:
+                public_key_bytes(public)
+            except ValueError as error:
+                raise ValueError(f"{key_id} {error}") from error
+        return keys

@@ -26,6 +26,8 @@ from trust.settings import TrustSettings
 DOMAIN_WEIGHT, SIGNATURE_WEIGHT, AUTHOR_WEIGHT = 0.4, 0.3, 0.3
 OLDEST_FRESHNESS = 0.7
 YEAR_SECONDS = 365 * 86_400
+NO_KEY = "local"
+"""Stands among the believed senders for those who needed no key: programs of this machine."""
 UNDECIDED = 0.5
 """The share where nothing speaks for or against a source."""
 _MOST_SOURCES = 20_000
@@ -55,6 +57,7 @@ class _Source(NamedTuple):
     origin: Origin
     author: str | None
     submitted_by: str | None
+    signed_by: str | None
 
 
 class _Judged(NamedTuple):
@@ -76,12 +79,14 @@ class SourceTrust:
     """By domain, the authors that are known there, whatever the case."""
     submitters: Collection[str] = ()
     """Ids of API keys whose submissions count as the operator's own files."""
+    keys: Collection[str] = ()
+    """Ids of the keys whose signatures are trusted."""
     _known: dict[_Source, _Judged] = field(default_factory=dict, compare=False, repr=False)
 
     def score(self, url: str | None, provenance: Provenance, chunk_id: str, now: datetime) -> TrustScore:
         """The trust in a document's source, for one of its chunks, at `now`."""
         origin = provenance.origin
-        judged = self._judged(_Source(url, origin, provenance.author, provenance.submitted_by))
+        judged = self._judged(_Source(url, origin, provenance.author, provenance.submitted_by, provenance.signed_by))
         freshness = time_freshness(provenance, now)
         factors = TrustFactors(
             domain_trust=judged.domain,
@@ -104,8 +109,8 @@ class SourceTrust:
         host = parse_host(source.url) if source.origin in _OF_THEIR_HOST else None
         domain = float(is_under(host, self.domains)) if host and self.domains else None
         author = self._author_reputation(host, source.author)
-        signature: bool | None = None
-        is_own = source.submitted_by is not None and source.submitted_by in self.submitters
+        signature = None if source.signed_by is None else source.signed_by in self.keys
+        is_own = (source.submitted_by or NO_KEY) in self.submitters
         floor, ceiling = RANGES["file" if source.origin == "submitted" and is_own else source.origin]
         share = _share(domain, signature, author)
         if share is None:
@@ -122,7 +127,7 @@ class SourceTrust:
 
 def source_trust_of(settings: TrustSettings) -> SourceTrust:
     """The scorer by the operator's lists."""
-    return SourceTrust(settings.domains, settings.authors, frozenset(settings.submitters))
+    return SourceTrust(settings.domains, settings.authors, frozenset(settings.submitters), frozenset(settings.keys))
 
 
 _OF_THEIR_HOST = frozenset({"crawled", "searched"})

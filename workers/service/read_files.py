@@ -15,18 +15,21 @@ import base64
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
 from contracts.document import Document, Provenance, Scalar, document_id_for
 from contracts.errors import InvalidInput, first_problem
+from contracts.trust import Signature
 from ingest.extract.charset import decode
 from ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
+from trust.signature import SIGNATURE_SUFFIX, problem_with
 
 MAX_FILE_BYTES = 10_000_000
 """Of one file, or of one line of a BEIR file: as much as of a crawled page. Documentation is far smaller."""
@@ -44,18 +47,24 @@ OnSkip = Callable[[Path, str], None]
 
 
 def documents_in(
-    paths: Iterable[Path], *, now: datetime, on_skip: OnSkip, max_file_bytes: int = MAX_FILE_BYTES
+    paths: Iterable[Path],
+    *,
+    now: datetime,
+    on_skip: OnSkip,
+    max_file_bytes: int = MAX_FILE_BYTES,
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Document]:
     """The documents in files and folders; `on_skip` hears of every path that is left out, and why.
 
     `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`. When a
     document was published only the document itself can say: a file's time of change is that of a copy or a checkout.
+    `FILE.sig` beside a file is its signature, verified by the public `keys`; where it is not valid the file is left out.
 
     Raises:
         InvalidInput: a path is not there, a line of a BEIR file is malformed (names `file:line`), or two documents
             would have the same id.
     """
-    reading = _Reading(now, on_skip, max_file_bytes)
+    reading = _Reading(now, on_skip, max_file_bytes, keys)
     for path in paths:
         if not path.exists():
             raise InvalidInput("path", f"no file or folder {path}")
@@ -74,6 +83,7 @@ class _Reading:
     now: datetime
     on_skip: OnSkip
     max_file_bytes: int
+    keys: Mapping[str, str]
     _files: set[tuple[int, int]] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
 
@@ -97,14 +107,30 @@ class _Reading:
             yield from self._lines(file, path)
         elif facts.st_size > self.max_file_bytes:
             self.on_skip(path, f"larger than {self.max_file_bytes:,} bytes")
-        elif content := self._content(file.read(self.max_file_bytes + 1), path, file_path):
+        elif content := self._content(body := file.read(self.max_file_bytes + 1), path, file_path):
+            signer, problem = self._signer(path, body)
+            if problem:
+                self.on_skip(path, problem)
+                return
             document_id = document_id_for(file_path)
             self._remember(document_id, str(path), f"another file is {file_path} too; ingest their common parent")
-            provenance = Provenance(source="file", fetched_at=self.now)
+            provenance = Provenance(source="file", fetched_at=self.now, signed_by=signer)
             try:
                 yield Document(id=document_id, file_path=file_path, provenance=provenance, **content)
             except ValidationError as error:
                 raise InvalidInput(str(path), ": ".join(first_problem(error))) from error
+
+    def _signer(self, path: Path, body: bytes) -> tuple[str | None, str | None]:
+        """The id of the key that signed the file, where one did; or what is wrong with its signature."""
+        beside = path.with_name(path.name + SIGNATURE_SUFFIX)
+        if not beside.is_file():
+            return None, None
+        try:
+            signature = Signature.model_validate_json(beside.read_bytes())
+        except ValidationError:
+            return None, f"its signature {beside.name} is not one that `sluice sign` wrote"
+        problem = problem_with(signature, body, None, self.keys)
+        return signature.key_id, f"its signature is not valid: {problem[0]} ({problem[1]})" if problem else None
 
     def _content(self, body: bytes, path: Path, file_path: str) -> dict[str, Any] | None:
         """Media type and text or data; None, and the reason told, where there is nothing to read."""
@@ -167,6 +193,8 @@ def _left_out(entry: os.DirEntry[str]) -> str | None:
         return "hidden"
     if entry.is_symlink():
         return "a symbolic link"
+    if entry.name.endswith(SIGNATURE_SUFFIX) and os.path.exists(entry.path.removesuffix(SIGNATURE_SUFFIX)):
+        return "a signature"
     if entry.is_dir():
         if entry.name in SKIPPED_FOLDERS:
             return "not the author's own"

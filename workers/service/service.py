@@ -126,7 +126,8 @@ class Service:
             raise InvalidInput("documents", "every document is empty", "give text, html or data that is not empty")
         now = datetime.now(UTC)
         submitter = None if owner == NO_KEY else owner
-        documents = [document_of(index, submitted, now, submitter) for index, submitted in contents]
+        keys = self._context.settings.trust.keys
+        documents = [document_of(index, submitted, now, submitter, keys) for index, submitted in contents]
         size = Size()
         batches = list(batches_of(size.count(documents)))
         run = self.new_run(

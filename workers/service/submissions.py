@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 from pydantic_core import PydanticSerializationError
 
@@ -16,6 +17,7 @@ from contracts.index import Answer
 from ingest.extract.media_types import media_type_for
 from ingest.url import normalise_url
 from trust.origin import is_derived_id, submission_id_for
+from trust.signature import problem_with
 
 DOCUMENTS_PER_EVENT = 64
 """Documents that travel together: enough to pay a hop and a publish once, few enough to lose little to a crash."""
@@ -102,17 +104,27 @@ def has_content(submitted: SubmittedDocument) -> bool:
     return any(part is not None for part in (submitted.text, submitted.html, submitted.data))
 
 
-def document_of(index: int, submitted: SubmittedDocument, now: datetime, submitter: str | None = None) -> Document:
-    """The document that was handed in as the one at `index`; `submitter` is the id of the API key that was used.
+def document_of(
+    index: int,
+    submitted: SubmittedDocument,
+    now: datetime,
+    submitter: str | None = None,
+    keys: Mapping[str, str] = MappingProxyType({}),
+) -> Document:
+    """The document that was handed in as the one at `index`.
+
+    `submitter` is the id of the API key that was used; `keys` are the public keys that signatures are verified by.
 
     Its URL and its path are what the sender claims, so without an id of its own its id follows from them and from the
     sender: the same sender's later version replaces it, and it replaces nothing else.
 
     Raises:
-        InvalidInput: its URL or its data cannot be read, or its id is one that is derived from an address.
+        InvalidInput: its URL or its data cannot be read, its id is one that is derived from an address, or its
+            signature is not valid.
     """
     url = usable_url(f"documents.{index}.url", submitted.url) if submitted.url else None
-    own_id = submission_id_for(submitter, url or submitted.file_path or "")
+    source = url or submitted.file_path
+    own_id = submission_id_for(submitter, source or "")
     if submitted.id and submitted.id != own_id and is_derived_id(submitted.id):
         problem = f"{submitted.id} has the form of ids that follow from an address"
         remedy = "leave the id out: the same url or file_path then names the same document; or choose another id"
@@ -125,6 +137,10 @@ def document_of(index: int, submitted: SubmittedDocument, now: datetime, submitt
             raise InvalidInput(f"documents.{index}.data", "not base64", "send base64 (RFC 4648)") from error
     text = submitted.text if submitted.text is not None else submitted.html
     media_type = submitted.media_type or _media_type(submitted, text or "")
+    if submitted.signature:
+        content = data if data is not None else (text or "").encode("utf-8", "surrogatepass")
+        if wrong := problem_with(submitted.signature, content, source, keys):
+            raise InvalidInput(f"documents.{index}.signature", *wrong)
     return Document(
         id=submitted.id or own_id,
         url=url,
@@ -140,6 +156,7 @@ def document_of(index: int, submitted: SubmittedDocument, now: datetime, submitt
             published_at=submitted.published_at if is_publication_date(submitted.published_at, now) else None,
             author=submitted.author,
             submitted_by=submitter,
+            signed_by=submitted.signature.key_id if submitted.signature else None,
         ),
     )
 

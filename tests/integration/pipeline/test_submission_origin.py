@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched
 from tests.support.site import Site
 from trust.origin import submission_id_for
+from trust.signature import make_key, sign
 
 STAGES = ("crawl", "chunk", "embed", "index")
 TEXT = "To pay an invoice, wire money to the account 1234 that your contract names; the bank confirms it by letter."
@@ -174,3 +176,18 @@ def test_deleting_the_page_leaves_the_submission_and_the_other_way_round(
 def test_a_date_of_publication_in_the_future_is_none(instance: Instance) -> None:
     submit(instance, id="x", text="wire money tomorrow", published_at="2999-01-01T00:00:00Z")
     assert found(instance)["x"].provenance.published_at is None
+
+
+def test_a_valid_signature_makes_a_submission_trusted_and_an_invalid_one_is_refused_at_the_door(
+    make_instance: MakeInstance, tmp_path: Path
+) -> None:
+    key, url = tmp_path / "release.pem", "https://example.org/signed"
+    instance = make_instance(trust={"keys": {"release": make_key(key)}})
+    signature = sign(key, "release", TEXT.encode(), url)[0].model_dump()
+    with pytest.raises(InvalidInput) as refused:
+        submit(instance, "key_a", url=url, text=FORGED, signature=signature)
+    assert refused.value.field == "documents.0.signature"
+    submit(instance, "key_a", url=url, text=TEXT, signature=signature)
+    [signed] = found(instance).values()
+    assert signed.provenance.signed_by == "release"
+    assert signed.trust == pytest.approx(1.0, abs=0.01)

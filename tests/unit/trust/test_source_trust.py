@@ -11,7 +11,9 @@ from contracts.domains import is_under, parse_host
 from trust.source_trust import SourceTrust, time_freshness
 
 NOW = datetime(2025, 10, 8, tzinfo=UTC)
-LISTS = SourceTrust(("trusted.com",), {"trusted.com": ["Ada"], "blog.example": ["Bob"]}, frozenset({"key_own"}))
+LISTS = SourceTrust(
+    ("trusted.com",), {"trusted.com": ["Ada"], "blog.example": ["Bob"]}, frozenset({"key_own"}), frozenset({"release"})
+)
 NO_LISTS = SourceTrust()
 TRUSTED, UNKNOWN = "https://docs.trusted.com/a", "https://unknown.com/a"
 YEAR, HALF_YEAR = timedelta(days=365), timedelta(days=182.5)
@@ -32,7 +34,6 @@ def _score(scorer: SourceTrust, source: str, url: str | None, age: timedelta = t
         (0.57, NO_LISTS, "crawl", UNKNOWN, YEAR, {}),
         # Crawled, with a list: the RFC's second row is unlisted, unsigned, of June 2024.
         (1.00, LISTS, "crawl", TRUSTED, timedelta(), {}),
-        (0.85, LISTS, "crawl", TRUSTED, HALF_YEAR, {}),
         (0.70, LISTS, "crawl", TRUSTED, 3 * YEAR, {}),
         (0.64, LISTS, "crawl", UNKNOWN, timedelta(), {}),
         (0.45, LISTS, "crawl", UNKNOWN, SAMPLE_2, {}),
@@ -47,11 +48,13 @@ def _score(scorer: SourceTrust, source: str, url: str | None, age: timedelta = t
         (0.50, LISTS, "search", UNKNOWN, timedelta(), {}),
         # What was submitted is its sender's word, whatever it claims to be.
         (0.40, LISTS, "submission", TRUSTED, timedelta(), {"author": "Ada"}),
-        (0.28, NO_LISTS, "submission", None, YEAR, {}),
+        # A signature speaks for it: the RFC's first row is signed, of January 2025. One of a key taken away does not.
+        (0.78, LISTS, "submission", TRUSTED, SAMPLE_1, {"signed_by": "release"}),
+        (0.40, LISTS, "submission", TRUSTED, timedelta(), {"signed_by": "gone"}),
         (0.95, LISTS, "submission", TRUSTED, timedelta(), {"submitted_by": "key_own"}),
         # A file is the operator's own.
         (0.95, LISTS, "file", None, timedelta(), {}),
-        (0.67, LISTS, "file", None, YEAR, {}),
+        (1.00, LISTS, "file", None, timedelta(), {"signed_by": "release"}),
     ],
 )
 def test_each_case_has_the_score_that_it_should_have(should, scorer, source, url, age, facts) -> None:

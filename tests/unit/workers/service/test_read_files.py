@@ -12,6 +12,7 @@ import pytest
 
 from contracts.document import Document, document_id_for
 from contracts.errors import InvalidInput
+from trust.signature import make_key, sign
 from workers.service.read_files import documents_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -226,3 +227,22 @@ def test_documents_come_one_at_a_time(tmp_path: Path) -> None:
     assert next(documents).id == "a"
     with pytest.raises(InvalidInput):
         next(documents)
+
+
+def test_a_signature_beside_a_file_is_verified_and_is_no_document(tmp_path: Path) -> None:
+    key, folder, skips = tmp_path / "release.pem", tmp_path / "docs", Skips()
+    folder.mkdir()
+    keys = {"release": make_key(key)}
+    for name in ("good.md", "changed.md", "plain.md"):
+        (folder / name).write_text("A lease is renewed.")
+        if name != "plain.md":
+            signature, _ = sign(key, "release", (folder / name).read_bytes(), None)
+            (folder / f"{name}.sig").write_text(signature.model_dump_json())
+    (folder / "changed.md").write_text("A lease is forged.")
+    read = list(documents_in([folder], now=NOW, on_skip=skips, keys=keys))
+    assert {document.file_path: document.provenance.signed_by for document in read} == {
+        "docs/good.md": "release",
+        "docs/plain.md": None,
+    }
+    assert skips.reason("good.md.sig") == "a signature"
+    assert "did not sign this content" in skips.reason("changed.md")
