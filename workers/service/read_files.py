@@ -58,7 +58,7 @@ def documents_in(
 
     `file_path` is relative to the path given, the name of a given folder first. `now` becomes `fetched_at`. When a
     document was published only the document itself can say: a file's time of change is that of a copy or a checkout.
-    `FILE.sig` beside a file is its signature, verified by the public `keys`; where it is not valid the file is left out.
+    `FILE.sig` beside a file is its signature, verified by the public `keys`; if that is not valid, it is left out.
 
     Raises:
         InvalidInput: a path is not there, a line of a BEIR file is malformed (names `file:line`), or two documents
