@@ -107,7 +107,7 @@ def test_a_header_that_would_fill_the_chunks_is_not_repeated() -> None:
 
 
 def test_a_question_about_a_row_finds_its_chunk_more_often_with_the_header_above_it() -> None:
-    """Tables of the same 48 metals and other columns: the chunk that holds the asked row of the asked table is first."""
+    """Four tables of the same 48 metals and other columns: 1.00 against .48; mean rank 1.9 against 4.3 of 14 chunks."""
     metals = [f"alloy {chr(97 + n % 26)}{n}" for n in range(48)]
     columns = ["melting point in degrees", "price per ton", "country of origin", "thermal conductivity"]
     with_head: list[str] = []
@@ -125,7 +125,18 @@ def test_a_question_about_a_row_finds_its_chunk_more_often_with_the_header_above
     questions = model.embed([f"What is the {column} of {name}?" for column, name in asked]).vectors
     right = np.array([place[one] for one in asked])
 
-    def share_found(texts: list[str]) -> float:
-        return float(np.mean(np.argmax(questions @ model.embed(texts).vectors.T, axis=1) == right))
+    holding = {name: [place[column, name] for column in columns] for name in metals}
 
-    assert share_found(with_head) >= share_found(without) + 0.1, (share_found(with_head), share_found(without))
+    def share_found(texts: list[str]) -> float:
+        """How often, of the chunks that hold the asked row, that of the asked table is nearest."""
+        cosines = questions @ model.embed(texts).vectors.T
+        nearest = [holding[name][int(np.argmax(cosines[n, holding[name]]))] for n, (_, name) in enumerate(asked)]
+        return float(np.mean(np.array(nearest) == right))
+
+    def mean_rank(texts: list[str]) -> float:
+        """Of the right chunk among all."""
+        cosines = questions @ model.embed(texts).vectors.T
+        return float(np.mean(np.sum(cosines >= cosines[np.arange(len(asked)), right][:, None], axis=1)))
+
+    assert share_found(with_head) >= 0.95 > 0.7 > share_found(without)
+    assert mean_rank(with_head) < 0.7 * mean_rank(without)
