@@ -146,6 +146,8 @@ class RetrievedChunk(Value):
     page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
     inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
     """What was found in the text when it was ingested, or when it was answered with; None for nothing."""
+    inspected_by: LaterText = None
+    """Version of the rules and the model that inspected it at ingest; None for what was not inspected."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Calibrated probability that this passage answers the question; None where it was not judged."""
 

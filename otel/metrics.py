@@ -151,6 +151,12 @@ INDEX_PUBLISH_SECONDS = _histogram(
 INDEX_GENERATION_CHUNKS = _gauge("sluice_index_generation_chunks", "Chunks in the current generation.", "corpus")
 
 # -- trust --------------------------------------------------------------------------------------------
+PRIVATE_FOUND = _counter(
+    "sluice_private_found_total", "Private data and secrets found in chunks that were ingested, by kind.", "kind"
+)
+MASKED = _counter(
+    "sluice_masked_total", "Private data and secrets masked in what queries gave, by kind; never the value.", "kind"
+)
 QUARANTINED = _counter(
     "sluice_quarantined_chunks_total", "Chunks that the guard blocked when they were ingested, by rule.", "rule"
 )

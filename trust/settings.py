@@ -24,6 +24,9 @@ class TrustSettings(Value):
     keys: dict[str, str] = Field(default_factory=dict)
     """Public keys whose signatures are trusted, by an id: {"release" = "base64 of 32 bytes"}. `sluice sign --new-key`
     makes one; a key that is taken away is trusted no more, also for what it signed before."""
+    mask: tuple[str, ...] = ("secret",)
+    """Kinds of private data that no answer shows: secret, card, iban, email, ip, ssn, phone; all for every one of them;
+    empty for none. An answer has [card] or [secret: github-pat] in their place."""
     confidence_floor: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Passages that answer the question with a lower probability are not cited; 0 cites whatever was found. At 0.2 one
     answer of twenty is lost, and nine of ten questions on topics that the corpus lacks are told so (decision 19)."""
@@ -37,3 +40,15 @@ class TrustSettings(Value):
             except ValueError as error:
                 raise ValueError(f"{key_id} {error}") from error
         return keys
+
+    @field_validator("mask")
+    @classmethod
+    def _are_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        for kind in kinds:
+            if kind not in MASKED_KINDS:
+                raise ValueError(f"{kind!r} is no kind of private data: use {', '.join(MASKED_KINDS)}")
+        return kinds
+
+
+MASKED_KINDS = ("all", "secret", "card", "iban", "email", "ip", "ssn", "phone")
+"""What `mask` may name."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from contracts.document import Chunk, sha256_text
 from contracts.retrieval import RetrievedChunk
+from contracts.trust import Finding, Inspection, PrivateSpan, Verdict
 
 
 @dataclass(slots=True, eq=False)
@@ -57,27 +59,84 @@ def render_passage(passage: Passage) -> RetrievedChunk:
     chunks = [passage.chunks[ordinal] for ordinal in sorted(passage.chunks)]
     if len(chunks) == 1:
         return best
-    text = join_texts(chunks)
+    text, places = join_with_places(chunks)
     changes: dict[str, object] = {
         "text": text,
         "start_line": min(chunk.start_line for chunk in chunks),
         "end_line": max(chunk.end_line for chunk in chunks),
         "token_estimate": sum(chunk.token_estimate for chunk in chunks),
         "checksum": sha256_text(text),
+        "inspection": join_inspections(chunks, places),
         "passage": tuple(chunk.chunk_id for chunk in chunks),
         "duplicates": (*best.duplicates, *(duplicate for other in others for duplicate in other.duplicates)),
     }
     return best.model_copy(update=changes)
 
 
+class Place(NamedTuple):
+    """Where a chunk's text stands in the joined one: its start, and how many of its first characters are left out."""
+
+    start: int
+    skipped: int = 0
+
+    def of(self, offset: int) -> int:
+        """Where a character of the chunk stands; the first one of the chunk for those that are left out."""
+        return self.start + max(offset, self.skipped)
+
+
 def join_texts(chunks: Sequence[Chunk]) -> str:
     """Join the chunks' texts in reading order; what a chunk repeats of the one before appears once."""
-    text = chunks[0].text
+    return join_with_places(chunks)[0]
+
+
+def join_with_places(chunks: Sequence[Chunk]) -> tuple[str, list[Place]]:
+    """The joined text, and where in it each chunk's text begins."""
+    text, places = chunks[0].text, [Place(0)]
     for before, chunk in pairwise(chunks):
         body = body_of(chunk) if chunk.start_line <= before.end_line + 1 else chunk.text
         repeated = count_repeated(text, body, before.end_line - chunk.start_line)
-        text += ("" if repeated else _between(before, chunk)) + body[repeated:]
-    return text
+        text += "" if repeated else _between(before, chunk)
+        skipped = len(chunk.text) - len(body)
+        places.append(Place(len(text) - repeated - skipped, skipped))
+        text += body[repeated:]
+    return text, places
+
+
+def join_inspections(chunks: Sequence[Chunk], places: Sequence[Place]) -> Inspection | None:
+    """What was found in a passage: all that was found in its chunks, where it stands now, and the gravest verdict.
+
+    What two chunks repeat is named once, what is left out of a chunk's text is left out here.
+    """
+    found = [(chunk.inspection, place) for chunk, place in zip(chunks, places, strict=True) if chunk.inspection]
+    if not found:
+        return None
+    findings: dict[Finding, None] = {}
+    private: list[PrivateSpan] = []
+    for inspection, place in found:
+        for one in inspection.findings:
+            start, end = place.of(one.start), place.of(one.end)
+            findings[one.model_copy(update={"start": start, "end": end})] = None
+        for span in inspection.private:
+            if span.end > place.skipped:
+                private.append(PrivateSpan(kind=span.kind, start=place.of(span.start), end=place.of(span.end)))
+    return Inspection(
+        verdict=max((inspection.verdict for inspection, _ in found), key=tuple(Verdict).index),
+        findings=tuple(findings),
+        private=_without_overlaps(private),
+    )
+
+
+def _without_overlaps(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
+    """The spans in order; of two that overlap one, from the first character of both to the last."""
+    apart: list[PrivateSpan] = []
+    for span in sorted(spans, key=lambda one: (one.start, -one.end)):
+        if apart and span.start < apart[-1].end:
+            widest = max(apart[-1], span, key=lambda one: (one.is_secret, one.end - one.start))
+            end = max(apart[-1].end, span.end)
+            apart[-1] = PrivateSpan(kind=widest.kind, start=apart[-1].start, end=end)
+        else:
+            apart.append(span)
+    return tuple(apart)
 
 
 def body_of(chunk: Chunk) -> str:

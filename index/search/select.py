@@ -224,6 +224,7 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "anchor": chunk.anchor,
         "page": chunk.page,
         "inspection": chunk.inspection,
+        "inspected_by": facts.inspected_by,
         "confidence": None,
     }
     return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)

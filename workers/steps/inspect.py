@@ -58,6 +58,7 @@ def inspect_batch(
     for chunked in batch.documents:
         check_cancelled()
         found = inspector.inspect(chunked)
+        _count_private(found)
         decided = quarantine.decisions(event.corpus, found.document_id) if _blocked(found.chunks) else {}
         document = _with_releases(found, decided)
         documents.append(document)
@@ -72,6 +73,12 @@ def inspect_batch(
     left = _as_inspected(select_chunks(ChunkBatch(documents=tuple(documents), tokens=batch.tokens), _is_let_through))
     emptied = tuple(one for one in documents if not any(map(_is_let_through, one.chunks)))
     return Inspected(left, blobs.put(left.model_dump_json().encode()), tuple(gaps), emptied)
+
+
+def _count_private(document: ChunkedDocument) -> None:
+    for chunk in document.chunks:
+        for span in chunk.inspection.private if chunk.inspection else ():
+            metrics.PRIVATE_FOUND.labels("secret" if span.is_secret else span.kind).inc()
 
 
 def outdated(documents: Sequence[ChunkedDocument], corpus: str, readers: CorpusReaders) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from index.search.nosnippet import hide_nosnippet_texts
 from otel import metrics
 from trust.confidence.judge import Asked, judge
 from trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
+from trust.private.finder import build_finder
+from trust.private.mask import mask_retrieval
 from trust.settings import TrustSettings
 
 
@@ -27,7 +29,7 @@ def apply_trust(found: Retrieval, query: Query, settings: TrustSettings, asked: 
     if asked:
         found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
     found = hide_nosnippet_texts(found)  # and licence: short snippets
-    # Private data: spans are masked.
+    found = mask_private(found, settings)
     return check_gates(found)
 
 
@@ -48,6 +50,14 @@ def drop_unlikely(found: Retrieval, floor: float | None) -> Retrieval:
     kept = keep_chunks(found, lambda chunk: chunk.confidence is None or chunk.confidence >= floor)
     dropped = len(found.chunks) - len(kept.chunks)
     return kept.model_copy(update={"metadata": kept.metadata.model_copy(update={"confidence_dropped": dropped})})
+
+
+def mask_private(found: Retrieval, settings: TrustSettings) -> Retrieval:
+    """The retrieval with a placeholder for each value of the kinds that the settings name; counted, never kept."""
+    shown, masked = mask_retrieval(found, settings.mask, build_finder(settings))
+    for kind, count in masked.items():
+        metrics.MASKED.labels(kind).inc(count)
+    return shown
 
 
 def check_gates(found: Retrieval) -> Retrieval:

@@ -15,23 +15,12 @@ from contracts.errors import Corrupted, InvalidSetting, Unavailable
 
 if TYPE_CHECKING:
     from contracts.document import ChunkedDocument
-    from contracts.trust import DocumentInspector, PrivateSpan
+    from contracts.trust import DocumentInspector
     from ingest.embed.port import Embedder, Vectors
     from trust.inspect import Inspector
     from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-
-class NothingPrivate:
-    """Finds no private data."""
-
-    version = "none"
-
-    def find(self, text: str) -> tuple[PrivateSpan, ...]:
-        """Nothing."""
-        del text
-        return ()
 
 
 class GuardedInspection:
@@ -63,8 +52,9 @@ def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> Doc
     """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
     from trust.guard.guard import RuleGuard
     from trust.inspect import Inspector
+    from trust.private.finder import build_finder
 
-    private = NothingPrivate()
+    private = build_finder(settings.trust)
     rules_alone = Inspector(RuleGuard(), private)
     return GuardedInspection(rules_alone, rules_alone, _local_vectors(settings, embedder))
 

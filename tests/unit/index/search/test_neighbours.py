@@ -8,9 +8,10 @@ import pytest
 
 from contracts.document import Chunk, sha256_text
 from contracts.retrieval import Query, Strategy
+from contracts.trust import Finding, Inspection, PrivateSpan, Verdict
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
-from index.search.neighbours import join_texts
+from index.search.neighbours import Place, join_inspections, join_texts, join_with_places
 from index.settings import QuerySettings
 
 
@@ -114,3 +115,47 @@ def test_passages_count_in_the_budget_and_fall_back_to_what_was_found(reader) ->
     assert sum(chunk.token_estimate for chunk in found.chunks) <= 20
     none = _ask(reader, "bee gnu", neighbours=1, max_tokens=4)
     assert (none.chunks, none.metadata.budget_dropped) == ((), 2)
+
+
+def test_what_was_found_in_a_passage_stands_where_its_chunks_text_stands_now() -> None:
+    text = "pay 123456 and then more of it is SECRET here"
+    first, second = _cut(text, 0, 30), _cut(text, 20, 45)
+    first = first.model_copy(update={"inspection": Inspection(private=(_span("card", first.text, "123456"),))})
+    of_second = Inspection(
+        verdict=Verdict.WARNED,
+        findings=(Finding(rule="override", start=second.text.index("more"), end=len(second.text)),),
+        private=(_span("secret.github-pat", second.text, "SECRET"),),
+    )
+    second = second.model_copy(update={"inspection": of_second})
+    joined, places = join_with_places([first, second])
+    inspection = join_inspections([first, second], places)
+    assert inspection is not None
+    assert inspection.verdict is Verdict.WARNED
+    assert joined == text
+    assert [text[one.start : one.end] for one in inspection.private] == ["123456", "SECRET"]
+    assert [text[one.start : one.end] for one in inspection.findings] == ["more of it is SECRET here"]
+
+
+def test_a_span_that_two_chunks_repeat_is_one() -> None:
+    text = "and before it 123456 and then more"
+    chunks = [_cut(text, 0, 24), _cut(text, 10, 34)]
+    chunks = [
+        one.model_copy(update={"inspection": Inspection(private=(_span("card", one.text, "123456"),))})
+        for one in chunks
+    ]
+    joined, places = join_with_places(chunks)
+    inspection = join_inspections(chunks, places)
+    assert inspection is not None
+    assert [joined[one.start : one.end] for one in inspection.private] == ["123456"]
+
+
+def test_what_was_found_in_a_header_row_that_a_table_repeats_is_left_out_with_it() -> None:
+    chunk = _cut("| head SECRET |\n| row |", 0, 23)
+    inspection = Inspection(private=(_span("card", chunk.text, "SECRET"), _span("ssn", chunk.text, "row")))
+    found = join_inspections([chunk.model_copy(update={"inspection": inspection})], [Place(10, 16)])
+    assert found is not None
+    assert found.private == (PrivateSpan(kind="ssn", start=28, end=31),)
+
+
+def _span(kind: str, text: str, value: str) -> PrivateSpan:
+    return PrivateSpan(kind=kind, start=text.index(value), end=text.index(value) + len(value))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+from bench.private.made_up import SECRETS
 from contracts.document import Provenance
 from contracts.retrieval import Query
 from contracts.trust import Inspection, Verdict
@@ -33,3 +36,12 @@ def test_the_text_of_a_page_that_wants_none_shown_is_left_out() -> None:
     shy = Provenance(source="crawl", fetched_at=NOW, nosnippet=True)
     served = apply_trust(retrieval_of(retrieved("a", provenance=shy)), QUERY, SETTINGS)
     assert served.chunks[0].text == ""
+
+
+def test_secrets_are_masked_by_default_and_other_kinds_where_the_settings_say_so() -> None:
+    token = SECRETS["github token"](random.Random(1))
+    found = retrieval_of(retrieved("a", f"{token} of jane@example.com"))
+    by_default = apply_trust(found, QUERY, SETTINGS).chunks[0].text
+    assert token not in by_default
+    assert "jane@example.com" in by_default
+    assert "[email]" in apply_trust(found, QUERY, TrustSettings(mask=("all",))).chunks[0].text

@@ -1,0 +1,163 @@
+"""Masks private data in what is shown: `[card]`, `[secret: github-pat]` in the place of the value.
+
+A mask stays on the value's line, and a value of several lines leaves as many, so that cited lines stay right. Spans
+come from the inspection at ingest; headings and facts of a document, which are short and were not inspected, are
+searched here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from contracts.document import Provenance, Scalar
+from contracts.retrieval import Retrieval, RetrievedChunk
+from contracts.trust import Inspection, PrivateSpan
+from trust.private.finder import PrivateDataFinder
+
+ALL, SECRET = "all", "secret"
+_MAY_HOLD = re.compile(r"[\d@]|://|\S{20}")
+"""A heading without any of these holds nothing that the patterns find."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text after masking, and where its characters went."""
+
+    text: str
+    edits: tuple[tuple[int, int, int], ...]
+    """(start, end) in the text before, and the length of what stands there now; in order."""
+
+    def moved(self, offset: int) -> int:
+        """Where a character of the text before stands now; the start of the mask for one that was masked."""
+        shift = 0
+        for start, end, length in self.edits:
+            if offset < end:
+                return min(offset, start) + shift
+            shift += length - (end - start)
+        return offset + shift
+
+    def moved_end(self, offset: int) -> int:
+        """Where a span that ends before `offset` ends now."""
+        shift = 0
+        for start, end, length in self.edits:
+            if offset <= start:
+                break
+            if offset < end:
+                return start + length + shift
+            shift += length - (end - start)
+        return offset + shift
+
+
+def placeholder(kind: str) -> str:
+    """What stands in the place of a value."""
+    group, _, rule = kind.partition(".")
+    return f"[{group}: {rule}]" if rule else f"[{kind}]"
+
+
+def is_masked(span: PrivateSpan, kinds: Sequence[str]) -> bool:
+    """Whether a policy asks to mask it: by its kind, as a secret, or as `all`."""
+    return ALL in kinds or span.kind in kinds or (span.is_secret and SECRET in kinds)
+
+
+def mask(text: str, spans: Sequence[PrivateSpan], kinds: Sequence[str]) -> Masked:
+    """The text with a placeholder for each span of these kinds. The spans are in order and do not overlap."""
+    pieces: list[str] = []
+    edits: list[tuple[int, int, int]] = []
+    at = 0
+    for span in spans:
+        start, end = max(span.start, at), min(span.end, len(text))
+        if start >= end or not is_masked(span, kinds):
+            continue
+        instead = placeholder(span.kind) + "\n" * text.count("\n", start, end)
+        pieces += [text[at:start], instead]
+        edits.append((start, end, len(instead)))
+        at = end
+    return Masked("".join([*pieces, text[at:]]), tuple(edits))
+
+
+def mask_chunk(
+    chunk: RetrievedChunk, kinds: Sequence[str], finder: PrivateDataFinder, count: Counter[str] | None = None
+) -> RetrievedChunk:
+    """The chunk as it may be shown. What other rules inspected is searched again, by the present ones.
+
+    Spans and findings of its inspection then stand for the text that is shown. `count` gets what was masked, by kind.
+    """
+    if not kinds:
+        return chunk
+    inspection = chunk.inspection or Inspection()
+    private = inspection.private if is_current(chunk.inspected_by, finder) else _search(finder, chunk.text)
+    masked = mask(chunk.text, private, kinds)
+    changes: dict[str, object] = _mask_facts(chunk, lambda text: _mask_label(text, tuple(kinds), finder))
+    if masked.edits:
+        changes["text"] = masked.text
+        if count is not None:
+            count.update(SECRET if span.is_secret else span.kind for span in private if is_masked(span, kinds))
+    if masked.edits or private != inspection.private:
+        changes["inspection"] = _moved(inspection, private, masked)
+    return chunk.model_copy(update=changes) if changes else chunk
+
+
+def mask_retrieval(found: Retrieval, kinds: Sequence[str], finder: PrivateDataFinder) -> tuple[Retrieval, Counter[str]]:
+    """The retrieval as it may be shown, and how many values of each kind were masked."""
+    count: Counter[str] = Counter()
+    chunks = tuple(mask_chunk(chunk, kinds, finder, count) for chunk in found.chunks)
+    return found.model_copy(update={"chunks": chunks}), count
+
+
+def is_current(inspected_by: str | None, finder: PrivateDataFinder) -> bool:
+    """Whether a text was inspected by the finder's present rules."""
+    return inspected_by is not None and inspected_by.rpartition("+")[2] == finder.version
+
+
+def _moved(inspection: Inspection, private: Sequence[PrivateSpan], masked: Masked) -> Inspection:
+    spans = tuple(
+        PrivateSpan(kind=span.kind, start=masked.moved(span.start), end=masked.moved_end(span.end)) for span in private
+    )
+    findings = tuple(
+        finding.model_copy(update={"start": masked.moved(finding.start), "end": masked.moved_end(finding.end)})
+        for finding in inspection.findings
+    )
+    return inspection.model_copy(update={"private": spans, "findings": findings})
+
+
+def _mask_facts(chunk: RetrievedChunk, mask_label: Callable[[str], str]) -> dict[str, object]:
+    """What of the chunk's headings and its document's facts changes."""
+    changes: dict[str, object] = {}
+    for name in ("title", "symbol_path", "anchor"):
+        value = getattr(chunk, name)
+        if value and (shown := mask_label(value)) != value:
+            changes[name] = shown
+    sections = tuple(map(mask_label, chunk.section_path))
+    if sections != tuple(chunk.section_path):
+        changes["section_path"] = sections
+    metadata = _mask_metadata(chunk.metadata, mask_label)
+    if metadata != chunk.metadata:
+        changes["metadata"] = metadata
+    author = chunk.provenance.author
+    if author and (shown := mask_label(author)) != author:
+        changes["provenance"] = _with_author(chunk.provenance, shown)
+    return changes
+
+
+def _mask_metadata(metadata: Mapping[str, Scalar], mask_label: Callable[[str], str]) -> dict[str, Scalar]:
+    return {name: mask_label(value) if isinstance(value, str) else value for name, value in metadata.items()}
+
+
+def _with_author(provenance: Provenance, author: str) -> Provenance:
+    return provenance.model_copy(update={"author": author})
+
+
+def _mask_label(text: str, kinds: tuple[str, ...], finder: PrivateDataFinder) -> str:
+    if not _MAY_HOLD.search(text):
+        return text
+    return mask(text, _search(finder, text), kinds).text
+
+
+@lru_cache(maxsize=2_048)
+def _search(finder: PrivateDataFinder, text: str) -> tuple[PrivateSpan, ...]:
+    """What a text holds: searched once while it is served often."""
+    return tuple(finder.find(text))
