@@ -97,6 +97,8 @@ class AnswerReady(Body):
     prompt: Prompt = ()
     profile: LaterText = None
     """The gate's profile that it was asked by."""
+    unseen_seconds: Annotated[tuple[float, ...], Field(exclude_if=is_empty)] = ()
+    """Of each document that is cited, how long ago it was read last or seen to be as it was."""
 
 
 class StaleCitation(Value):

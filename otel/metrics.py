@@ -91,6 +91,20 @@ STALE_CITATIONS = _counter(
     "Citations of answers whose passages were found changed or gone since, by which of the two.",
     "what",
 )
+CITED_AGE_SECONDS = _histogram(
+    "sluice_cited_document_age_seconds",
+    "Time since the documents that answers cite were read or seen to be as they were, by the gate's profile.",
+    _MINUTES_TO_YEARS,
+    "profile",
+)
+CITED_AGE_TARGET_SECONDS = _gauge(
+    "sluice_cited_document_age_target_seconds", "What the median of that age is to stay below, by profile.", "profile"
+)
+CORPUS_CHANGES_UNEXPLAINED = _counter(
+    "sluice_corpus_changes_unexplained_total",
+    "Times that a corpus was found to hold something else although nothing was written to its journal.",
+    "corpus",
+)
 SNAPSHOT_FALLBACKS = _counter(
     "sluice_snapshot_fallbacks_total", "Times that a generation failed its verification and an older one was served."
 )

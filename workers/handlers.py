@@ -46,6 +46,7 @@ from workers.runtime.event_counters import count_failed_search
 from workers.steps.admit import admit
 from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
+from workers.steps.citation_ages import unseen_seconds
 from workers.steps.documents import document_of_page, documents_of_snippets, record_page
 from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.embed import embed_next, load_chunks
@@ -373,6 +374,7 @@ def on_answer_directed(
     embedding: EmbeddingService,
     tokenizer: Tokenizer,
     settings: Settings,
+    page_memory: PageMemory,
 ) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
     directed = event.body_as(AnswerDirected)
@@ -390,7 +392,11 @@ def on_answer_directed(
     )
     duration_ms = (time.perf_counter() - started) * 1e3
     ready = AnswerReady(
-        answer=answered.answer, duration_ms=duration_ms, prompt=answered.prompt, profile=answered.profile
+        answer=answered.answer,
+        duration_ms=duration_ms,
+        prompt=answered.prompt,
+        profile=answered.profile,
+        unseen_seconds=unseen_seconds(answered.answer, page_memory, utc_now()),
     )
     return Done((Next(ready),), answered.gaps, answered.spend)
 

@@ -6,9 +6,12 @@ import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from sqlalchemy import text
+
 from contracts.api import GateRequest
 from contracts.document import document_id_for
 from contracts.gate import Limits, Plan
+from contracts.index import AnswerReady
 from contracts.ingest import ChunksEmbedded
 from ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
 from tests.support.in_process import Instance
@@ -44,6 +47,14 @@ def _paragraph(name: str) -> str:
     """Thirty words of its own for each name; the first is that name, by which a search finds it."""
     chosen = random.Random(name)
     return f"{name} " + " ".join(f"{chosen.choice(_WORDS)}{chosen.randrange(1_000)}" for _ in range(30)) + "."
+
+
+def grow_old(instance: Instance, by: timedelta) -> None:
+    """Let time have passed since the pages were seen."""
+    with instance.context.ledger.database.writing() as connection:
+        columns = ("fetched_at", "asked_at", "watched_since")
+        changed = ", ".join(f"{name} = {name} - {by.total_seconds()}" for name in columns)
+        connection.execute(text(f"UPDATE pages SET {changed}"))
 
 
 @dataclass
@@ -112,19 +123,24 @@ class AgingSite:
             files.current.replace(files.last)
         return counts, list(read_plan(files.plan))
 
-    def ask(self, page: int, section: int) -> str:
+    def ask(self, page: int, section: int, profile: str = "default") -> str:
         """The run of a question that is answered from that section alone."""
-        run_id = self.begin_to_ask(page, section)
+        run_id = self.begin_to_ask(page, section, profile)
         self.instance.works("query")
         return run_id
 
-    def begin_to_ask(self, page: int, section: int) -> str:
+    def begin_to_ask(self, page: int, section: int, profile: str = "default") -> str:
         """The run of such a question, whose answer is directed and not made yet."""
         question = " ".join(_paragraph(self.word(page, section)).split()[:12])
-        request = GateRequest(query=question, corpus=CORPUS, plan=Plan.RETRIEVE, top_k=1)
+        request = GateRequest(query=question, corpus=CORPUS, plan=Plan.RETRIEVE, top_k=1, profile=profile)
         run_id = self.instance.service.ask(request).run_id
         self.instance.works("query", "gate")
         return run_id
+
+    def answered(self, run_id: str) -> AnswerReady:
+        """The answer of a run as its event has it."""
+        [event] = self.instance.context.ledger.events_of_kind(run_id, AnswerReady.kind)
+        return event.body_as(AnswerReady)
 
     def stale(self, run_id: str) -> list[tuple[int, str, str | None]]:
         """What a run's answer was told of: number, what became of it, address."""

@@ -11,9 +11,13 @@ import structlog
 from contracts.errors import Unavailable
 from contracts.event import Queue
 from ledger.ledger import Ledger
+from otel import metrics
 from workers.broker.embedded import is_embedded, keep_append_only_file
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
+from workers.processes import corpus_watch, freshness_schedule
+from workers.processes.corpus_watch import CorpusWatch
+from workers.processes.freshness_schedule import FreshnessSchedule
 from workers.runtime.blob_collection import BlobCollector
 from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 
@@ -48,6 +52,7 @@ class Maintenance:
         self._context = context
         self._clock = clock
         self._room = DiskRoom(context.settings.data_dir)
+        self._corpora = CorpusWatch(context.settings.index_root, context.settings.data_dir)
         self._enough_room = DiskRoom(context.settings.data_dir, 2 * LEAST_FREE_BYTES)
         self._is_short = False
         self._broker_keeps_file = False  # not known: an earlier process may have told it otherwise
@@ -56,7 +61,13 @@ class Maintenance:
             Chore("disk", DISK_LOOK_SECONDS, self._spare_the_disk),
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
+            Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
         ]
+        schedule = FreshnessSchedule(context)
+        if schedule.is_on:
+            self._chores.append(Chore("freshness", freshness_schedule.LOOK_SECONDS, schedule.look))
+        for profile, days in context.settings.freshness.target_age_days.items():
+            metrics.CITED_AGE_TARGET_SECONDS.labels(profile).set(days * 86_400)
 
     def tick(self) -> None:
         """Do what is due."""
@@ -103,6 +114,10 @@ class Maintenance:
                 if paused.why == DISK_SHORT:
                     ledger.resume(paused.stage)
         self._stages_are_paused = pause
+
+    def _watch_corpora(self) -> None:
+        if self._context.settings.index.engine == "local":
+            self._corpora.look()
 
     def _remove_read_pages(self) -> None:
         """Whoever holds the lease: what one finds removed, the other does not miss."""

@@ -51,8 +51,10 @@ def count_events(events: Iterable[Event]) -> None:
                 metrics.EMBEDDING_CACHE.labels("miss").inc(embedded.chunk_count - embedded.cache_hits)
             case SnapshotPublished() as published:
                 metrics.INDEX_GENERATION_CHUNKS.labels(event.corpus).set(published.chunk_count)
-            case AnswerReady(answer=answer):
+            case AnswerReady(answer=answer) as ready:
                 _observe_ages(answer.chunks, event.occurred_at)
+                for seconds in ready.unseen_seconds:
+                    metrics.CITED_AGE_SECONDS.labels(ready.profile or "default").observe(seconds)
             case RunFinished() as finished:
                 lasted = event.occurred_at - made_at(event.run_id)
                 metrics.RUN_SECONDS.labels(finished.status).observe(max(0.0, lasted.total_seconds()))

@@ -106,3 +106,12 @@ def test_a_page_that_its_sitemap_says_is_unchanged_is_not_asked_for_until_it_was
     site.asked.clear()
     assert aging.recheck(timedelta(days=400)) is not None
     assert sorted(site.paths()) == ["/0", "/1", "/2"]
+
+
+def test_what_answers_of_a_profile_cite_is_due_by_its_target(instance: Instance, site: Site) -> None:
+    aging = AgingSite(site, instance, 2)
+    aging.crawl_all()
+    aging.ask(1, 0, profile="marketing")
+    found = aging.recheck(timedelta(days=8))
+    assert found is not None
+    assert found.asked == 1
