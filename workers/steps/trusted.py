@@ -16,6 +16,7 @@ from trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from trust.private.finder import build_finder
 from trust.private.mask import mask_retrieval
 from trust.settings import TrustSettings
+from workers.steps.floods import mark_floods
 
 
 def apply_trust(found: Retrieval, query: Query, settings: TrustSettings, asked: Asked | None = None) -> Retrieval:
@@ -25,7 +26,7 @@ def apply_trust(found: Retrieval, query: Query, settings: TrustSettings, asked: 
     whole retrieval come last, as they judge what is served.
     """
     found = drop_blocked(found)
-    # Floods: passages of a crafted group are marked as warned.
+    found = mark_floods(found, query.query, settings)
     if asked:
         found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
     found = hide_nosnippet_texts(found)  # and licence: short snippets

@@ -1,0 +1,147 @@
+"""Groups of passages that were made for one question.
+
+Whoever wants a false answer to be found writes several texts that repeat the question, or all of its words, and agree
+on the answer ("PoisonedRAG", Zou and others, 2024). What else answers a question holds its words scattered, and two
+independent texts seldom hold nearly all of them in neighbouring sentences. So a passage is suspected where
+
+    it repeats   at least `RUN` of the question, word for word, and `COVERED` of its content words
+    it covers    `COVERED` of its content words, `IN_ONE_PLACE` of them in one sentence and the one before
+
+and is no copy of a better one, or repeats the question whole. Suspected passages of at least `GROUP` independent
+sources that share a word beyond the question are a group: they are marked, and with them what holds half of the
+question and most of the words that the group shares. Copies of one honest text (mirrors, versions of a manual,
+changelogs, pages of one template) cover a question together, but do not repeat it.
+
+`python -m bench.poisoning` measures both; docs/decisions/0020-floods.md has the tables and what is not found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+GROUP = 3
+"""Independent sources from which suspected passages are a group."""
+LEAST_WORDS = 3
+"""Content words of the shortest question that is judged: many an honest page has the heading `What is X?`. A submission
+is held to have been made for a shorter one too, if it repeats it whole."""
+RUN = 0.6
+SHORTEST_RUN = 4
+"""Words in a row of the question that a passage repeats at least, function words among them."""
+COVERED = 0.8
+IN_ONE_PLACE = 0.6
+COPY = 0.4
+"""Jaccard index of the content words beyond the question from which one passage is a copy of another, edited or not."""
+HALF_COVERED = 0.5
+SHARED = 0.5
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+|(?<=[。！？])|\n+")
+
+
+class Analysis(Protocol):
+    """How the index reads a text of one language."""
+
+    def terms(self, text: str) -> Sequence[str]:
+        """Its terms in order, function words among them."""
+        ...
+
+    def content(self, text: str) -> Collection[str]:
+        """Its distinct terms that are no function words."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage as it was found: its text under its title and headings, and who says it."""
+
+    text: str
+    source: str
+    """What stands for one speaker: a site, a submission, a file."""
+    is_submitted: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """What a passage has of the question, and beyond it."""
+
+    source: str
+    beyond: frozenset[str]
+    coverage: float
+    repeats_whole: bool
+    repeats: bool
+    covers: bool
+
+
+def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis) -> frozenset[int]:
+    """The positions of the passages that were made for the question; empty where there is no such group."""
+    words, content = analysis.terms(question), frozenset(analysis.content(question))
+    if not content:
+        return frozenset()
+    read = [_read(words, content, passage, analysis) for passage in passages]
+    suspected = _suspected(read)
+    shared = _shared_words([read[position] for position in suspected])
+    group = {position for position in suspected if read[position].beyond & shared}
+    if len({read[position].source for position in group}) < GROUP:
+        return frozenset()
+    return frozenset(position for position, one in enumerate(read) if position in group or _follows(one, shared))
+
+
+def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analysis: Analysis) -> _Read:
+    sentences = [analysis.terms(sentence) for sentence in _SENTENCE_END.split(passage.text) if sentence]
+    in_order = [term for sentence in sentences for term in sentence]
+    coverage = len(content.intersection(in_order)) / len(content)
+    is_covered = coverage >= COVERED
+    sets = [frozenset[str](), *map(frozenset, sentences)]
+    in_one_place = max((len(content & (before | own)) for before, own in pairwise(sets)), default=0) / len(content)
+    run = _longest_run(words, in_order) if is_covered else 0
+    is_long = len(content) >= LEAST_WORDS
+    return _Read(
+        source=passage.source,
+        beyond=frozenset(analysis.content(passage.text)) - content if coverage >= HALF_COVERED else frozenset(),
+        coverage=coverage,
+        repeats_whole=run == len(words) and (is_long or passage.is_submitted),
+        repeats=is_long and run >= max(SHORTEST_RUN, RUN * len(words)),
+        covers=is_long and is_covered and in_one_place >= IN_ONE_PLACE,
+    )
+
+
+def _longest_run(question: Sequence[str], terms: Sequence[str]) -> int:
+    """The most terms of the question that stand in `terms` in the same order, nothing between them."""
+    positions: dict[str, list[int]] = {}
+    for position, term in enumerate(terms):
+        positions.setdefault(term, []).append(position)
+    longest, before = 0, dict[int, int]()
+    for term in question:
+        before = {position: before.get(position - 1, 0) + 1 for position in positions.get(term, ())}
+        longest = max(longest, *before.values()) if before else longest
+    return longest
+
+
+def _suspected(read: Sequence[_Read]) -> list[int]:
+    """Those that repeat the question whole; of those that repeat part of it or cover it, the ones that are no copy."""
+    chosen = [position for position, one in enumerate(read) if one.repeats_whole]
+    for position, one in enumerate(read):
+        is_suspected = (one.covers or one.repeats) and not one.repeats_whole
+        if is_suspected and not any(_is_copy(one, read[other]) for other in chosen):
+            chosen.append(position)
+    return chosen
+
+
+def _is_copy(one: _Read, other: _Read) -> bool:
+    return len(one.beyond & other.beyond) >= COPY * max(1, len(one.beyond | other.beyond))
+
+
+def _shared_words(read: Sequence[_Read]) -> frozenset[str]:
+    """Words beyond the question that most of the suspected passages have; longer than two letters, as names are."""
+    counts = Counter(term for one in read for term in one.beyond if len(term) > 2)
+    least = max(GROUP, round(0.75 * len(read)))
+    return frozenset(term for term, count in counts.items() if count >= least)
+
+
+def _follows(one: _Read, shared: frozenset[str]) -> bool:
+    """Whether a passage that holds half of the question says what the group says."""
+    return one.coverage >= HALF_COVERED and len(one.beyond & shared) >= SHARED * len(shared)

@@ -1,0 +1,64 @@
+"""Marks the passages of a retrieval that were made for its question."""
+
+from __future__ import annotations
+
+from contracts.retrieval import Retrieval, RetrievedChunk
+from contracts.trust import Finding, Inspection, TrustScore, Verdict
+from index.terms.analysis import analyse, extract_content_terms
+from ingest.url import site_of
+from trust.floods import Passage, find_crafted
+from trust.settings import TrustSettings
+
+RULE = "flood"
+
+
+class EnglishAnalysis:
+    """How the index reads English; of other languages it finds the words without their stems."""
+
+    def terms(self, text: str) -> list[str]:
+        """As `trust.floods.Analysis.terms`."""
+        return analyse(text)
+
+    def content(self, text: str) -> tuple[str, ...]:
+        """As `trust.floods.Analysis.content`."""
+        return extract_content_terms(text)
+
+
+def mark_floods(found: Retrieval, question: str, settings: TrustSettings) -> Retrieval:
+    """The retrieval with a warning on each passage that was made for the question. Trusted sources are not judged."""
+    scores = {score.chunk_id: score for score in found.metadata.trust_scores}
+    judged = [
+        position
+        for position, chunk in enumerate(found.chunks)
+        if not is_trusted_source(chunk, scores.get(chunk.chunk_id), settings)
+    ]
+    passages = [_passage(found.chunks[position]) for position in judged]
+    crafted = {judged[position] for position in find_crafted(question, passages, EnglishAnalysis())}
+    if not crafted:
+        return found
+    chunks = (_marked(chunk) if position in crafted else chunk for position, chunk in enumerate(found.chunks))
+    return found.model_copy(update={"chunks": tuple(chunks)})
+
+
+def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> bool:
+    """Whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
+    provenance = chunk.provenance
+    if provenance.origin == "file" or provenance.submitted_by in settings.submitters:
+        return True
+    return score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True)
+
+
+def _passage(chunk: RetrievedChunk) -> Passage:
+    """Who stands behind a submission is not known, so each counts by itself, whatever address it claims."""
+    is_submitted = chunk.provenance.origin == "submitted"
+    source = chunk.document_id if is_submitted or chunk.url is None else site_of(chunk.url)
+    heading = "\n".join(part for part in (chunk.title, *chunk.section_path) if part)
+    return Passage(f"{heading}\n{chunk.text}", source, is_submitted)
+
+
+def _marked(chunk: RetrievedChunk) -> RetrievedChunk:
+    found = chunk.inspection or Inspection()
+    finding = Finding(rule=RULE, start=0, end=len(chunk.text))
+    verdict = Verdict.WARNED if found.verdict is Verdict.PASSED else found.verdict
+    marked = found.model_copy(update={"verdict": verdict, "findings": (*found.findings, finding)})
+    return chunk.model_copy(update={"inspection": marked})
