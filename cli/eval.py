@@ -30,7 +30,7 @@ from cli.output import (
     print_table,
 )
 from contracts.api import RunAccepted, RunView, SubmittedDocument
-from contracts.errors import InvalidInput, NotFound, Unavailable
+from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Query, Retrieval, Strategy
 from evaluation.ask import Answered, ask_all
 from evaluation.beir import make_corpus_name, read_documents, read_questions
@@ -39,6 +39,7 @@ from evaluation.compare import MAX_DROP, compare
 from evaluation.fit_fusion import fit_lexical_weight
 from evaluation.measures import require_library
 from evaluation.report import Report, Subject, make_report, read_report, write_report
+from evaluation.rfc_metrics import cache_hit_rate, list_unknown
 from evaluation.submit import Submitted, submit_documents
 from evaluation.tables import (
     comparison_table,
@@ -115,6 +116,7 @@ def run(
             fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
             _require_content(client, asked)
             answers = _answers(client, asked, strategy or list(Strategy), at_once, progress, with_scores=fit_fusion)
+            hit_rate = _cache_hit_rate(client)
         subject = Subject(
             source=str(path),
             corpus=asked.corpus,
@@ -122,9 +124,11 @@ def run(
             server_version=server_version,
             at_once=at_once,
         )
-        facts = {"unjudged_count": asked.unjudged_count, "fed": fed}
+        facts = {"unjudged_count": asked.unjudged_count, "fed": fed, "cache_hit_rate": hit_rate}
         report = make_report(subject, asked.cases, answers, datetime.now(UTC), **facts)
         write_report(report, output)
+        for unknown in list_unknown(report):
+            error_console.print(f"[dim]{marked(unknown)}[/]", highlight=False, soft_wrap=True)
         fit = fit_lexical_weight(answers) if fit_fusion else None
         if as_json:
             fitted = {"fit": fit.model_dump(mode="json")} if fit else {}
@@ -191,6 +195,14 @@ def _questions(path: Path, corpus: str | None, most: int | None) -> _Questions:
         name, collection = corpus or "default", None
     chosen = cases if most is None else sample_cases(cases, most)
     return _Questions(chosen, unjudged_count, checked_corpus(name), collection)
+
+
+def _cache_hit_rate(client: SluiceClient) -> float | None:
+    """The server's, or None for a caller that may not see it."""
+    try:
+        return cache_hit_rate(client.metrics())
+    except Forbidden:
+        return None
 
 
 def _log_quietly(settings: Settings) -> None:

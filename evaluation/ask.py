@@ -19,6 +19,9 @@ from evaluation.retry_when_overloaded import retry_when_overloaded
 TOP_K = 200
 """Chunks asked for: the most that a query may ask for, as a document of several chunks takes several places."""
 
+TRUST_DEPTH = 10
+"""Of how many first chunks the trust is told."""
+
 Search = Callable[[Query], Retrieval]
 """Must be safe for threads."""
 
@@ -53,6 +56,10 @@ class Answered:
     round_trip_ms: float
     scores: tuple[ScoredChunk, ...] = ()
     """Of every chunk, best first, where they were asked for."""
+    trust: float | None = None
+    """Mean trust of the first ten chunks; None where none was told."""
+    guard_dropped: int = 0
+    """Chunks that were found and left out as they are blocked."""
 
 
 def ask_all(
@@ -102,7 +109,14 @@ def _asked(case: Case, strategy: Strategy, found: Retrieval, seconds: float, *, 
         index_ms=found.metadata.duration_ms,
         round_trip_ms=1e3 * seconds,
         scores=_scores(case, found) if with_scores else (),
+        trust=_mean_trust(found),
+        guard_dropped=found.metadata.guard_dropped,
     )
+
+
+def _mean_trust(found: Retrieval) -> float | None:
+    first = [score.score for score in found.metadata.trust_scores[:TRUST_DEPTH]]
+    return sum(first) / len(first) if first else None
 
 
 def _scores(case: Case, found: Retrieval) -> tuple[ScoredChunk, ...]:

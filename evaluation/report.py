@@ -22,6 +22,7 @@ from evaluation.ask import TOP_K, Answered
 from evaluation.cases import Case, fingerprint
 from evaluation.measures import MEASURES, compute_measures
 from evaluation.misses import Miss
+from evaluation.rfc_metrics import RfcMetrics, headline_strategy, mean_trust
 from evaluation.significance import bootstrap_interval
 from evaluation.submit import Submitted
 
@@ -76,8 +77,11 @@ class Subject(Value):
     at_once: int
 
 
-class Report(Value):
-    """Everything about one evaluation. `generations` has more than one where the corpus changed meanwhile."""
+class Report(RfcMetrics):
+    """Everything about one evaluation, the RFC's figures first.
+
+    `generations` has more than one where the corpus changed meanwhile.
+    """
 
     format: Literal[1] = 1
     made_at: Moment
@@ -95,18 +99,26 @@ class Report(Value):
 def make_report(
     subject: Subject, cases: Sequence[Case], answers: Sequence[Answered], made_at: datetime, **facts: object
 ) -> Report:
-    """The report of the answers to the cases. `facts` are the fields `unjudged_count` and `fed`."""
+    """The report of the answers to the cases. `facts` are the fields `unjudged_count`, `fed`, `cache_hit_rate`."""
     by_strategy: dict[Strategy, list[Answered]] = {}
     for asked in answers:
         by_strategy.setdefault(asked.strategy, []).append(asked)
+    parts = {strategy: _strategy_report(cases, asked) for strategy, asked in by_strategy.items()}
+    headline = headline_strategy(parts)
     fields = {
+        "timestamp": made_at,
+        "strategy": headline,
+        "recall_at_10": parts[headline].means["recall@10"].mean,
+        "mrr": parts[headline].means["MRR@10"].mean,
+        "avg_trust_score": mean_trust(by_strategy[headline]),
+        "poisoned_blocked": sum(asked.guard_dropped for asked in by_strategy[headline]),
         "made_at": made_at,
         "subject": subject,
         "generations": tuple(dict.fromkeys(asked.generation for asked in answers if asked.generation)),
         "cases_sha256": fingerprint(cases),
         "case_count": len(cases),
         "relevant_count": sum(len(case.answers) for case in cases),
-        "strategies": {strategy: _strategy_report(cases, asked) for strategy, asked in by_strategy.items()},
+        "strategies": parts,
         **facts,
     }
     return Report.model_validate(fields)

@@ -153,6 +153,10 @@ class SluiceClient:
         """How each part of the server is, well or not."""
         return _parsed(Health, self._send("GET", "/healthz", also_good=(httpx.codes.SERVICE_UNAVAILABLE,)))
 
+    def metrics(self) -> str:
+        """Every figure of the server in Prometheus' text format. Needs an operator's key of all corpora."""
+        return self._send("GET", "/metrics").text
+
     def _post(
         self, path: str, request: BaseModel, idempotency_key: str | None, timeout_seconds: float | None = None
     ) -> httpx.Response:

@@ -11,6 +11,7 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.retrieval import Strategy
 from evaluation.report import Report, read_report, write_report
+from evaluation.rfc_metrics import cache_hit_rate, list_unknown
 from evaluation.tables import metrics_table, misses_table, write_notes
 from tests.support.evaluation_samples import report
 
@@ -25,6 +26,45 @@ def test_means_durations_and_misses_are_of_the_answers() -> None:
     assert part.values["recall@1"] == {"q0": 1.0, "q1": 0.0, "q2": 0.0, "q3": 0.0}
     assert (part.index_time.p50_ms, part.index_time.p95_ms) == (2.0, 2.0)
     assert (found.generations, found.case_count, found.relevant_count) == (("g1",), 4, 4)
+
+
+def test_a_report_begins_with_the_figures_of_the_rfc_by_its_own_keys(tmp_path: Path) -> None:
+    path = tmp_path / "retrieval-metrics.json"
+    found = report([1, 2, 11, None], Strategy.BM25, Strategy.HYBRID)
+    write_report(found, path)
+    written = json.loads(path.read_text())
+    assert list(written)[:9] == [
+        "timestamp",
+        "strategy",
+        "recallAt10",
+        "mrr",
+        "groundedness",
+        "faithfulness",
+        "avgTrustScore",
+        "poisonedBlocked",
+        "cacheHitRate",
+    ]
+    assert (written["strategy"], written["recallAt10"], written["mrr"]) == ("hybrid", 0.5, 0.375)
+    assert (written["avgTrustScore"], written["poisonedBlocked"], written["groundedness"]) == (None, 0, None)
+    assert [line.partition(" ")[0] for line in list_unknown(found)] == [
+        "groundedness",
+        "faithfulness",
+        "avgTrustScore",
+        "cacheHitRate",
+    ]
+
+
+def test_a_report_of_an_earlier_version_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    old = report([1]).model_dump(mode="json")
+    path.write_text(json.dumps({name: old[name] for name in list(old)[9:]}))
+    assert read_report(path).recall_at_10 is None
+
+
+def test_the_hit_rate_of_the_embedding_cache_is_read_from_the_metrics() -> None:
+    lines = ['sluice_embedding_cache_total{result="hit"} 3.0', 'sluice_embedding_cache_total{result="miss"} 1.0', ""]
+    assert cache_hit_rate("\n".join(lines)) == 0.75
+    assert cache_hit_rate("") is None
 
 
 def test_a_miss_says_where_its_answer_was_and_what_came_instead() -> None:
