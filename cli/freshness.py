@@ -15,7 +15,7 @@ from contracts.errors import InvalidInput, TimedOut
 from ingest.freshness.decisions import record_command
 from ingest.freshness.refresh_plan import Counts
 from workers.context import Context
-from workers.service.freshness import FreshnessFiles, files_of, plan_refresh, write_current_manifest
+from workers.service.freshness import FreshnessFiles, files_of, plan_refresh, require_whole, write_current_manifest
 from workers.service.plan_command import PLAN_VARIABLE, run_with_plan
 from workers.service.recheck import Rechecked, recheck, rechecked
 
@@ -70,11 +70,15 @@ def _planned(
     context: Context, corpus: str, files: FreshnessFiles, prior: Path | None, current: Path | None
 ) -> dict[str, Any]:
     """Write manifest, plan and decisions; what they are, by the names of the JSON answer."""
+    held = None
     if current is None:
         write_current_manifest(context, corpus, files.current)
+        held = require_whole(context, corpus)
     before = prior or (files.last if files.last.exists() else None)
     counts = plan_refresh(before, current or files.current, files, datetime.now(UTC))
-    return {"corpus": corpus if current is None else None, "prior": before, "counts": counts}
+    corpus_hash = held.served if held else None
+    about = {"corpus": corpus if current is None else None, "corpus_hash": corpus_hash}
+    return {**about, "prior": before, "counts": counts}
 
 
 def _carried_out(
@@ -112,6 +116,7 @@ def _tell(
         print_json(
             {
                 "corpus": told["corpus"],
+                "corpus_hash": told["corpus_hash"],
                 **counts._asdict(),
                 "plan": str(files.plan),
                 "prior": str(told["prior"]) if told["prior"] else None,
@@ -125,6 +130,8 @@ def _tell(
         told_of = f"{found.asked} pages asked for, {found.unchanged} as they were, {found.read} read, "
         console.print(f"{told_of}{found.withdrawn} gone, {found.tokens:,} tokens embedded", highlight=False)
     print_table("freshness", Counts._fields, [counts])
+    if told["corpus_hash"]:
+        console.print(f"corpus hash: {told['corpus_hash']}, as it was published", highlight=False, soft_wrap=True)
     console.print(f"plan: {marked(files.plan)}", highlight=False, soft_wrap=True)
     if told["prior"] is None:
         console.print("There was no earlier job: the next one compares with this.", highlight=False, soft_wrap=True)

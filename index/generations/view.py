@@ -12,6 +12,7 @@ import numpy as np
 
 from contracts.document import Chunk
 from contracts.errors import Conflict, Corrupted
+from index.generations.manifest import IdSet
 from index.generations.ranked import NOTHING_FOUND, Floats, Numbers, Ranked
 from index.journal.document_facts import DocumentFacts, document_key
 from index.journal.records import Vectors
@@ -154,6 +155,17 @@ class View:
     def document_ids(self) -> Iterator[str]:
         """The id of every live document."""
         return (facts.document_id for facts in self.all_facts())
+
+    def id_set_hash(self) -> str:
+        """The hash of what is held, read anew from every document and chunk: what `IdSet` makes of them."""
+        ids = IdSet()
+        for part in self.parts:
+            segment = part.segment
+            for document in range(segment.document_count):
+                if document not in part.dead_documents:
+                    key = document_key(segment.facts(document).document_id)
+                    ids.add(key, map(segment.chunk_id, segment.rows_of(document)))
+        return ids.hexadecimal
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """The document's chunks in its order; none where it is not in this generation."""

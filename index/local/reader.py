@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from contracts.trust import TrustScorer
 from index.disk.layout import CorpusLayout
+from index.generations.manifest import load_manifest
 from index.generations.view import View
 from index.journal.document_facts import DocumentFacts
 from index.journal.records import Vectors
@@ -44,6 +46,22 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class CorpusHash:
+    """What a corpus holds, as one number (`index.generations.manifest.IdSet`): of every document and its chunks."""
+
+    generation: str
+    journal_offset: int
+    served: str
+    published: str | None
+    """As the generation's manifest has it; None while more than the generation is served."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what is served is what was published."""
+        return self.published in (None, self.served)
+
+
 class IndexReader:
     """Searches one corpus. Opens nothing before its first use.
 
@@ -67,8 +85,9 @@ class IndexReader:
         self._ranking = Ranking.of(settings, reranker, trust)
         self._clock = clock
         self._masks = FilterMasks()
+        self._layout = CorpusLayout(root, corpus)
         self._follower: Follower | FixedView = Follower(
-            CorpusLayout(root, corpus), verify_on_open, on_fallback, settings.max_recent_chunks
+            self._layout, verify_on_open, on_fallback, settings.max_recent_chunks
         )
 
     @property
@@ -173,6 +192,16 @@ class IndexReader:
         """The facts of every document of the generation that is served now."""
         generation = self._follower.latest()
         return generation.all_facts() if generation else iter(())
+
+    def corpus_hash(self) -> CorpusHash | None:
+        """The hash of what is served, read anew, beside the published one; None for a corpus without a generation."""
+        generation = self._follower.latest()
+        if generation is None:
+            return None
+        manifest = load_manifest(self._layout.generations / generation.name)
+        is_published = manifest.journal_offset == generation.journal_offset  # and nothing besides is in memory
+        published = manifest.id_set_hash if is_published else None
+        return CorpusHash(generation.name, generation.journal_offset, generation.id_set_hash(), published)
 
     def chunks(self, document_id: str, minimum_journal_offset: int = 0) -> tuple[Chunk, ...]:
         """The document's chunks in its order; none where it is not in the served generation.

@@ -17,11 +17,16 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import Conflict
+from contracts.errors import Conflict, Corrupted, NotFound
+from index.disk.layout import CorpusLayout
+from index.generations.manifest import load_manifest
+from index.generations.publish import read_current_name
+from index.local.reader import CorpusHash, IndexReader
 from ingest.freshness.decisions import record_plan
 from ingest.freshness.manifest import ManifestEntry, read_manifest, write_manifest
 from ingest.freshness.refresh_plan import Counts, read_plan, write_plan
 from workers.context import Context
+from workers.settings import Settings
 
 if TYPE_CHECKING:
     from index.journal.document_facts import DocumentFacts
@@ -84,6 +89,32 @@ def write_current_manifest(context: Context, corpus: str, path: Path) -> int:
         NotFound: nothing was written to the corpus yet.
     """
     return write_manifest(_entries(context, corpus), path)
+
+
+def published_hash(settings: Settings, corpus: str) -> str | None:
+    """The hash of what the corpus's current generation holds, by its manifest; None where that is not to read."""
+    layout = CorpusLayout(settings.index_root, corpus)
+    name = read_current_name(layout)
+    try:
+        return load_manifest(layout.generations / name).id_set_hash if name else None
+    except (Corrupted, NotFound):
+        return None
+
+
+def require_whole(context: Context, corpus: str) -> CorpusHash | None:
+    """The hash of what the corpus serves, read anew; None where the engine is not ours or the corpus is empty.
+
+    Raises:
+        Corrupted: it is not what was published.
+    """
+    reader = context.readers.existing(corpus)
+    found = reader.corpus_hash() if isinstance(reader, IndexReader) else None
+    if found is not None and not found.is_whole:
+        raise Corrupted(
+            f"corpus {corpus} serves something else than {found.generation} was published with "
+            f"({found.served[:16]} for {(found.published or '')[:16]}): run `sluice rebuild --corpus {corpus} --prove`"
+        )
+    return found
 
 
 def plan_refresh(prior: Path | None, current: Path, files: FreshnessFiles, at: datetime) -> Counts:

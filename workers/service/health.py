@@ -11,6 +11,7 @@ from contracts.errors import DiskFull, SluiceError
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
 from workers.runtime.disk_room import DiskRoom
+from workers.service.freshness import published_hash
 
 
 def check_health(context: Context) -> Health:
@@ -75,7 +76,11 @@ def _snapshots(context: Context) -> HealthCheck:
     for corpus in context.readers.names():
         reader = context.readers.reader(corpus)
         reader.reload()
-        corpora[corpus] = {"generation": reader.generation, "chunks": reader.chunk_count}
+        corpora[corpus] = {
+            "generation": reader.generation,
+            "chunks": reader.chunk_count,
+            "corpus_hash": published_hash(context.settings, corpus),
+        }
         if reader.fallback_reason:
             damaged.append(f"{corpus}: {reader.fallback_reason}")
     return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from contracts.document import ChunkedDocument, document_id_for
+from index.local.working_set import WorkingSet
 from index.local.writer import IndexWriter
 from tests.support.index_corpus import Maker
 
@@ -88,6 +89,27 @@ def test_the_first_job_plans_everything_and_the_next_one_what_differs(job: Job) 
     assert job.told()["unchanged"] == 3
     decided = [(line["decision"], line["url"][-1]) for line in job.lines("embedding_ledger.jsonl")]
     assert decided[3:] == [("embed", "b"), ("forget", "c"), ("embed", "d")]
+
+
+def test_the_hash_of_the_corpus_follows_its_content(job: Job) -> None:
+    first = job.told()["corpus_hash"]
+    assert job.told()["corpus_hash"] == first
+    job.holds(job.page("a", "another text"))
+    assert job.told()["corpus_hash"] != first
+    job.holds(job.page("a", "text of a"))
+    assert job.told()["corpus_hash"] == first
+
+
+def test_a_corpus_that_serves_something_else_than_was_published_is_told_of(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkingSet, "id_set_hash", "ab" * 32)
+        job.holds(job.page("d", "text of d"))
+    result = job.run()
+    assert result.exit_code == 1
+    assert "serves something else" in result.output
+    assert "sluice rebuild --corpus default --prove" in " ".join(result.output.split())
 
 
 def test_two_manifests_of_any_origin_are_compared(job: Job, tmp_path: Path) -> None:
