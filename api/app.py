@@ -11,7 +11,19 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api import api_docs, dead_letters, documents, hosts, operations, problems, quarantine, retrieval, runs, stages
+from api import (
+    api_docs,
+    dead_letters,
+    documents,
+    forget,
+    hosts,
+    operations,
+    problems,
+    quarantine,
+    retrieval,
+    runs,
+    stages,
+)
 from api.same_origin import SameOriginOnly
 from otel import metrics
 from otel.start import shutdown as stop_telemetry
@@ -52,7 +64,7 @@ def make_api(settings: Settings) -> FastAPI:
     problems.install(app)
     app.add_middleware(SameOriginOnly)
     app.add_middleware(Measured)
-    for module in (api_docs, runs, retrieval, documents, dead_letters, quarantine, stages, hosts, operations):
+    for module in (api_docs, runs, retrieval, documents, forget, dead_letters, quarantine, stages, hosts, operations):
         app.include_router(module.router)
     return app
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText, Moment, Value, is_empty, is_none
+from contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
 from contracts.gate import Plan
@@ -23,6 +23,8 @@ class DocumentIndexed(Body):
     document_ids: tuple[str, ...]
     chunk_count: int
     journal_offset: int
+    erase: Switch = False
+    """Whether nothing may be left of what was removed: no older generation, no record of the journal."""
 
 
 class SnapshotPublished(Body):

@@ -10,6 +10,7 @@ from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, 
 from contracts.budget import Allowance, LaterAmount
 from contracts.document import ChunkBatch, sha256_text
 from contracts.event import Body, Queue
+from contracts.forget import Selection
 
 Render = Literal["auto", "always", "never"]
 """Whether a browser shows the pages: where there is evidence that one is needed, always, or never."""
@@ -265,8 +266,34 @@ class ChunksEmbedded(Body):
 
 
 class DocumentsRemoved(Body):
-    """An agent or operator asked for documents to be forgotten."""
+    """An agent or operator asked for documents to be forgotten.
+
+    With `erase` nothing of them is to be left, in older versions and generations either; `selection` is what was asked.
+    """
 
     queue: ClassVar[Queue | None] = "index"
 
     document_ids: tuple[str, ...]
+    erase: Switch = False
+    selection: Annotated[Selection | None, Field(exclude_if=is_none)] = None
+
+
+class ForgetDirected(Body):
+    """Find the documents that are meant, in the journal and elsewhere, remove them and every trace of them."""
+
+    queue: ClassVar[Queue | None] = "index"
+
+    selection: Selection
+    keep_out: bool
+    """Whether the negative list is to name the documents; it has the selection itself already."""
+    operator: str
+    note: str = ""
+
+
+class ErasureDirected(Body):
+    """Remove what is left of forgotten documents outside the index: known pages, raw pages, batches of chunks."""
+
+    queue: ClassVar[Queue | None] = "index"
+
+    document_ids: tuple[str, ...]
+    selection: Selection

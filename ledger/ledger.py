@@ -44,7 +44,9 @@ from ledger.claims import Claim, NotClaimed
 from ledger.database import Database
 from ledger.dead_letters.bulk_replay import Replays
 from ledger.dead_letters.store import DeadLetters
+from ledger.erasure import Erasure
 from ledger.finish import Maker
+from ledger.forgotten import Forgotten
 from ledger.install import install
 from ledger.known_pages import LedgerPageMemory
 from ledger.outbox import Entry, WakeUp, wake_ups_of, write
@@ -79,6 +81,8 @@ class Ledger(LedgerReader):
         self.replays = Replays(self.database, clock)
         self.keys = KeysTable(self.database, clock)
         self.quarantine = Quarantine(self.database, clock)
+        self.forgotten = Forgotten(self.database, clock)
+        self.erasure = Erasure(self.database)
         with self.database.installing() as connection:
             install(connection)
 

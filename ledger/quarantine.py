@@ -18,7 +18,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +28,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, false, func, or_, selec
 
 from contracts.base import BlobRef
 from contracts.errors import Conflict, InvalidInput, NotFound
+from contracts.forget import Selection
 from contracts.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
 from contracts.trust import Finding, Origin
 from ledger.columns import storable
@@ -61,7 +62,8 @@ _POINT_TO = (
     .values(blob_sha256=bindparam("becomes"), blob_bytes=bindparam("bytes"))
 )
 _HELD = select(func.count()).select_from(quarantine).where(_HAS.state == "held")
-_FORGET = delete(quarantine).where(*_OF_DOCUMENT).returning(_HAS.id)
+_OF_CORPUS = select(quarantine).where(_HAS.corpus == bindparam("of_corpus"))
+_FORGET = delete(quarantine).where(_IS_IT)
 _findings = TypeAdapter(tuple[Finding, ...])
 
 
@@ -210,15 +212,18 @@ class Quarantine:
             blob: str | None = row.blob_sha256
             return blob
 
-    def forget(self, corpus: str, document_ids: Sequence[str]) -> int:
-        """Remove every row of these documents, decided or not; how many there were."""
-        rows = [{"of_corpus": corpus, "of_document": one} for one in document_ids]
-        removed = 0
-        if rows:
-            with self._database.writing() as connection:
-                for row in rows:
-                    removed += len(connection.execute(_FORGET, row).all())
-        return removed
+    def of(self, corpus: str, document_ids: Collection[str], selection: Selection) -> Mapping[str, str | None]:
+        """The ids of the rows of these documents, or that the selection means, each with its document's batch."""
+        wanted = frozenset(document_ids)
+        with self._database.reading() as connection:
+            rows = connection.execute(_OF_CORPUS, {"of_corpus": corpus}).all()
+        return {row.id: row.blob_sha256 for row in rows if row.document_id in wanted or _is_meant(row, selection)}
+
+    def forget(self, held_ids: Iterable[str]) -> None:
+        """Remove rows, decided or not, and with them the record of what was decided."""
+        with self._database.writing() as connection:
+            for held_id in held_ids:
+                connection.execute(_FORGET, {"of_id": held_id})
 
     def _decide(
         self, connection: Transaction, held_id: str, becomes: QuarantineState, operator: str, note: str, now: float
@@ -244,6 +249,16 @@ def _conditions(wanted: QuarantineFilter) -> list[ColumnElement[bool]]:
     if wanted.rule is not None:
         found.append(_HAS.findings.contains(f'"rule":{json.dumps(wanted.rule)},', autoescape=True))
     return found
+
+
+def _is_meant(row: AnyRow, selection: Selection) -> bool:
+    url, prefix = row.url or "", selection.url_prefix
+    return (
+        (selection.url is not None and url == selection.url)
+        or (prefix is not None and url.startswith(prefix))
+        or (selection.run_id is not None and row.run_id == selection.run_id)
+        or (selection.submitted_by is not None and row.submitted_by == selection.submitted_by)
+    )
 
 
 def _found(connection: Transaction, held_id: str) -> AnyRow:

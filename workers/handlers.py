@@ -26,12 +26,14 @@ from contracts.ingest import (
     DocumentChunked,
     DocumentsRemoved,
     DocumentsSubmitted,
+    ErasureDirected,
+    ForgetDirected,
     PageCrawled,
     PageWithdrawn,
     SearchCompleted,
     SearchDirected,
 )
-from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
+from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable, Retry
 from gate.decide import decide
 from gate.directives import make_crawl, make_directives, make_result_crawls
 from gate.profile import choose_profile
@@ -43,13 +45,15 @@ from ingest.crawl.egress_context import egress_context
 from ingest.search.search import SearchFailed
 from otel import metrics
 from workers.runtime.event_counters import count_failed_search
+from workers.runtime.negative_list import batch_without_forgotten, forgotten_page, refused_documents
 from workers.steps.admit import admit
 from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
 from workers.steps.citation_ages import unseen_seconds
-from workers.steps.documents import document_of_page, documents_of_snippets, record_page
+from workers.steps.documents import brought_by, document_of_page, documents_of_snippets, record_page
 from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.embed import embed_next, load_chunks
+from workers.steps.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
 from workers.steps.gaps import gap_of
 from workers.steps.inspect import inspect_batch, outdated
 from workers.steps.probe import probe_coverage
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
     from contracts.trust import DocumentInspector
     from gate.directives import CrawlLimits
     from gate.profile import Profile
+    from index.journal.document_facts import DocumentFacts
     from ingest.crawl.crawler import Crawler
     from ingest.egress.proxy import EgressProxy
     from ledger.ledger import Ledger
@@ -78,6 +83,9 @@ if TYPE_CHECKING:
     from workers.wiring.embedding import EmbeddingService
     from workers.wiring.searcher import Searcher
     from workers.wiring.snapshot_upload import Shipper
+
+STILL_OPEN_SECONDS = 0.5
+"""Until events of forgotten documents are looked for again: an event takes about as long."""
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]
 
@@ -186,6 +194,7 @@ def on_crawl_directed(
     crawler: Crawler,
     page_memory: PageMemory,
     readers: CorpusReaders,
+    ledger: Ledger,
     blobs: BlobStore,
     transient_pages: TransientPages,
     settings: Settings,
@@ -196,8 +205,12 @@ def on_crawl_directed(
     """
     directed = event.body_as(CrawlDirected)
     meter = BudgetMeter(directed.allowance)
+    if gap := forgotten_page(directed.url, event, ledger.forgotten):
+        return Done(gaps=(gap,))
     try:
         page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        if gap := forgotten_page(page.final_url, event, ledger.forgotten):
+            return Done(refused(meter.egress), (gap,), meter.spend)
         crawled = record_page(page, event, page_memory, blobs, transient_pages)
     except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
         without_page = _not_crawled(refusal, event, meter, readers, page_memory)
@@ -259,7 +272,8 @@ def on_documents_submitted(
 ) -> Outcome:
     """Extract and chunk what was handed in. Chunk ids follow from source and content."""
     submitted = event.body_as(DocumentsSubmitted)
-    documents = DocumentBatch.model_validate_json(blobs.get(submitted.documents)).documents
+    batch = DocumentBatch.model_validate_json(blobs.get(submitted.documents))
+    documents = tuple(brought_by(event.run_id, document) for document in batch.documents)
     return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
 
 
@@ -276,7 +290,7 @@ def on_document_chunked(
     What the index holds of a document of which nothing is let through is removed.
     """
     chunked = event.body_as(DocumentChunked)
-    inspected = inspect_batch(chunked.chunks_blob, event, inspector, ledger.quarantine, blobs)
+    inspected = inspect_batch(chunked.chunks_blob, event, inspector, ledger.quarantine, ledger.forgotten, blobs)
     gone = outdated(inspected.emptied, event.corpus, readers)
     removal = (Next(DocumentsRemoved(document_ids=gone)),) if gone else ()
     if not inspected.batch.documents:
@@ -314,7 +328,12 @@ def on_chunks_embedded(
             anew = ChunksPartlyEmbedded(chunks_blob=embedded.chunks_blob, model_fingerprint=writer.model[0])
             reserve = embedding.reserve(embedding_texts(batch), event.corpus, ledger.budget_left(event.run_id))
             return Done((Next(anew, reserve=reserve),))
-        admitted = admit(batch, vectors, writer)
+        refusals = refused_documents(batch, event.corpus, ledger.forgotten)
+        kept = [chunk.document_id not in refusals for document in batch.documents for chunk in document.chunks]
+        batch, gaps = batch_without_forgotten(batch, "index", refusals)
+        if not batch.documents:
+            return Done(gaps=gaps)
+        admitted = admit(batch, vectors[kept], writer)
         offset = writer.append(admitted.batch, admitted.vectors, embedded.model_fingerprint)
         if admitted.superseded:
             offset = max(offset, writer.remove(admitted.superseded))
@@ -323,16 +342,47 @@ def on_chunks_embedded(
     ledger.uncheck_citations(event.corpus, admitted.superseded, offset)
     ids = tuple(checksums)
     indexed = DocumentIndexed(document_ids=ids, chunk_count=len(admitted.vectors), journal_offset=offset)
-    return Done((Next(indexed),), admitted.gaps)
+    return Done((Next(indexed),), (*gaps, *admitted.gaps))
+
+
+def on_forget_directed(
+    event: Event, ledger: Ledger, readers: CorpusReaders, writers: CorpusWriters, blobs: BlobStore
+) -> Outcome:
+    """Find what is to be forgotten, and direct its removal by ids: so a second run of what follows means the same."""
+    directed = event.body_as(ForgetDirected)
+    found: list[DocumentFacts] = []
+    if readers.exists(event.corpus):
+        with writers.writing(event.corpus) as writer:
+            found = select_documents(directed.selection, writer)
+    if directed.keep_out and directed.selection.named is None:
+        ledger.forgotten.add(event.corpus, entries_for(found), directed.operator, directed.note)
+    ids = ids_meant(directed.selection, found)
+    erase_quarantine(event.corpus, ids, directed.selection, ledger, blobs)
+    if not readers.exists(event.corpus):
+        return Done((Next(ErasureDirected(document_ids=ids, selection=directed.selection)),))
+    return Done((Next(DocumentsRemoved(document_ids=ids, erase=True, selection=directed.selection)),))
+
+
+def on_erasure_directed(event: Event, ledger: Ledger, blobs: BlobStore) -> Outcome:
+    """Remove known pages and blobs of what is forgotten, once no event of theirs is under way. Twice does no harm."""
+    directed = event.body_as(ErasureDirected)
+    is_open, gaps = erase_leftovers(event.corpus, directed.document_ids, directed.selection, ledger, blobs)
+    if is_open:
+        return Retry(STILL_OPEN_SECONDS, "events of forgotten documents are still under way", counts=False)
+    return Done(gaps=gaps)
 
 
 def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
     """Append tombstones to the journal. A second removal of the same ids changes nothing."""
-    ids = event.body_as(DocumentsRemoved).document_ids
+    removed = event.body_as(DocumentsRemoved)
+    ids = removed.document_ids
     with writers.writing(event.corpus) as writer:
         offset = writer.remove(ids)
+    indexed = DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset, erase=removed.erase)
+    if removed.selection is not None:  # the erasure forgets the pages, as they lead to their blobs
+        return Done((Next(indexed), Next(ErasureDirected(document_ids=ids, selection=removed.selection))))
     page_memory.forget(event.corpus, ids)  # not before: a page that is indexed meanwhile would stay remembered
-    return Done((Next(DocumentIndexed(document_ids=ids, chunk_count=0, journal_offset=offset)),))
+    return Done((Next(indexed),))
 
 
 def on_page_withdrawn(event: Event, readers: CorpusReaders, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
@@ -350,12 +400,13 @@ def on_document_indexed(
 ) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is.
 
-    Answers that cite what is no longer so are told, each once.
+    Where something is to be erased, nothing but the new generation is left, here and in the object store. Answers that
+    cite what is no longer so are told, each once.
     """
-    with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
-        generation = writer.publish()
-    shipper.ship(event.corpus, generation.name)
     indexed = event.body_as(DocumentIndexed)
+    with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
+        generation = writer.erase() if indexed.erase else writer.publish()
+    shipper.ship(event.corpus, generation.name, alone=indexed.erase)
     if ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset):
         tell_stale_answers(event.corpus, ledger, readers, utc_now(), covering=indexed.journal_offset)
     published = SnapshotPublished(
@@ -423,7 +474,9 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "DocumentChunked": on_document_chunked,
     "ChunksPartlyEmbedded": on_chunks_partly_embedded,
     "ChunksEmbedded": on_chunks_embedded,
+    "ForgetDirected": on_forget_directed,
     "DocumentsRemoved": on_documents_removed,
+    "ErasureDirected": on_erasure_directed,
     "PageWithdrawn": on_page_withdrawn,
     "DocumentIndexed": on_document_indexed,
     "AnswerDirected": on_answer_directed,

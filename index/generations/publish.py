@@ -242,6 +242,18 @@ def collect(layout: CorpusLayout, keep: int) -> list[str]:
     return [name for name in list_generation_names(layout)[keep:] if _remove(layout, name)]
 
 
+def drop_others(layout: CorpusLayout) -> list[str]:
+    """Remove every generation but the current one, from under readers too: what a reader has opened it can read on.
+
+    A reader leaves what it has for the current generation at its next query.
+    """
+    current = read_current_name(layout)
+    dropped = [name for name in list_generation_names(layout) if name != current]
+    for name in dropped:
+        _put_away(layout.generations / name)
+    return dropped
+
+
 def sweep(layout: CorpusLayout) -> None:
     """Remove what a killed writer left behind: half-written and half-removed generations."""
     layout.generations.mkdir(parents=True, exist_ok=True)
@@ -316,9 +328,16 @@ def _remove(layout: CorpusLayout, name: str) -> bool:
         return False
     if pin is None and (folder / MANIFEST).exists():
         return False
+    try:
+        _put_away(folder)
+    finally:
+        if pin is not None:
+            pin.release()
+    return True
+
+
+def _put_away(folder: Path) -> None:
+    """Remove a generation; killed half-way, it is none any more, and the next writer removes the rest."""
     trash = folder.with_name(_TRASH + folder.name)
     folder.rename(trash)
-    if pin is not None:
-        pin.release()
     shutil.rmtree(trash)
-    return True

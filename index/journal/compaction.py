@@ -44,15 +44,16 @@ def compact(
     live_offsets: NDArray[np.uint64],
     model: tuple[str, int] | None,
     swapping: Callable[[], AbstractContextManager[object]],
+    least_dead_share: float = LEAST_DEAD_SHARE,
 ) -> Compacted | None:
-    """Rewrite the segments up to the offset `horizon`; None where too little of them is dead.
+    """Rewrite the segments up to the offset `horizon`; None where nothing or less than `least_dead_share` is dead.
 
     `live_offsets` are the offsets of the versions that are live at `horizon` or at any later offset. The context
     `swapping` is held while files are put in place and removed. Raises `OSError` when the disk refuses, and then
     nothing has changed; `Corrupted` when a frame is damaged.
     """
     due = _select_files(list_files(folder), horizon)
-    if not due or not _is_worthwhile(due, live_offsets):
+    if not due or not _is_worthwhile(due, live_offsets, least_dead_share):
         return None
     live = np.sort(live_offsets)
     target = folder / f"{due[0].first_offset:020d}-{due[-1].last_offset:020d}.kept"
@@ -76,11 +77,11 @@ def _select_files(files: Sequence[JournalFile], horizon: int) -> list[JournalFil
     return list(takewhile(lambda file: file.last_offset <= horizon, files[:-1]))
 
 
-def _is_worthwhile(due: Sequence[JournalFile], live_offsets: NDArray[np.uint64]) -> bool:
-    """Whether at least `LEAST_DEAD_SHARE` of the records in the files is dead."""
+def _is_worthwhile(due: Sequence[JournalFile], live_offsets: NDArray[np.uint64], least_dead_share: float) -> bool:
+    """Whether there are dead records in the files, and at least that share of all."""
     live = int(np.count_nonzero(live_offsets <= due[-1].last_offset))
     held = sum(file.record_count for file in due)
-    return held > 0 and 1 - live / held >= LEAST_DEAD_SHARE
+    return held > live and 1 - live / held >= least_dead_share
 
 
 def _rewrite(

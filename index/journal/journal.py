@@ -83,6 +83,11 @@ class Journal:
         self._mark_durable()
         return self.last_offset
 
+    def begin_segment(self) -> None:
+        """Begin a new segment, so that everything recorded so far can be compacted. Raises `Unavailable`."""
+        if self._file.tell():
+            self._roll()
+
     def close(self) -> None:
         """Close the file. Everything appended is on disk already."""
         self._flushing.shutdown()

@@ -91,6 +91,31 @@ class WorkingSet:
             return int(owner.segment.documents["journal_offset"][document]), owner.segment.facts(document)
         return None
 
+    def all_facts(self) -> Iterator[DocumentFacts]:
+        """The facts of every live document."""
+        for owner in self._segments:
+            for document in range(owner.segment.document_count):
+                if document not in owner.dead:
+                    yield owner.segment.facts(document)
+        for pending in self._pending.values():
+            yield DocumentFacts.model_validate_json(pending.record)
+
+    def drop_dead(self) -> None:
+        """Write every segment that has dead documents anew without them. `seal` has still to be called."""
+        if self.wait_for_merge():
+            merge, self._merge = self._merge, None
+            if merge is not None:
+                self._replace(merge)
+        for owner in [owner for owner in self._segments if owner.dead and owner.live_documents]:
+            merge = SegmentMerge(self._segments_folder, next(self._names), [owner])
+            merge.run()
+            self._replace(merge)
+        self._segments = [owner for owner in self._segments if owner.live_documents]
+        kept = {f"{owner.segment.name}.{SUFFIX}" for owner in self._segments}
+        for path in self._segments_folder.iterdir():
+            if path.name not in kept:
+                path.unlink()
+
     def apply(self, offset: int, record: Record) -> None:
         """Apply one journal record: a version replaces the document's version before it."""
         match record:

@@ -31,6 +31,7 @@ from index.generations.publish import (
     Generation,
     Rebuild,
     describe_generation,
+    drop_others,
     list_generation_names,
     publish,
     read_current_name,
@@ -38,6 +39,7 @@ from index.generations.publish import (
     sweep,
 )
 from index.generations.recovery import find_base, self_test
+from index.journal.compaction import compact
 from index.journal.document_facts import DocumentFacts, is_recorded, make_facts
 from index.journal.files import read_journal, read_pinned_model
 from index.journal.journal import Journal
@@ -125,6 +127,37 @@ class IndexWriter:
             self._lock.check()
             known = [name for name in dict.fromkeys(document_ids) if self._view().newest(name)]
             return self._record([Removal(name) for name in known])
+
+    def select(self, is_wanted: Callable[[DocumentFacts], bool]) -> list[DocumentFacts]:
+        """The facts of the documents in the journal, published or not, that are wanted."""
+        with self._mutex:
+            return [facts for facts in self._view().all_facts() if is_wanted(facts)]
+
+    def erase(self) -> Generation:
+        """Publish a generation, and leave nothing on disk of documents and versions that are not in it.
+
+        Its segments hold no dead document; all older generations go, so that there is none to roll back to or to fall
+        back on; the journal keeps the live versions alone. Single words may stay in the term index, without a document,
+        until Tantivy merges its own segments. Killed at any point, a later call does it again.
+        Raises `Unavailable` when the disk refuses, and `Corrupted` for a damaged journal.
+        """
+        with self._mutex:
+            self._lock.check()
+            with self._view_to_change() as view:
+                view.drop_dead()
+            generation = self._publish()
+            live_offsets, model = self._view().live_offsets(), self._view().model
+            self._journal.begin_segment()
+        self._collector.wait()  # without the mutex, which it needs
+        with self._mutex:
+            self._lock.check()
+            try:
+                drop_others(self._layout)
+                offset = generation.journal_offset
+                compact(self._layout.journal, offset, live_offsets, model, lambda: self._mutex, least_dead_share=0.0)
+            except OSError as error:
+                raise Unavailable(f"corpus {self._layout.corpus} cannot be written: {error}") from error
+        return generation
 
     def publish(self) -> Generation:
         """Make everything in the journal searchable; the current generation when that is so already.

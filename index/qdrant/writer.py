@@ -19,16 +19,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from contracts.document import ChunkBatch
-from contracts.errors import Corrupted
+from contracts.errors import Corrupted, Unavailable
 from index.disk.layout import CorpusLayout
 from index.disk.locks import WriterLock
 from index.generations.publish import Generation, Rebuild
+from index.journal.compaction import compact
 from index.journal.document_facts import DocumentFacts, is_recorded, make_facts
 from index.journal.files import list_files, read_journal, read_pinned_model
 from index.journal.journal import Journal
 from index.journal.records import Record, Removal, Upsert, Vectors, decode_record, encode_record
-from index.qdrant.collection import Collection
+from index.qdrant.collection import Collection, Hit
 from index.qdrant.fill import (
     BATCH_DOCUMENTS,
     CollectionUpdate,
@@ -36,7 +39,15 @@ from index.qdrant.fill import (
     read_live_documents,
     undo_failed_publish,
 )
-from index.qdrant.payload import STATE_ID, CollectionState, StoredDocument, parse_state
+from index.qdrant.payload import (
+    DOCUMENT_FIELDS,
+    STATE_ID,
+    CollectionState,
+    StoredDocument,
+    parse_state,
+    read_document,
+    where_live,
+)
 from index.segments.batch_checks import check_model, check_vectors
 
 KEEP_REPLACED_SECONDS = 60.0
@@ -121,6 +132,34 @@ class QdrantWriter:
             known = self._recorded(document_ids)
             return self._record([Removal(name) for name in dict.fromkeys(document_ids) if name in known])
 
+    def select(self, is_wanted: Callable[[DocumentFacts], bool]) -> list[DocumentFacts]:
+        """The facts of the documents in the journal, published or not, that are wanted."""
+        with self._mutex:
+            self._catch_up()
+            stored = (read_document(hit.payload) for hit in self._live_documents())
+            return [document.facts for document in stored if is_wanted(document.facts)]
+
+    def erase(self) -> Generation:
+        """Publish, and leave nothing of documents and versions that are not live: neither points nor records.
+
+        Searches that began before may miss what was replaced. Raises as `publish`, and `Corrupted` for a damaged
+        journal.
+        """
+        with self._mutex:
+            generation = self.publish()
+            number = self._state.number if self._state else 0
+            delete_dead(self._collection, number)
+            self._published = [entry for entry in self._published if entry[0] > number]
+            offsets = [read_document(hit.payload).journal_offset for hit in self._live_documents()]
+            try:
+                self._journal.begin_segment()
+                live = np.array(offsets, dtype=np.uint64)
+                horizon = generation.journal_offset
+                compact(self._layout.journal, horizon, live, self._model, lambda: self._mutex, least_dead_share=0.0)
+            except OSError as error:
+                raise Unavailable(f"the journal of {self._layout.corpus} cannot be written: {error}") from error
+            return generation
+
     def publish(self) -> Generation:
         """Make everything in the journal searchable; the current generation when that is so already.
 
@@ -167,6 +206,10 @@ class QdrantWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _live_documents(self) -> list[Hit]:
+        number = self._state.number if self._state else 0
+        return self._collection.points(where_live(number, "document"), DOCUMENT_FIELDS) if number else []
 
     def _catch_up(self) -> None:
         """Bring the collection to the journal's end, in generations of at most `MOST_RECORDS` records."""

@@ -80,6 +80,10 @@ class BlobStore:
         size_bytes = zstandard.frame_content_size(path.read_bytes())
         return self.get(BlobRef(sha256=sha256, size_bytes=max(0, size_bytes)))
 
+    def has(self, sha256: str) -> bool:
+        """Whether a blob with that hash is kept here."""
+        return self._path(BlobRef(sha256=sha256, size_bytes=0)).is_file()
+
     def kept(self) -> Iterator[KeptBlob]:
         """Every blob, as it is met on disk."""
         for first in _folders(self._root):

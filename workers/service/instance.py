@@ -14,6 +14,7 @@ from workers.context import Context
 from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
+from workers.service.forget import ForgetDesk
 from workers.service.health import check_health
 from workers.service.quarantine import QuarantineDesk
 from workers.service.replays import ReplayDesk
@@ -44,6 +45,7 @@ class Instance:
         self.runs = Runs(ledger)
         self.dead_letters = DeadLetterDesk(self.context)
         self.replays = ReplayDesk(ledger)
+        self.forget = ForgetDesk(self.context, self.service)
         self.quarantine = QuarantineDesk(self.context, self.service)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)

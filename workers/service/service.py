@@ -34,6 +34,7 @@ from otel.context import current_traceparent
 from trust.prompts.catalogue import template_named
 from workers.context import Context
 from workers.runtime.disk_room import DiskRoom
+from workers.runtime.negative_list import without_forgotten
 from workers.service.submissions import (
     SMALL_DOCUMENTS,
     Size,
@@ -112,7 +113,7 @@ class Service:
 
         Raises:
             InvalidInput: a document that cannot be read, by its index.
-            PolicyRefused: a URL is to be crawled while crawling is off.
+            PolicyRefused: a URL is to be crawled while crawling is off, or the negative list names every document.
             BudgetExhausted: the run's limits or the day leave no room for its pages.
             Overloaded: its queues are full; says when to come back.
         """
@@ -128,6 +129,9 @@ class Service:
         submitter = None if owner == NO_KEY else owner
         keys = self._context.settings.trust.keys
         documents = [document_of(index, submitted, now, submitter, keys) for index, submitted in contents]
+        documents, refused = without_forgotten(documents, request.corpus, "accept", self._context.ledger.forgotten)
+        if refused and not documents and not urls:
+            raise PolicyRefused("forgotten", refused[0].detail, refused[0].lifted_by)
         size = Size()
         batches = list(batches_of(size.count(documents)))
         run = self.new_run(
@@ -142,7 +146,8 @@ class Service:
         run = replace(run, is_small=size.is_small and (not urls or _has_few_pages(run)))
         crawls = self._crawls(urls, run.ceilings, request.limits, request.render, screenshot=request.screenshot)
         self._context.admission.admit(run, _entering(crawls) + Counter({"chunk": len(batches)}))
-        return self._accept(run, [*map(self._submission, batches), *crawls])
+        gaps = (Next(GapFound(gap=gap)) for gap in refused)
+        return self._accept(run, [*map(self._submission, batches), *crawls, *gaps])
 
     def ingest(self, corpus: str, documents: Iterable[Document]) -> RunAccepted:
         """Record documents that were read on this machine (`sluice ingest`), as one run.

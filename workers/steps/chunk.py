@@ -24,6 +24,7 @@ from ingest.embed.tokens import tokenizer_sha256
 from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 from workers.runtime.heartbeat import check_cancelled
+from workers.runtime.negative_list import without_forgotten
 from workers.steps.gaps import gap_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def chunk_documents(
 ) -> Outcome:
     """Extract and split what can be read, and hand on what its run can pay to embed; a gap for each other document."""
     chunked: list[Tokenized] = []
-    gaps: list[Gap] = []
+    documents, gaps = without_forgotten(documents, event.corpus, "chunk", ledger.forgotten)
     for document in documents:
         check_cancelled()
         try:

@@ -36,6 +36,12 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
     )
 
 
+def brought_by(run_id: str, document: Document) -> Document:
+    """A document that was handed in, with the run that brings it."""
+    provenance = document.provenance.model_copy(update={"run_id": run_id})
+    return document.model_copy(update={"provenance": provenance})
+
+
 def record_page(
     page: CrawledPage | UnchangedPage,
     event: Event,

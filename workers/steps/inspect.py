@@ -22,10 +22,12 @@ from ingest.chunk.token_ids import select_chunks
 from ledger.quarantine import HeldChunk
 from otel import metrics
 from workers.runtime.heartbeat import check_cancelled
+from workers.runtime.negative_list import batch_without_forgotten, refused_documents
 from workers.steps.embed import load_chunks
 
 if TYPE_CHECKING:
     from contracts.trust import DocumentInspector
+    from ledger.forgotten import Forgotten
     from ledger.quarantine import Quarantine
     from workers.runtime.blob_store import BlobStore
     from workers.wiring.corpora import CorpusReaders
@@ -48,13 +50,19 @@ def inspect_batch(
     event: Event,
     inspector: DocumentInspector,
     quarantine: Quarantine,
+    forgotten: Forgotten,
     blobs: BlobStore,
 ) -> Inspected:
-    """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents."""
+    """Inspect the chunks of a batch and keep those that are blocked in quarantine, with a gap for their documents.
+
+    Documents that the negative list names are left out, with a gap as well.
+    """
     batch = load_chunks(reference, blobs)
+    refusals = refused_documents(batch, event.corpus, forgotten)
+    batch, refused = batch_without_forgotten(batch, "embed", refusals)
     documents: list[ChunkedDocument] = []
     held: list[HeldChunk] = []
-    gaps: list[Gap] = []
+    gaps: list[Gap] = [*refused]
     for chunked in batch.documents:
         check_cancelled()
         found = inspector.inspect(chunked)

@@ -37,13 +37,19 @@ class Shipper:
         self._wanted: dict[str, str] = {}
         self._shipped: dict[str, str] = {}
         self._since_prune: Counter[str] = Counter()
+        self._to_be_alone: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
 
-    def ship(self, corpus: str, generation: str) -> None:
-        """See to it that the corpus's current generation gets to the store. Returns at once."""
+    def ship(self, corpus: str, generation: str, *, alone: bool = False) -> None:
+        """See to it that the corpus's current generation gets to the store. Returns at once.
+
+        `alone`: once it is there all others leave the store, with the files that only they have.
+        """
         if self._url is None:
             return
         with self._lock:
+            if alone:
+                self._to_be_alone.add(corpus)
             if generation in (self._wanted.get(corpus), self._shipped.get(corpus)):
                 return
             is_waiting = corpus in self._wanted
@@ -89,6 +95,10 @@ class Shipper:
         """Now and then, so that the store holds at most twice what is kept."""
         from index.remote.snapshots import prune
 
+        if corpus in self._to_be_alone:
+            prune(corpus, self._store, 1)
+            self._to_be_alone.discard(corpus)
+            return
         self._since_prune[corpus] += 1
         if self._since_prune[corpus] >= self._keep:
             self._since_prune[corpus] = 0

@@ -1,0 +1,70 @@
+"""Looks for documents in everything that a corpus has on disk, dead versions too: nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from contracts.errors import NotFound
+from index.disk.layout import CorpusLayout
+from index.generations.generation import OpenGeneration
+from index.generations.manifest import load_manifest
+from index.generations.publish import list_generation_names
+from index.journal.document_facts import DocumentFacts, make_facts
+from index.journal.files import read_journal
+from index.journal.records import Removal, decode_record
+
+IsWanted = Callable[[DocumentFacts], bool]
+
+
+@dataclass(slots=True)
+class Found:
+    """How many document versions were looked at in one place, and the ids of those that were looked for."""
+
+    place: str
+    looked_at: int = 0
+    ids: set[str] = field(default_factory=set)
+
+
+def find_in_generations(layout: CorpusLayout, is_wanted: IsWanted) -> Iterator[Found]:
+    """Look into each generation on disk: its live documents, and those that are only marked as dead.
+
+    Raises `Corrupted` for a generation that does not open.
+    """
+    for name in list_generation_names(layout):
+        folder = layout.generations / name
+        try:
+            generation = OpenGeneration(folder, load_manifest(folder))
+        except NotFound:  # collected meanwhile
+            continue
+        found = Found(name)
+        try:
+            for part in generation.parts:
+                for document in range(part.segment.document_count):
+                    _look(found, part.segment.facts(document), is_wanted)
+        finally:
+            generation.close()
+        yield found
+
+
+def find_in_journal(layout: CorpusLayout, is_wanted: IsWanted, document_ids: frozenset[str]) -> Found:
+    """Look at each record of the journal; of removals, for those of `document_ids`.
+
+    Raises `Corrupted` for a damaged journal.
+    """
+    found = Found("journal")
+    for frame in read_journal(layout.journal):
+        record = decode_record(frame.kind, frame.payload)
+        if isinstance(record, Removal):
+            found.looked_at += 1
+            if record.document_id in document_ids:
+                found.ids.add(record.document_id)
+        else:
+            _look(found, make_facts(record.document), is_wanted)
+    return found
+
+
+def _look(found: Found, facts: DocumentFacts, is_wanted: IsWanted) -> None:
+    found.looked_at += 1
+    if is_wanted(facts):
+        found.ids.add(facts.document_id)

@@ -1,0 +1,85 @@
+"""The negative list on the ways in: what was forgotten is neither crawled nor taken in again, and a gap says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from contracts.document import ChunkBatch, ChunkedDocument, Document, document_id_for
+from contracts.event import Event, Gap
+from ingest.chunk.token_ids import select_chunks
+from ledger.forgotten import Forgotten, Named
+
+
+def named(document: Document | ChunkedDocument) -> Named:
+    """What the negative list may name the document by."""
+    provenance, checksum = document.provenance, None
+    if isinstance(document, ChunkedDocument):
+        document_id, checksum = document.document_id, document.checksum
+    else:
+        document_id = document.id
+    return Named(
+        url=document.url,
+        document_id=document_id,
+        run_id=provenance.run_id,
+        submitted_by=provenance.submitted_by,
+        checksum=checksum,
+    )
+
+
+def refused_gap(stage: str, subject: str, kind: str) -> Gap:
+    """The gap of what the negative list keeps out."""
+    return Gap(
+        stage=stage,
+        subject=subject,
+        reason="forgotten",
+        detail=f"the negative list keeps it out, by its {kind}",
+        lifted_by="`sluice forget --list`, then `sluice forget --allow ID`",
+    )
+
+
+def forgotten_page(url: str, event: Event, forgotten: Forgotten) -> Gap | None:
+    """The gap of a page that the negative list keeps out; None for any other."""
+    told = Named(url=url, document_id=document_id_for(url), run_id=event.run_id)
+    kind = forgotten.about(event.corpus, [told]).names(told)
+    return refused_gap("crawl", url, kind) if kind else None
+
+
+def without_forgotten(
+    documents: Sequence[Document], corpus: str, stage: str, forgotten: Forgotten
+) -> tuple[list[Document], list[Gap]]:
+    """The documents that may come in, and a gap for each other one."""
+    names = [named(document) for document in documents]
+    refusals = forgotten.about(corpus, names)
+    kept: list[Document] = []
+    gaps: list[Gap] = []
+    for document, told in zip(documents, names, strict=True):
+        kind = refusals.names(told)
+        if kind is None:
+            kept.append(document)
+        else:
+            gaps.append(refused_gap(stage, document.source, kind))
+    return kept, gaps
+
+
+def batch_without_forgotten(
+    batch: ChunkBatch, stage: str, refusals: Mapping[str, str]
+) -> tuple[ChunkBatch, tuple[Gap, ...]]:
+    """The batch without the documents that the negative list names (`refusals`), and a gap for each of them."""
+    if not refusals:
+        return batch, ()
+    gaps = tuple(
+        refused_gap(stage, document.url or document.file_path or document.document_id, refusals[document.document_id])
+        for document in batch.documents
+        if document.document_id in refusals
+    )
+    return select_chunks(batch, lambda chunk: chunk.document_id not in refusals), gaps
+
+
+def refused_documents(batch: ChunkBatch, corpus: str, forgotten: Forgotten) -> dict[str, str]:
+    """The ids of those of the documents that the negative list names, each with the kind of entry that does."""
+    names = [named(document) for document in batch.documents]
+    refusals = forgotten.about(corpus, names)
+    found = (
+        (document.document_id, refusals.names(told)) for document, told in zip(batch.documents, names, strict=True)
+    )
+    return {document_id: kind for document_id, kind in found if kind is not None}

@@ -1,0 +1,156 @@
+"""The proof that something is forgotten: it is looked for in every place that could still have it.
+
+Not looked into: answers that were given (they belong to the history of their runs, which `sluice prune` removes), and
+copies that were made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch, document_id_for, snippet_id_for
+from contracts.errors import Corrupted, NotFound
+from contracts.forget import ForgetProof, Selection, Trace
+from index.disk.layout import CorpusLayout
+from index.generations.publish import list_generation_names, read_current_name
+from index.journal.document_facts import DocumentFacts, make_facts
+from index.local.traces import Found, find_in_generations, find_in_journal
+from index.search.selection import is_selected
+from workers.context import Context
+
+_MOST_NAMED = 20
+"""Of what is found in one place, so many are named."""
+_UNKNOWN_CHECKSUM = "0" * 64
+
+
+def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
+    """Look for what the selection means: in what is served, on disk, in the ledger, in blobs and in the object store.
+
+    Changes nothing. Reads the whole journal and every blob, so it takes as long as that.
+    """
+    layout = CorpusLayout(context.settings.index_root, corpus)
+
+    def is_wanted(facts: DocumentFacts) -> bool:
+        return is_selected(facts, selection)
+
+    ids = _ids_of(selection)
+    traces = []
+    if context.readers.exists(corpus):
+        traces += [_served(context, corpus, is_wanted), _trace("journal", find_in_journal(layout, is_wanted, ids))]
+        current = read_current_name(layout)
+        for found in find_in_generations(layout, is_wanted):
+            kind = "current" if found.place == current else "retained"
+            traces.append(_trace(f"{kind} generation {found.place}", found))
+        traces.append(_beside(layout))
+    pages = context.ledger.erasure.pages(corpus, ids, selection)
+    traces.append(Trace(place="known pages", looked_at=len(pages), found=_some(key.hex() for key in pages)))
+    held = context.ledger.quarantine.of(corpus, ids, selection)
+    traces.append(Trace(place="quarantine", looked_at=len(held), found=_some(held)))
+    traces += [_blobs(context, corpus, selection, is_wanted), _raw_pages(context, corpus, ids, selection)]
+    if context.settings.index.object_store_url:
+        traces.append(_object_store(context, layout))
+    return ForgetProof(corpus=corpus, selection=selection, traces=tuple(traces))
+
+
+def _ids_of(selection: Selection) -> frozenset[str]:
+    """The ids that follow from the selection itself."""
+    ids = {selection.document_id} if selection.document_id else set()
+    if selection.url:
+        ids |= {document_id_for(selection.url), snippet_id_for(selection.url)}
+    return frozenset(ids)
+
+
+def _served(context: Context, corpus: str, is_wanted: Callable[[DocumentFacts], bool]) -> Trace:
+    """What queries find now, with what the journal has beyond the generation."""
+    found = Found("served")
+    for facts in context.readers.reader(corpus).all_facts():
+        found.looked_at += 1
+        if is_wanted(facts):
+            found.ids.add(facts.document_id)
+    return _trace("what queries find", found)
+
+
+def _beside(layout: CorpusLayout) -> Trace:
+    """A corpus that is being reindexed, or the one before a reindexing that was kept."""
+    is_there = layout.beside.is_dir()
+    found = (str(layout.beside),) if is_there else ()
+    detail = "finish `sluice reindex`, or remove what it kept" if is_there else None
+    return Trace(place="corpora kept beside it", looked_at=len(found), found=found, detail=detail)
+
+
+def _blobs(context: Context, corpus: str, selection: Selection, is_wanted: Callable[[DocumentFacts], bool]) -> Trace:
+    """Batches of documents and of chunks, but for those of other corpora alone."""
+    needle = to_json(selection.named[1]).strip(b'"') if selection.named else b""
+    looked_at = 0
+    found: set[str] = set()
+    of_others = context.ledger.erasure.blobs_of_others(corpus)
+    for blob in context.blobs.kept():
+        if blob.sha256 in of_others:
+            continue
+        try:
+            content = context.blobs.named(blob.sha256)
+        except (NotFound, Corrupted):
+            continue
+        looked_at += 1
+        if not content.startswith(b'{"documents":'):
+            continue
+        if needle in content:
+            found.update(facts.document_id for facts in _facts_in(content) if is_wanted(facts))
+    return Trace(place="batches among the blobs", looked_at=looked_at, found=_some(sorted(found)))
+
+
+def _facts_in(content: bytes) -> Iterator[DocumentFacts]:
+    """The facts of each document in a batch of either kind."""
+    for kind in (ChunkBatch, DocumentBatch):
+        try:
+            batch = kind.model_validate_json(content)
+        except ValidationError:
+            continue
+        for document in batch.documents:
+            yield make_facts(document) if isinstance(document, ChunkedDocument) else _facts_of(document)
+        return
+
+
+def _facts_of(document: Document) -> DocumentFacts:
+    """The facts of a document before it is chunked, as far as a selection asks for them."""
+    return DocumentFacts(
+        document_id=document.id,
+        checksum=_UNKNOWN_CHECKSUM,
+        url=document.url,
+        file_path=document.file_path,
+        title=document.title,
+        metadata=document.metadata,
+        provenance=document.provenance,
+    )
+
+
+def _raw_pages(context: Context, corpus: str, ids: frozenset[str], selection: Selection) -> Trace:
+    """Raw pages, submissions, batches and vectors that events lead to."""
+    blobs = context.ledger.erasure.leftovers(corpus, ids, selection).blobs
+    there = sorted(sha256 for sha256 in blobs if context.blobs.has(sha256))
+    return Trace(place="blobs that events lead to", looked_at=len(blobs), found=_some(there))
+
+
+def _object_store(context: Context, layout: CorpusLayout) -> Trace:
+    """Generations that were sent away: those that are on disk here were looked into."""
+    from index.remote.layout import list_stored_generations
+    from index.remote.object_store import open_store
+
+    store = open_store(context.settings.index.object_store_url or "", context.settings.object_store)
+    stored, here = list_stored_generations(store, layout.corpus), set(list_generation_names(layout))
+    unknown = [name for name in stored if name not in here]
+    detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None
+    return Trace(place="object store", looked_at=len(stored), found=_some(unknown), detail=detail)
+
+
+def _trace(place: str, found: Found) -> Trace:
+    return Trace(place=place, looked_at=found.looked_at, found=_some(sorted(found.ids)))
+
+
+def _some(names: Iterable[str]) -> tuple[str, ...]:
+    every = list(names)
+    more = [f"and {len(every) - _MOST_NAMED} more"] if len(every) > _MOST_NAMED else []
+    return (*every[:_MOST_NAMED], *more)
