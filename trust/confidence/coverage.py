@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from contracts.retrieval import RetrievedChunk
 
@@ -11,7 +11,7 @@ RARE_WORDS_ENOUGH = 4.0
 """A passage that holds the rarity of so many words, each of which one chunk alone has, holds enough of any question: no
 passage repeats every word of a question of thirty words. The gate bounds its sentences alike (`gate.sentences`)."""
 
-Analyse = Callable[[str, str | None], Sequence[str]]
+Analyse = Callable[[str, str | None], Collection[str]]
 """The terms of a text in a language (None: unknown), as the index has them: lower case, stemmed."""
 
 
@@ -34,8 +34,8 @@ class CoverageMeter:
             return 1.0
         text = "\n".join((passage.title or "", *passage.section_path, passage.symbol_path or "", passage.text))
         held = frozenset(self._analyse(text, passage.language))
-        words = self._in_language(passage.language)
-        mass = math.fsum(rarity for word, rarity in self._words.items() if words[word] <= held and words[word])
+        terms_of = self._in_language(passage.language)
+        mass = sum([rarity for word, rarity in self._words.items() if terms_of[word] and terms_of[word] <= held])
         return min(1.0, mass / self._enough)
 
     def _in_language(self, language: str | None) -> Mapping[str, frozenset[str]]:

@@ -21,6 +21,9 @@ from trust.confidence.limits import describe_limits
 PROBABLE = 0.5
 """The confidence from which a passage of another domain counts as one more source."""
 DECIMALS = 4
+ENGLISH = "en"
+READ_CHARACTERS = 400
+"""Of a passage, to see whether it is English."""
 
 
 class Basis(Enum):
@@ -32,7 +35,8 @@ class Basis(Enum):
     """Words alone: the question has no vector, or one of a model whose cosines are of a scale that the formula does not
     know. Nothing is dropped, as the right passage may say it in other words."""
     NONE = auto()
-    """The question is in a language that neither model nor formula knows: nothing is judged, nothing is dropped."""
+    """The question is in a language that neither model nor formula knows: nothing is judged, nothing is dropped. So it
+    is with single passages in another language, whatever the question's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Asked:
     """The embedding model of the corpus's vectors; None where the question has none."""
     is_english: bool
     """Whether the question may be English, the language that the calibrated model knows."""
+    may_be_english: Callable[[str], bool]
+    """Whether a text may be English, for passages whose document is of another language."""
     site_of: Callable[[str], str]
     """The registrable domain of a URL."""
 
@@ -85,29 +91,48 @@ def judge(found: Retrieval, asked: Asked, *, model_says: float | None = None) ->
 def _judge_passages(
     found: Retrieval, asked: Asked, basis: Basis, model_says: float | None
 ) -> tuple[RetrievedChunk, ...]:
-    """The passages with their confidence: first each by itself, then with the independent sources beside it."""
+    """The passages with their confidence: first each by itself, then with the independent sources beside it.
+
+    A passage in another language has none.
+    """
     meter = CoverageMeter(asked.words, asked.rarest, asked.analyse)
     freshness = {score.chunk_id: score.factors.time_freshness for score in found.metadata.trust_scores}
-    formula = BY_MEANING if basis is Basis.MEANING else BY_WORDS
-    log_odds = [
-        formula.log_odds(_cosine(chunk), meter.share(chunk), asked.chunk_count)
+    odds_of = {
+        chunk.chunk_id: _log_odds(chunk, meter.share(chunk), asked.chunk_count, basis)
         + shift_by_trust(chunk.trust)
         + shift_by_age(freshness.get(chunk.chunk_id, 1.0))
         for chunk in found.chunks
-    ]
+        if not _is_foreign(chunk, asked)
+    }
     sites = [_site(chunk, asked) for chunk in found.chunks]
-    probable = {site for site, odds in zip(sites, log_odds, strict=True) if site and probability(odds) >= PROBABLE}
+    probable = {
+        site
+        for chunk, site in zip(found.chunks, sites, strict=True)
+        if site and chunk.chunk_id in odds_of and probability(odds_of[chunk.chunk_id]) >= PROBABLE
+    }
     judged = []
-    for chunk, site, odds in zip(found.chunks, sites, log_odds, strict=True):
-        others = len(probable - {site}) if site else 0
-        chance = probability(weigh_model_opinion(odds + shift_by_sources(others), model_says))
-        judged.append(chunk.model_copy(update={"confidence": round(chance, DECIMALS)}))
+    for chunk, site in zip(found.chunks, sites, strict=True):
+        if chunk.chunk_id in odds_of:
+            odds = odds_of[chunk.chunk_id] + shift_by_sources(len(probable - {site}) if site else 0)
+            chance = round(probability(weigh_model_opinion(odds, model_says)), DECIMALS)
+            judged.append(chunk.model_copy(update={"confidence": chance}))
+        else:
+            judged.append(chunk)
     return tuple(judged)
 
 
-def _cosine(chunk: RetrievedChunk) -> float:
-    """0 for a passage without a vector."""
-    return 0.0 if chunk.dense_distance is None else 1.0 - chunk.dense_distance
+def _log_odds(chunk: RetrievedChunk, coverage: float, chunk_count: int, basis: Basis) -> float:
+    """A passage without a vector is judged by its words."""
+    if basis is Basis.WORDS or chunk.dense_distance is None:
+        return BY_WORDS.log_odds(0.0, coverage, chunk_count)
+    return BY_MEANING.log_odds(1.0 - chunk.dense_distance, coverage, chunk_count)
+
+
+def _is_foreign(chunk: RetrievedChunk, asked: Asked) -> bool:
+    """Whether a passage is in another natural language, by the document's recorded one and by its own beginning."""
+    code = (chunk.language or ENGLISH).partition("-")[0].lower()
+    is_natural = len(code) == len(ENGLISH)  # the names of programming languages are longer
+    return is_natural and code != ENGLISH and not asked.may_be_english(chunk.text[:READ_CHARACTERS])
 
 
 def _site(chunk: RetrievedChunk, asked: Asked) -> str | None:

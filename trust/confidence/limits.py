@@ -13,11 +13,11 @@ EVEN, UNLIKELY = 0.4, 0.2
 def describe_limits(confidence: float | None, *, is_by_words: bool) -> str | None:
     """What the reader should know of an answer with this confidence; None where there is nothing to say.
 
-    A confidence of None was not calculated, as the question is not in English. `is_by_words` says that it rests on
-    words alone.
+    A confidence of None was not calculated, as question or passages are not in English. `is_by_words` says that it
+    rests on words alone.
     """
     if confidence is None:
-        return "Confidence not known: the question seems not to be in English, for which alone it is calibrated."
+        return "Confidence not known: question or passages seem not to be in English, for which alone it is calibrated."
     if confidence >= LIMITED_BELOW:
         return None
     ground = " by the question's words alone" if is_by_words else ""

@@ -38,6 +38,7 @@ def describe_question(query: Query, found: Retrieval, reader: Reader) -> Asked:
         analyse=lambda text, language: analyse(text, analysis_language(language)),
         model_fingerprint=reader.model_fingerprint if has_vector else None,
         is_english=may_be_english(query.query),
+        may_be_english=may_be_english,
         site_of=site_of,
     )
 

@@ -52,7 +52,8 @@ def test_the_smallest_corpus_answers_what_it_holds(instance: Instance, question:
     assert (answer.limits is None) == (answer.confidence >= 0.7)
     matches = [one.match for one in answer.citations]
     assert matches == sorted(matches, reverse=True)
-    assert f"[1] {answer.citations[0].source} ({round(100 * matches[0])}% match)" in answer.context
+    assert answer.context.startswith("[1] ")
+    assert f"{answer.citations[0].source} ({round(100 * matches[0])}% match)" in answer.context.splitlines()[0]
     assert all(one.confidence is not None and one.confidence >= 0.2 for one in answer.citations)
 
 
@@ -85,3 +86,16 @@ def test_a_question_in_another_language_keeps_its_passages_and_is_told_why_it_wa
     assert len(answer.citations) == 3
     assert answer.confidence is None
     assert "English" in (answer.limits or "")
+
+
+def test_a_passage_in_another_language_than_the_question_is_kept_unjudged(make_instance: MakeInstance) -> None:
+    instance = make_instance()
+    text = (
+        "Die Kündigungsfrist für Wohnungen beträgt drei Monate zum Ende eines Monats, wenn der Mieter kündigt. "
+        "Für den Vermieter verlängert sie sich nach fünf und nach acht Jahren um jeweils drei Monate."
+    )
+    documents = [{"id": "de", "text": text}, {"id": "en", "text": SAMPLES[1]}]
+    instance.service.add_documents(DocumentsRequest.model_validate({"corpus": "docs", "documents": documents}))
+    instance.works("chunk", "embed", "index")
+    answer, _ = answered(instance, "What is the notice period for a tenant?")
+    assert [(chunk.document_id, chunk.confidence) for chunk in answer.chunks] == [("de", None)]

@@ -41,6 +41,7 @@ ASKED = Asked(
     analyse=analyse,
     model_fingerprint="all-MiniLM-L6-v2/384/fp32",
     is_english=True,
+    may_be_english=lambda text: "lease" in text,
     site_of=site_of,
 )
 FULL = "A lease is renewed by its holder."
@@ -119,6 +120,22 @@ def test_a_question_in_another_language_is_not_judged_and_the_limits_say_so() ->
     assert found.metadata.confidence is None
     assert "not to be in English" in (found.metadata.limits or "")
     assert not asked.may_drop
+
+
+def test_a_passage_in_another_language_is_not_judged_and_a_mistaken_one_is() -> None:
+    german = retrieved("a", "Ein Mietvertrag wird erneuert.", language="de")
+    mistaken, code = retrieved("b", FULL, language="de"), retrieved("c", "def renew(lease): ...", language="python")
+    judged = judge(retrieval_of(german, mistaken, code), ASKED)
+    assert [chunk.confidence is None for chunk in judged.chunks] == [True, False, False]
+    assert judged.metadata.confidence == judged.chunks[1].confidence
+    alone = judge(retrieval_of(german), ASKED).metadata
+    assert (alone.confidence, "not to be in English" in (alone.limits or "")) == (None, True)
+
+
+def test_a_passage_without_a_vector_is_judged_by_its_words() -> None:
+    whole, nothing = retrieved("a", FULL, dense_distance=None), retrieved("b", "none", dense_distance=None)
+    high, low = confidences(whole, nothing)
+    assert low < 0.2 < high
 
 
 def test_untrusted_and_old_sources_count_against_a_passage_and_a_little_only() -> None:
