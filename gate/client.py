@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import stamina
@@ -24,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.api import (
     DocumentsRequest,
+    DocumentText,
     FeedbackRequest,
     GateRequest,
     Health,
@@ -125,6 +126,14 @@ class SluiceClient:
         """Search the corpus, without a run. `fields` are the others of `contracts.retrieval.Query`."""
         request = _request(Query, query=query, corpus=corpus, **fields)
         return _parsed(Retrieval, self._post("/v1/query", request, None))
+
+    def document_text(
+        self, document_id: str, corpus: str = "default", start_line: int = 1, end_line: int | None = None
+    ) -> DocumentText:
+        """The extracted text of a document, lines `start_line` to `end_line` as citations number them."""
+        asked = {"corpus": corpus, "start_line": start_line, **({} if end_line is None else {"end_line": end_line})}
+        place = f"/v1/documents/{quote(document_id, safe='')}/text"
+        return _parsed(DocumentText, self._send("GET", f"{place}?{urlencode(asked)}"))
 
     def add_documents(
         self,

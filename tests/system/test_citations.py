@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from gate.client import SluiceClient
 from tests.support.instance import Instance
 from tests.support.pdf_files import pdf_of
 from tests.support.site import Site
@@ -136,6 +137,13 @@ def test_a_file_is_cited_by_its_lines_on_disk_and_its_text_has_the_same_lines(fi
         on_disk.index("A splice of tarred hemp is served with marline\u2028before it is stowed.") + 1,
         len(on_disk),
     }
+
+
+def test_the_python_client_reads_lines(filled: Instance) -> None:
+    _, chunk = first_citation(filled, "How is a splice of tarred hemp served?")
+    with SluiceClient(filled.url) as client:
+        found = client.document_text(chunk["document_id"], start_line=8, end_line=9)
+    assert found.text == "Line 0 of what is said about hemp in general.\nLine 1 of what is said about hemp in general."
 
 
 def test_the_text_of_a_page_that_allows_no_snippets_is_refused_with_its_address(filled: Instance, site: Site) -> None:

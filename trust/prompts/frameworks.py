@@ -1,6 +1,7 @@
 """The passages of an answer as other frameworks take them: plain dictionaries, JSON throughout, without those packages.
 
-`langchain_core.documents.Document(**one)` and `llama_index.core.schema.NodeWithScore.from_dict(one)` read them.
+Document(**one)                                                         langchain_core.documents, read by 1.7
+NodeWithScore(node=TextNode.from_dict(one["node"]), score=one["score"])     llama_index.core.schema, read by 0.14
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def llamaindex_nodes(answer: Answer) -> list[dict[str, Any]]:
                 "class_name": "TextNode",
                 "id_": chunk.chunk_id,
                 "text": chunk.text,
-                "metadata": _metadata(citation, chunk),
+                "metadata": (metadata := _metadata(citation, chunk)),
+                "excluded_embed_metadata_keys": list(metadata),
+                "excluded_llm_metadata_keys": [name for name in metadata if name not in _FOR_THE_MODEL],
                 "relationships": {
                     _SOURCE_RELATION: {"class_name": "RelatedNodeInfo", "node_id": chunk.document_id, "node_type": "4"}
                 },
@@ -44,6 +47,8 @@ def llamaindex_nodes(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
+_FOR_THE_MODEL = ("number", "source", "title", "section_path", "warnings")
+"""What LlamaIndex writes above a node's text for a model to read; by itself it would write all."""
 _SOURCE_RELATION = "1"
 """`NodeRelationship.SOURCE` of LlamaIndex: the document that a node is a part of."""
 
