@@ -51,9 +51,9 @@ def text(
     A page whose site asks that no text of it be shown is refused (403), with the address where it can be read.
     """
     caller.may_touch(corpus)
-    readers = instance_of(request).context.readers
+    context = instance_of(request).context
     with request_span(request, "GET /v1/documents/text"):
-        return read_document_text(readers, corpus, document_id, start_line, end_line)
+        return read_document_text(context.readers, context.settings.trust, corpus, document_id, start_line, end_line)
 
 
 @router.delete(

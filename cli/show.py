@@ -27,7 +27,12 @@ def show(
     with session(as_json=as_json) as context:
         start, end = _range_of(lines)
         found = read_document_text(
-            context.readers, checked_corpus(corpus), _id_of(document, corpus, context), start, end
+            context.readers,
+            context.settings.trust,
+            checked_corpus(corpus),
+            _id_of(document, corpus, context),
+            start,
+            end,
         )
         if as_json:
             print_json(found)

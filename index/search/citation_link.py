@@ -30,6 +30,8 @@ _KEPT_IN_FRAGMENT = "!$&'()*+,;=:@/?"
 _LINE_MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*(?:#{1,6}[ \t]+)?\\?")
 _PAIRED_MARKS = re.compile(r"(\*{1,3}|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)*(?:`{3,}|~{3,})")
+_MASKED = re.compile(r"\[(?:secret: [\w.-]+|card|iban|email|ip|ssn|phone)\]")
+"""What stands for a masked value, which the page does not show."""
 _SENTENCE = re.compile(r".+?[。！？]")
 
 
@@ -83,6 +85,8 @@ def _lines_to_quote(text: str) -> list[str]:
 def _rendered(text: str) -> Iterator[tuple[str, str]]:
     is_code = False
     for line in text.split("\n"):
+        if _MASKED.search(line):
+            continue
         if _FENCE.match(line):
             is_code = not is_code
         elif is_code:

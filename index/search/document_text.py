@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from contracts.document import Chunk
 from contracts.trust import PrivateSpan, Verdict
-from index.search.neighbours import body_of, count_repeated
+from index.search.neighbours import body_of, count_repeated, without_overlaps
 
 _SPACELESS = ("\u2e80", "\U0003ffff")
 """From the first to the last character of scripts that put no space between words: Chinese, Japanese, Korean."""
@@ -25,7 +25,7 @@ class LineRange(NamedTuple):
 
 
 class JoinedText(NamedTuple):
-    """`text.split("\\n")[n - 1]` is line `n`. `private` are spans of `text`, in its order.
+    """`text.split("\\n")[n - 1]` is line `n`. `private` are spans of `text`, in its order, none overlapping.
 
     `left_out` are lines of chunks that are not served; they are empty.
     """
@@ -41,7 +41,7 @@ def join_chunks(chunks: Sequence[Chunk]) -> JoinedText:
     for chunk in sorted(chunks, key=lambda one: one.ordinal):
         if chunk.inspection is None or chunk.inspection.verdict is not Verdict.BLOCKED:
             joined.add(chunk)
-    return JoinedText("".join(joined.parts), tuple(joined.private), tuple(joined.left_out))
+    return JoinedText("".join(joined.parts), without_overlaps(joined.private), tuple(joined.left_out))
 
 
 class _Joined:

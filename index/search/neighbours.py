@@ -6,7 +6,7 @@ sentence is repeated. Lines, tokens and checksum of a passage are those of its t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -122,11 +122,11 @@ def join_inspections(chunks: Sequence[Chunk], places: Sequence[Place]) -> Inspec
     return Inspection(
         verdict=max((inspection.verdict for inspection, _ in found), key=tuple(Verdict).index),
         findings=tuple(findings),
-        private=_without_overlaps(private),
+        private=without_overlaps(private),
     )
 
 
-def _without_overlaps(spans: list[PrivateSpan]) -> tuple[PrivateSpan, ...]:
+def without_overlaps(spans: Iterable[PrivateSpan]) -> tuple[PrivateSpan, ...]:
     """The spans in order; of two that overlap one, from the first character of both to the last."""
     apart: list[PrivateSpan] = []
     for span in sorted(spans, key=lambda one: (one.start, -one.end)):

@@ -47,7 +47,7 @@ MARKDOWN = "\r\n".join(
         "",
         "A splice of tarred hemp is served with marline\u2028before it is stowed.",
         "",
-        "KEY = AKIAIOSFODNN7EXAMPLE",
+        "KEY = AKIAQ3EGRJ5T7XW2MZLK",
     ]
 )
 
@@ -130,6 +130,7 @@ def test_a_file_is_cited_by_its_lines_on_disk_and_its_text_has_the_same_lines(fi
     assert found["line_count"] == len(on_disk)
     assert found["text"].split("\n")[0] == on_disk[first - 1]
     whole = text_of(filled, chunk["document_id"]).json()["text"].split("\n")
+    assert whole[-1] == "KEY = [secret: aws-access-token]"
     differing = [number for number, (ours, theirs) in enumerate(zip(whole, on_disk, strict=True), 1) if ours != theirs]
     assert set(differing) <= {
         6,

@@ -91,7 +91,7 @@ def mask_chunk(
     inspection = chunk.inspection or Inspection()
     private = inspection.private if is_current(chunk.inspected_by, finder) else _search(finder, chunk.text)
     masked = mask(chunk.text, private, kinds)
-    changes: dict[str, object] = _mask_facts(chunk, lambda text: _mask_label(text, tuple(kinds), finder))
+    changes: dict[str, object] = _mask_facts(chunk, lambda text: mask_label(text, tuple(kinds), finder))
     if masked.edits:
         changes["text"] = masked.text
         if count is not None:
@@ -124,34 +124,35 @@ def _moved(inspection: Inspection, private: Sequence[PrivateSpan], masked: Maske
     return inspection.model_copy(update={"private": spans, "findings": findings})
 
 
-def _mask_facts(chunk: RetrievedChunk, mask_label: Callable[[str], str]) -> dict[str, object]:
+def _mask_facts(chunk: RetrievedChunk, mask_one: Callable[[str], str]) -> dict[str, object]:
     """What of the chunk's headings and its document's facts changes."""
     changes: dict[str, object] = {}
     for name in ("title", "symbol_path", "anchor"):
         value = getattr(chunk, name)
-        if value and (shown := mask_label(value)) != value:
+        if value and (shown := mask_one(value)) != value:
             changes[name] = shown
-    sections = tuple(map(mask_label, chunk.section_path))
+    sections = tuple(map(mask_one, chunk.section_path))
     if sections != tuple(chunk.section_path):
         changes["section_path"] = sections
-    metadata = _mask_metadata(chunk.metadata, mask_label)
+    metadata = _mask_metadata(chunk.metadata, mask_one)
     if metadata != chunk.metadata:
         changes["metadata"] = metadata
     author = chunk.provenance.author
-    if author and (shown := mask_label(author)) != author:
+    if author and (shown := mask_one(author)) != author:
         changes["provenance"] = _with_author(chunk.provenance, shown)
     return changes
 
 
-def _mask_metadata(metadata: Mapping[str, Scalar], mask_label: Callable[[str], str]) -> dict[str, Scalar]:
-    return {name: mask_label(value) if isinstance(value, str) else value for name, value in metadata.items()}
+def _mask_metadata(metadata: Mapping[str, Scalar], mask_one: Callable[[str], str]) -> dict[str, Scalar]:
+    return {name: mask_one(value) if isinstance(value, str) else value for name, value in metadata.items()}
 
 
 def _with_author(provenance: Provenance, author: str) -> Provenance:
     return provenance.model_copy(update={"author": author})
 
 
-def _mask_label(text: str, kinds: tuple[str, ...], finder: PrivateDataFinder) -> str:
+def mask_label(text: str, kinds: tuple[str, ...], finder: PrivateDataFinder) -> str:
+    """A heading or a fact of a document, which was not inspected, as it may be shown."""
     if not _MAY_HOLD.search(text):
         return text
     return mask(text, _search(finder, text), kinds).text

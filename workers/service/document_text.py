@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from contracts.api import DocumentText, Lines
 from contracts.errors import InvalidInput, NotFound, PolicyRefused
-from contracts.trust import PrivateSpan
-from index.search.document_text import join_chunks
+from index.journal.document_facts import DocumentFacts
+from index.search.document_text import JoinedText, join_chunks
+from otel import metrics
+from trust.private.finder import build_finder
+from trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
+from trust.settings import TrustSettings
 from workers.wiring.corpora import CorpusReaders
-
-MASK = "█"
 
 
 def read_document_text(
-    readers: CorpusReaders, corpus: str, document_id: str, start_line: int = 1, end_line: int | None = None
+    readers: CorpusReaders,
+    settings: TrustSettings,
+    corpus: str,
+    document_id: str,
+    start_line: int = 1,
+    end_line: int | None = None,
 ) -> DocumentText:
     """Lines `start_line` to `end_line` (inclusive, from 1; to the end by default), as citations number them.
 
-    Secrets are masked, and lines of passages that the guard blocks are empty and named; neither changes a number.
+    What the settings name is masked, and lines of passages that the guard blocks are empty and named; numbers stay.
 
     Raises:
         NotFound: nothing was written to the corpus, or it holds no such document.
@@ -32,7 +37,7 @@ def read_document_text(
     if facts.provenance.nosnippet:
         raise PolicyRefused("nosnippet", "the site asks that no text of this page be shown", f"read it at {facts.url}")
     joined = join_chunks(reader.chunks(document_id))
-    lines = masked(joined.text, joined.private).split("\n")
+    lines = _shown(joined, facts, settings).split("\n")
     last = len(lines) if end_line is None else min(end_line, len(lines))
     if start_line > len(lines):
         raise InvalidInput("start_line", f"the text has {len(lines)} lines", f"1 to {len(lines)}")
@@ -43,7 +48,7 @@ def read_document_text(
         corpus=corpus,
         url=facts.url,
         file_path=facts.file_path,
-        title=facts.title,
+        title=facts.title and mask_label(facts.title, settings.mask, build_finder(settings)),
         origin=facts.provenance.origin,
         fetched_at=facts.provenance.fetched_at,
         start_line=start_line,
@@ -58,13 +63,12 @@ def read_document_text(
     )
 
 
-def masked(text: str, spans: Iterable[PrivateSpan]) -> str:
-    """`text` with a mark for each character of a secret but its line breaks, so that lines keep their numbers."""
-    parts: list[str] = []
-    done = 0
-    for span in sorted((span for span in spans if span.is_secret), key=lambda one: one.start):
-        start = max(done, span.start)
-        hidden = text[start : span.end]
-        parts += (text[done:start], "".join(letter if letter == "\n" else MASK for letter in hidden))
-        done = max(done, span.end)
-    return "".join((*parts, text[done:]))
+def _shown(joined: JoinedText, facts: DocumentFacts, settings: TrustSettings) -> str:
+    """The text with placeholders for what the settings mask. What other rules inspected is searched again."""
+    finder = build_finder(settings)
+    is_searched = is_current(facts.inspected_by, finder)
+    private = joined.private if is_searched or not settings.mask else tuple(finder.find(joined.text))
+    for span in private:
+        if is_masked(span, settings.mask):
+            metrics.MASKED.labels(SECRET if span.is_secret else span.kind).inc()
+    return mask(joined.text, private, settings.mask).text

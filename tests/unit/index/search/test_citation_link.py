@@ -93,6 +93,8 @@ def test_what_a_caller_handed_in_has_no_link_as_its_address_is_only_a_claim() ->
             "これは長い文章です。" * 20,
             "text=これは長い文章です。|これは長い文章です。",
         ),
+        ("The key is [secret: aws-key] here.\nThis line is quoted.", "text=This line is quoted."),
+        ("Write to [email] for more.", None),
         ("```\n```\n", None),
         ("", None),
     ],
