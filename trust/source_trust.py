@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from contracts.base import construct_unvalidated
 from contracts.document import Provenance, is_publication_date
 from contracts.domains import is_under, parse_host
 from contracts.trust import Origin, TrustFactors, TrustScore
@@ -88,13 +89,19 @@ class SourceTrust:
         origin = provenance.origin
         judged = self._judged(_Source(url, origin, provenance.author, provenance.submitted_by, provenance.signed_by))
         freshness = time_freshness(provenance, now)
-        factors = TrustFactors(
-            domain_trust=judged.domain,
-            signature_valid=judged.signature,
-            time_freshness=freshness,
-            author_reputation=judged.author,
-        )
-        return TrustScore(chunk_id=chunk_id, score=judged.score * freshness, factors=factors, origin=origin)
+        factors = {
+            "domain_trust": judged.domain,
+            "signature_valid": judged.signature,
+            "time_freshness": freshness,
+            "author_reputation": judged.author,
+        }
+        fields = {
+            "chunk_id": chunk_id,
+            "score": judged.score * freshness,
+            "factors": construct_unvalidated(TrustFactors, factors, _FACTORS),
+            "origin": origin,
+        }
+        return construct_unvalidated(TrustScore, fields, _FIELDS)  # a search scores every candidate that it reads
 
     def _judged(self, source: _Source) -> _Judged:
         """The same for every chunk and every query, so it is remembered."""
@@ -130,6 +137,7 @@ def source_trust_of(settings: TrustSettings) -> SourceTrust:
     return SourceTrust(settings.domains, settings.authors, frozenset(settings.submitters), frozenset(settings.keys))
 
 
+_FACTORS, _FIELDS = set(TrustFactors.model_fields), set(TrustScore.model_fields)
 _OF_THEIR_HOST = frozenset({"crawled", "searched"})
 """Origins whose URL is known to be the source. Of a submission it is a claim, and speaks neither for nor against it."""
 

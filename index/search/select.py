@@ -21,11 +21,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from contracts.base import construct_unvalidated
 from contracts.document import Chunk
 from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
 from contracts.trust import TrustScore
 from index.search.candidates import CandidateSelection, SelectedCandidate, is_blocked
-from index.search.chunk_source import ChunkSource, construct_unvalidated
+from index.search.chunk_source import ChunkSource
 from index.search.mmr import diversify
 from index.search.neighbours import make_passage, merge_overlapping, render_passage
 from index.search.ranking_options import Ranking

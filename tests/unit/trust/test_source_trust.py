@@ -8,6 +8,7 @@ import pytest
 
 from contracts.document import Provenance
 from contracts.domains import is_under, parse_host
+from contracts.trust import TrustScore
 from trust.source_trust import SourceTrust, time_freshness
 
 NOW = datetime(2025, 10, 8, tzinfo=UTC)
@@ -87,6 +88,7 @@ def test_a_score_tells_its_factors_and_leaves_out_what_cannot_apply() -> None:
         },
         "origin": "crawled",
     }
+    assert TrustScore.model_validate_json(listed.model_dump_json()) == listed
     submitted = LISTS.score(TRUSTED, provenance.model_copy(update={"source": "submission"}), "c", NOW)
     assert submitted.factors.domain_trust is None
 
