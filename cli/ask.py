@@ -122,13 +122,14 @@ def _print_chunks(found: Retrieval) -> None:
         (
             chunk.rank,
             f"{chunk.fused_score:.4f}",
+            "" if chunk.confidence is None else f"{chunk.confidence:.0%}",
             f"{chunk.url or chunk.file_path or chunk.document_id}:{chunk.start_line}-{chunk.end_line}",
             " ".join(chunk.text.split())[:120],
         )
         for chunk in found.chunks
     ]
     title = f"{found.generation or 'no generation yet'} · {found.metadata.duration_ms:.1f} ms"
-    print_table(title, ("rank", "score", "source", "text"), rows)
+    print_table(title, ("rank", "score", "confidence", "source", "text"), rows)
 
 
 def _checked(kind: type[SomeModel], **values: object) -> SomeModel:

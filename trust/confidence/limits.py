@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 LIMITED_BELOW = 0.7
-"""The confidence below which an answer states its limits."""
+"""The confidence below which an answer states its limits (ADR Retrieval-Augmented Generation, section 3)."""
 EVEN, UNLIKELY = 0.4, 0.2
 """Below the one the answer is probably not there, below the other the topic is probably not there either."""
 

@@ -20,13 +20,12 @@ from collections.abc import Callable, Sequence
 from contracts.errors import InvalidInput
 from contracts.index import Answer
 from contracts.prompt import PromptMessage
+from trust.confidence.limits import LIMITED_BELOW
 from trust.prompts.catalogue import NONCE, Template, template_named
 from trust.prompts.envelope import as_data, render_passage
 
 CountTokens = Callable[[str], int]
 
-LOW_CONFIDENCE = 0.70
-"""Below it the limits of an answer are stated (ADR Retrieval-Augmented Generation, section 3)."""
 TOKENS_PER_MESSAGE = 4
 """What chat formats add to each message for its role."""
 MOST_LIMITS_CHARACTERS = 600
@@ -100,7 +99,7 @@ def _rules(template: Template, answer: Answer, nonce: str) -> list[PromptMessage
 
 def _limits(answer: Answer, nonce: str) -> str:
     """What the model is told of an answer of low confidence, or of limits that are known; else nothing."""
-    is_low = answer.confidence is not None and answer.confidence < LOW_CONFIDENCE
+    is_low = answer.confidence is not None and answer.confidence < LIMITED_BELOW
     if not is_low and not answer.limits:
         return ""
     told = [f"Confidence: {math.floor(100 * answer.confidence)}%." if answer.confidence is not None else ""]
