@@ -90,7 +90,7 @@ def print_trust(scores: Sequence[TrustScore], checks: Sequence[GateCheck]) -> No
     print_table("trust", ("#", "trust", "origin", "domain", "signature", "author", "freshness", "chunk"), rows)
     for check in checks:
         outcome = "[green]passed[/]" if check.passed else "[red]failed[/]"
-        console.print(f"{outcome} {describe_check(check)}", highlight=False)
+        console.print(f"{outcome} {describe_check(check)}", highlight=False, soft_wrap=True)
 
 
 def describe_check(check: GateCheck) -> str:

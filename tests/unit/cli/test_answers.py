@@ -13,7 +13,9 @@ from contracts.api import RunView
 from contracts.event import decode
 from contracts.gate import GateDecided
 from contracts.index import Answer, AnswerReady
+from contracts.trust import TrustFactors, TrustScore
 from tests.support.repository import GOLDEN
+from trust.gates import check_poisoning, check_source_trust
 
 CONTEXT = "[1] a.md:1-2 (91% match)\nA lease is renewed."
 
@@ -52,6 +54,23 @@ def test_why_adds_the_table_of_the_decision_behind_the_answer(capsys: pytest.Cap
     told = capsys.readouterr().out
     assert told.startswith(CONTEXT)
     assert told.index("features") > told.index("run_1 finished")
+
+
+def test_why_shows_each_source_s_trust_with_its_factors_and_the_gates(capsys: pytest.CaptureFixture[str]) -> None:
+    factors = TrustFactors(domain_trust=1.0, signature_valid=False, time_freshness=0.85)
+    scores = (TrustScore(chunk_id="chunk_1", score=0.512, factors=factors, origin="crawled"),)
+    checks = (check_source_trust(scores), check_poisoning([], dropped=2))
+    shown = view(CONTEXT)
+    assert shown.answer is not None
+    answer = shown.answer.model_copy(update={"trust_scores": scores, "checks": checks})
+    print_run(shown.model_copy(update={"answer": answer}), as_json=False, why=True)
+    told = capsys.readouterr().out
+    row = next(line for line in told.splitlines() if "chunk_1" in line)
+    assert [word for word in row.split() if word not in "│|"] == [
+        *("1", "0.512", "crawled", "1", "0", "-", "0.850", "chunk_1")
+    ]
+    assert "failed gate-i-source-trust (P1): 0.512, threshold 0.6, lowest 0.512" in told
+    assert "passed gate-p-retrieval-poisoning (P0): 0, threshold 0: 2 blocked passages left out" in told
 
 
 def test_without_an_answer_the_vetoes_say_why(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from contracts.api import GateRequest
+from contracts.retrieval import Query
 from contracts.trust import Inspection, TrustFactors, TrustScore, Verdict
 from tests.support.retrieved import retrieved
 from trust.gates import check_poisoning, check_source_trust
@@ -39,3 +41,11 @@ def test_gate_p_passes_where_blocked_chunks_were_dropped_and_tells_how_many() ->
     gate = check_poisoning([retrieved("c")], dropped=2)
     assert gate.passed
     assert gate.detail == "2 blocked passages left out"
+
+
+@pytest.mark.parametrize("kind", [Query, GateRequest])
+def test_the_threshold_of_trust_may_be_spelt_as_in_the_rfc(kind) -> None:
+    assert kind.model_validate({"query": "q", "trustThreshold": 0.6}).trust_threshold == 0.6
+    assert kind.model_validate({"query": "q", "trust_threshold": 0.6}) == kind(query="q", trust_threshold=0.6)
+    with pytest.raises(ValueError, match="trustThreshold"):
+        kind.model_validate({"query": "q", "trustThreshold": 2})

@@ -8,9 +8,11 @@ from bench.private.made_up import SECRETS
 from contracts.document import Provenance
 from contracts.retrieval import Query
 from contracts.trust import Inspection, Verdict
+from otel import metrics
+from tests.support.metric import value_of
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 from trust.settings import TrustSettings
-from workers.steps.trusted import apply_trust
+from workers.steps.trusted import apply_trust, count_gates
 
 QUERY, SETTINGS = Query(query="a question"), TrustSettings()
 BLOCKED, WARNED = Inspection(verdict=Verdict.BLOCKED), Inspection(verdict=Verdict.WARNED)
@@ -45,3 +47,12 @@ def test_secrets_are_masked_by_default_and_other_kinds_where_the_settings_say_so
     assert token not in by_default
     assert "jane@example.com" in by_default
     assert "[email]" in apply_trust(found, QUERY, TrustSettings(mask=("all",))).chunks[0].text
+
+
+def test_the_gates_of_every_retrieval_are_counted() -> None:
+    labels = {"gate": "gate-i-source-trust", "outcome": "failed"}
+    before, dropped = value_of(metrics.RETRIEVAL_GATES, **labels), value_of(metrics.GUARD_DROPPED)
+    found = retrieval_of(retrieved("a", trust=0.4), retrieved("b", inspection=BLOCKED))
+    count_gates(apply_trust(found, QUERY, SETTINGS).metadata)
+    assert value_of(metrics.RETRIEVAL_GATES, **labels) == before + 1
+    assert value_of(metrics.GUARD_DROPPED) == dropped + 1
