@@ -111,7 +111,7 @@ def run(
         asked = _questions(path, corpus, questions)
         settings = configured()
         _log_quietly(settings)
-        with SluiceClient(url or _own_url(settings), api_key) as client, _progress(quiet=as_json) as progress:
+        with SluiceClient(url or own_url(settings), api_key) as client, _progress(quiet=as_json) as progress:
             server_version = _server_version(client)
             fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
             _require_content(client, asked)
@@ -211,7 +211,8 @@ def _log_quietly(settings: Settings) -> None:
     configure("sluice-cli", settings.telemetry.model_copy(update={"log_level": "error" if level == "info" else level}))
 
 
-def _own_url(settings: Settings) -> str:
+def own_url(settings: Settings) -> str:
+    """Where the server that the settings describe answers."""
     host = "127.0.0.1" if settings.http_host in EVERYWHERE else settings.http_host
     return f"http://[{host}]:{settings.http_port}" if ":" in host else f"http://{host}:{settings.http_port}"
 

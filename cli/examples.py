@@ -39,6 +39,8 @@ EXAMPLES = (
     "forget --submitted-by key_01a2 --dry-run",
     "forget --list",
     "forget --allow fgt_01a2",
+    "redteam",
+    "redteam --url https://sluice.example.org --per-template 3 --json",
     "stages list",
     'stages pause crawl --why "the site asked for it"',
     "stages resume crawl",

@@ -67,6 +67,11 @@ COMMANDS = {
     ),
     "sign": Entry("sign:sign", "Sign a document, so that its origin can be trusted.", _AGENT),
     "forget": Entry("forget:forget", "Remove documents with every trace of them, and keep them out.", _OPERATOR),
+    "redteam": Entry(
+        "redteam:redteam",
+        "Attack a running instance with commands to its readers' models, and print what came through.",
+        _OPERATOR,
+    ),
     "stages": Entry("stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
     "hosts": Entry("hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
     "snapshot": Entry("snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR),

@@ -34,6 +34,7 @@ from contracts.api import (
 )
 from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
+from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk
 from contracts.retrieval import Query, Retrieval
 from gate.event_stream import Stream
 from gate.problem import parse_error
@@ -153,6 +154,16 @@ class SluiceClient:
         """Forget a document."""
         path = f"/v1/documents/{quote(document_id, safe='')}"
         return _parsed(RunAccepted, self._send("DELETE", path, _key(idempotency_key), params={"corpus": corpus}))
+
+    def quarantined(self, corpus: str) -> list[QuarantinedChunk]:
+        """The latest chunks of a corpus that the guard holds back; needs an operator's key where keys are asked for."""
+        params = {"corpora": corpus, "limit": str(MOST_HELD_AT_ONCE)}
+        response = self._send("GET", "/v1/quarantine", params=params)
+        return [QuarantinedChunk.model_validate(one) for one in response.json()]
+
+    def purge_quarantined(self, held_id: str) -> None:
+        """Remove the text of a chunk that is held back; needs an operator's key where keys are asked for."""
+        self._send("POST", f"/v1/quarantine/{quote(held_id, safe='')}/purge")
 
     def feedback(self, run_id: str, *, idempotency_key: str | None = None, **fields: Any) -> None:
         """Say what became of a run's answer: chunk_ids_used, outcome, rating, note."""

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from contracts.document import Chunk, ChunkedDocument
 from contracts.trust import Inspection, PrivateSpan, Verdict
-from trust.guard.guard import Embed, Judgement
+from trust.guard.guard import Judgement
+from trust.guard.model import Embed
 
 
 class Guard(Protocol):

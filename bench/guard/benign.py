@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import distributions
 from pathlib import Path
 
+from bench.guard.security_texts import SECURITY_TEXTS
 from contracts.document import ChunkedDocument, Document, Provenance
 from contracts.errors import InvalidInput
 from ingest.chunk.chunk import chunk_document
@@ -51,6 +52,7 @@ def benign_sets(data: Path, chunker: Chunker, most_chunks: int) -> Iterator[tupl
         ("git-doc", _SYSTEM_DOCS / "git/html", "*.html"),
         ("python-doc", _SYSTEM_DOCS / "python3.11/html", "**/*.html"),
         ("debian-doc", _SYSTEM_DOCS, "*/README*"),
+        ("licences", Path("/usr/share/common-licenses"), "*"),
         ("own-docs", REPOSITORY, "*.md"),
     ):
         files = sorted(path for path in folder.glob(pattern) if path.is_file() and path.suffix != ".gz")
@@ -59,21 +61,27 @@ def benign_sets(data: Path, chunker: Chunker, most_chunks: int) -> Iterator[tupl
         if files:
             yield name, _sample(_files(files), chunker, most_chunks)
     yield "package-readmes", _sample(_readmes(), chunker, most_chunks)
+    yield (
+        "security",
+        [chunked for source in _security_texts() if (chunked := chunker.chunk(*source[1:], name=source[0]))],
+    )
 
 
 Source = tuple[str, str, str]
-"""Name, media type, text."""
+"""Name, text, media type."""
+_MOST_CHARS = 60_000
+"""Of one document, so that no set is one book."""
 
 
-def _sample(sources: Callable[[], Iterator[Source]] | Iterator[Source], chunker: Chunker, most: int) -> Documents:
-    everything = list(sources() if callable(sources) else sources)
+def _sample(sources: Iterator[Source], chunker: Chunker, most: int) -> Documents:
+    everything = list(sources)
     random.Random(7).shuffle(everything)
     documents: Documents = []
     count = 0
-    for name, media_type, text in everything:
+    for name, text, media_type in everything:
         if count >= most:
             break
-        if chunked := chunker.chunk(text[:60_000], media_type, name=name):
+        if chunked := chunker.chunk(text[:_MOST_CHARS], media_type, name=name):
             documents.append(chunked)
             count += len(chunked.chunks)
     return documents
@@ -85,13 +93,13 @@ def _retrieval(folder: Path) -> Iterator[Source]:
             entry = json.loads(line)
             text = "\n\n".join(part for part in (entry.get("title"), entry["text"]) if part)
             kind = "text/x-python" if folder.name == "cosqa_dev" else "text/plain"
-            yield f"{entry['_id']}.py" if kind == "text/x-python" else entry["_id"], kind, text
+            yield f"{entry['_id']}.py" if kind == "text/x-python" else entry["_id"], text, kind
 
 
 def _files(files: Sequence[Path]) -> Iterator[Source]:
     for path in files:
         kind = {".html": "text/html", ".md": "text/markdown"}.get(path.suffix, "text/plain")
-        yield str(path), kind, path.read_text("utf-8", "replace")
+        yield str(path), path.read_text("utf-8", "replace"), kind
 
 
 def _readmes() -> Iterator[Source]:
@@ -99,4 +107,9 @@ def _readmes() -> Iterator[Source]:
         text = str(package.metadata.get_payload())
         if len(text) > 500:
             kind = package.metadata.get("Description-Content-Type") or "text/plain"
-            yield package.metadata["Name"], "text/markdown" if "markdown" in kind else "text/plain", text
+            yield package.metadata["Name"], text, "text/markdown" if "markdown" in kind else "text/plain"
+
+
+def _security_texts() -> Iterator[Source]:
+    for number, text in enumerate(SECURITY_TEXTS):
+        yield f"security-{number}", text, "text/markdown"

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from contracts.document import Chunk, ChunkedDocument
+from contracts.document import ChunkedDocument
 from contracts.trust import Finding, Verdict
 from trust.guard.decode import texts_within
-from trust.guard.mention import Topic, is_about_attacks, is_fenced, is_mentioned, is_quoted
+from trust.guard.mention import Topic, is_about_attacks, is_fenced, is_mentioned, is_mentioned_to_model, is_quoted
+from trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
 from trust.guard.normalise import normalise
 from trust.guard.rules import Match, find_matches
 from trust.guard.verdict import decide
-
-Vectors = NDArray[np.float32]
-Embed = Callable[[Sequence[str]], Vectors]
-"""Texts to unit vectors, one row each."""
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters that have no other use than to hide a text."""
@@ -40,22 +35,55 @@ class RuleGuard:
     @property
     def version(self) -> str:
         """Changes with every change of the rules."""
-        return f"rules-{_rules_hash()}"
+        return f"rules-{_hash_of_sources()}"
 
     def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
         """A judgement for each chunk, in their order."""
         del embed
-        headings = _headings(document)
-        submitted = document.provenance.origin == "submitted"
-        return tuple(_judge(chunk, (), submitted, headings) for chunk in document.chunks)
+        return _judged(document, {})
 
 
-def _judge(chunk: Chunk, model: Sequence[Finding], submitted: bool, headings: str) -> Judgement:
-    findings = (*find_by_rule(chunk.text, headings), *model)
-    if not findings:
-        return Judgement(Verdict.PASSED, ())
-    about_attacks = is_about_attacks(f"{headings}\n{chunk.text}")
-    return Judgement(decide(findings, submitted=submitted, about_attacks=about_attacks), findings)
+class ModelGuard:
+    """The rules and the model. Safe for threads."""
+
+    @property
+    def version(self) -> str:
+        """Changes with every change of the rules, of the features and of the weights."""
+        return f"guard-{_hash_of_sources()}"
+
+    def judge(self, document: ChunkedDocument, embed: Embed) -> tuple[Judgement, ...]:
+        """A judgement for each chunk, in their order. Raises what `embed` raises."""
+        return _judged(document, find_by_model(document, load_model(), embed))
+
+
+def _judged(document: ChunkedDocument, by_model: Mapping[int, Finding]) -> tuple[Judgement, ...]:
+    headings = _headings(document)
+    around = find_by_rule(_facts(document), headings)
+    whole = tuple(finding.model_copy(update={"start": 0, "end": 0}) for finding in around)
+    submitted = document.provenance.origin == "submitted"
+    judgements: list[Judgement] = []
+    for number, chunk in enumerate(document.chunks):
+        findings = (*find_by_rule(chunk.text, headings), *whole)
+        if (scored := by_model.get(number)) and not is_example(document, number, scored.start, scored.end):
+            findings = (*findings, scored)
+        if not findings:
+            judgements.append(Judgement(Verdict.PASSED, ()))
+            continue
+        about_attacks = is_about_attacks(f"{headings}\n{chunk.text}")
+        judgements.append(Judgement(decide(findings, submitted=submitted, about_attacks=about_attacks), findings))
+    return tuple(judgements)
+
+
+def is_example(document: ChunkedDocument, number: int, start: int, end: int) -> bool:
+    """Whether a window of chunk `number` that the model finds is an example in a text about attacks."""
+    text = document.chunks[number].text
+    return is_mentioned_to_model(text, start, end, Topic(text, _headings(document)))
+
+
+def _facts(document: ChunkedDocument) -> str:
+    """What an answer shows of a document beside its text: a command may stand there as well."""
+    said = (document.title, document.provenance.author, *document.metadata.values())
+    return "\n\n".join(fact for fact in said if isinstance(fact, str))
 
 
 def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
@@ -92,9 +120,10 @@ def _headings(document: ChunkedDocument) -> str:
     return "\n".join((document.title or "", *paths))
 
 
-def _rules_hash() -> str:
-    """Of the source of this package: a changed rule is another version, without a number to be kept in step."""
+@cache
+def _hash_of_sources() -> str:
+    """Of this package, weights and all: a changed rule is another version, without a number to be kept in step."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted((*Path(__file__).parent.glob("*.py"), WEIGHTS_FILE)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

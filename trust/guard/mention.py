@@ -70,6 +70,11 @@ class Topic:
         self._text = text.lower()
         self._headings = headings.lower()
 
+    @property
+    def is_trade(self) -> bool:
+        """Whether the text names attacks on models at all, or its headings speak of security."""
+        return bool(_ATTACKS_ON_MODELS.search(self._text) or _ATTACKS_ON_MODELS.search(self._headings))
+
     def terms_outside(self, start: int, end: int) -> int:
         """How many different words of the trade stand in the headings and outside the command's paragraph.
 
@@ -108,6 +113,19 @@ def is_mentioned(text: str, start: int, end: int, topic: Topic) -> bool:
     if is_fenced(lowered, start):
         return about_attacks or _fence_is_led_in(lowered, start)
     return bool(_REPORTED.search(paragraph)) or (about_attacks and (is_announced or _stands_in_list(lowered, start)))
+
+
+def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool:
+    """As `is_mentioned`, for a window that the linear model found: it sees less than a rule, so less has to speak for it.
+
+    A text that uses words about attacks on models, or announces the window as an example, speaks about it.
+    """
+    lowered = text.lower()
+    return (
+        topic.is_trade
+        or topic.terms_outside(start, end) >= _ENOUGH_TERMS
+        or bool(_REPORTED.search(_before(lowered, start)))
+    )
 
 
 def is_fenced(text: str, start: int) -> bool:

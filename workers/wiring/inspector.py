@@ -50,13 +50,13 @@ class GuardedInspection:
 
 def build_inspector(settings: Settings, embedder: Callable[[], Embedder]) -> DocumentInspector:
     """The inspector of this process. `embedder` gives the configured embedder; nothing is loaded yet."""
-    from trust.guard.guard import RuleGuard
+    from trust.guard.guard import ModelGuard, RuleGuard
     from trust.inspect import Inspector
     from trust.private.finder import build_finder
 
     private = build_finder(settings.trust)
-    rules_alone = Inspector(RuleGuard(), private)
-    return GuardedInspection(rules_alone, rules_alone, _local_vectors(settings, embedder))
+    whole, rules_alone = Inspector(ModelGuard(), private), Inspector(RuleGuard(), private)
+    return GuardedInspection(whole, rules_alone, _local_vectors(settings, embedder))
 
 
 def _local_vectors(settings: Settings, embedder: Callable[[], Embedder]) -> Callable[[Sequence[str]], Vectors]:

@@ -15,7 +15,8 @@ from ingest.embed.minilm.files import ensure_model, load_tokenizer
 from ingest.extract.extract import extract, extract_document
 from ingest.settings import ChunkSettings
 from tests.support.repository import MODELS
-from trust.guard.guard import RuleGuard, Vectors
+from trust.guard.guard import RuleGuard
+from trust.guard.model import Vectors
 from trust.redteam.channels import CHANNELS, Channel, pdf
 
 PAYLOADS = (

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Literal
 
 import numpy as np
 import pytest
 
-from contracts.document import Chunk, ChunkedDocument, Provenance, sha256_text
+from contracts.document import ChunkedDocument
 from contracts.trust import PrivateSpan, Verdict
-from trust.guard.guard import RuleGuard, Vectors
+from tests.support.chunked import make_document
+from trust.guard.guard import RuleGuard
+from trust.guard.model import Vectors
 from trust.inspect import Inspector
 
 PLAIN = "The valve opens at two bar and closes at three."
@@ -30,32 +30,6 @@ class DigitsArePrivate:
 
 def no_vectors(texts: Sequence[str]) -> Vectors:
     return np.ones((len(texts), 384), dtype=np.float32) / np.float32(384**0.5)
-
-
-def make_document(
-    *texts: str, source: Literal["crawl", "submission"] = "crawl", title: str = "Valves", section: str = "Use"
-) -> ChunkedDocument:
-    chunks = tuple(
-        Chunk(
-            chunk_id=f"c{number}",
-            document_id="d",
-            ordinal=number,
-            text=text,
-            start_line=1,
-            end_line=1,
-            section_path=(section,),
-            token_estimate=9,
-            checksum=sha256_text(text),
-        )
-        for number, text in enumerate(texts)
-    )
-    return ChunkedDocument(
-        document_id="d",
-        checksum=sha256_text("d"),
-        title=title,
-        provenance=Provenance(source=source, fetched_at=datetime(2026, 1, 1, tzinfo=UTC)),
-        chunks=chunks,
-    )
 
 
 def verdicts(document: ChunkedDocument) -> list[Verdict | None]:

@@ -1,0 +1,30 @@
+"""`sluice redteam` against a real instance: what is overt or hidden does not come through, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gate.client import SluiceClient
+from tests.support.instance import Instance
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def test_nothing_overt_or_hidden_comes_through_and_the_scratch_corpus_is_emptied(offline: Instance) -> None:
+    done = offline.sluice("redteam", "--corpus", "redteam-test", "--payloads", "2", "--json", timeout=220)
+
+    told = json.loads(done.stdout)
+    unmarked = {one["channel"]: one["examples"] for one in told["channels"] if one["is_overt"] and one["unmarked"]}
+    assert unmarked == {}, done.stderr
+    assert (done.returncode, told["good"]) == (0, True)
+    assert sum(one["warned"] for one in told["channels"]) > 0
+    with SluiceClient(offline.url) as client:
+        assert client.quarantined("redteam-test") == []
+
+
+def test_a_corpus_that_may_hold_more_than_attacks_is_refused(offline: Instance) -> None:
+    refused = offline.sluice("redteam", "--corpus", "default")
+    assert refused.returncode == 2
+    assert "redteam-" in refused.stderr

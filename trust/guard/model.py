@@ -1,0 +1,83 @@
+"""The linear model: the probability that a window of text addresses the reader's model, from its vector and counts.
+
+Weights are data (`model.json`), fitted by `python -m bench.guard.train`. They are of vectors of all-MiniLM-L6-v2; other
+vectors mean nothing to them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.document import ChunkedDocument
+from contracts.trust import Finding
+from trust.guard.candidates import Candidate, find_candidates, texts_to_embed
+from trust.guard.features import NAMES, with_likeness
+from trust.guard.verdict import MODEL
+
+Vectors = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Vectors]
+"""Texts to vectors of all-MiniLM-L6-v2 of length 1, one row each."""
+WEIGHTS_FILE = Path(__file__).with_name("model.json")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowModel:
+    """`weights` are of the vector's dimensions, then of `NAMES`; above `threshold` a window is warned of."""
+
+    weights: NDArray[np.float64]
+    bias: float
+    threshold: float
+
+    def probabilities(self, inputs: Vectors) -> NDArray[np.float64]:
+        """For inputs (windows, dimensions + len(NAMES)), as `inputs_of` makes them."""
+        logits: NDArray[np.float64] = inputs @ self.weights + self.bias
+        return 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+
+
+@cache
+def load_model() -> WindowModel:
+    """The model as it is shipped. Raises ValueError where it was fitted to the features of another version."""
+    data = json.loads(WEIGHTS_FILE.read_bytes())
+    if tuple(data["features"]) != NAMES:
+        raise ValueError(f"{WEIGHTS_FILE.name} has not the features of this version: python -m bench.guard.train")
+
+    return WindowModel(np.array([*data["vector"], *data["features"].values()]), data["bias"], data["threshold"])
+
+
+def inputs_of(document: ChunkedDocument, candidates: Sequence[Candidate], embed: Embed) -> Vectors:
+    """What the model reads of each candidate: its vector, its counts and its likeness to its chunk, one row each.
+
+    Raises what `embed` raises.
+    """
+    texts = texts_to_embed(document, candidates)
+    vectors = embed(texts)
+    place = {chunk: len(candidates) + row for row, chunk in enumerate(dict.fromkeys(one.chunk for one in candidates))}
+    of_chunks = vectors[[place[candidate.chunk] for candidate in candidates]]
+    own = vectors[: len(candidates)]
+    return np.hstack((own, with_likeness([one.counts for one in candidates], own, of_chunks)))
+
+
+def find_by_model(document: ChunkedDocument, model: WindowModel, embed: Embed) -> dict[int, Finding]:
+    """By number of the chunk, its window of the highest probability where that is above the threshold.
+
+    Raises what `embed` raises.
+    """
+    candidates = list(find_candidates(document))
+    if not candidates:
+        return {}
+    found: dict[int, Finding] = {}
+    for candidate, probability in zip(
+        candidates, model.probabilities(inputs_of(document, candidates, embed)), strict=True
+    ):
+        known = found.get(candidate.chunk)
+        if probability > model.threshold and (known is None or probability > (known.score or 0)):
+            score = round(float(probability), 3)
+            found[candidate.chunk] = Finding(rule=MODEL, start=candidate.start, end=candidate.end, score=score)
+    return found
