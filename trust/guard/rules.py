@@ -103,11 +103,12 @@ RULES: tuple[Rule, ...] = (
         re.compile(
             r"\b(?:your (?:new|real|actual|true|only|updated|next) (?:task|instructions?|objective|goal|mission|job|purpose|role|directive|orders?)\s+(?:is|are|will be|from now on)\b"
             r"|(?:here are|these are|follow|receive|execute|obey) (?:your |my |the |these |only )*(?:new|updated|real|actual|true|following new) (?:instructions|orders|directives|rules)\b"
+            r"|never ?mind (?:what|whatever|everything) (?:the |your )?(?:developers?|system|user|operator|company|creators?|prompt|instructions) (?:said|says?|told|wrote|wants?|asked|gave)"
             r"|new (?:system )?instructions?(?: (?:for|to) (?:the )?(?:assistant|ai|model|llm|agent|chatbot|bot))?\s*:\s"
             r"|(?:the|all) (?:instructions|text|prompt|directions)(?: (?:above|before this|given above|so far))? (?:was|were|is|are) (?:just )?(?:a test|fake|wrong|void|cancelled|outdated|no longer valid|obsolete|superseded|a joke)"
             r"|from (?:now|this point|here) on(?:ward|wards)?,? (?:you (?:are|will|must|shall|should|act|only|have)|your (?:name|role|answers?|replies|responses?)|(?:answer|respond|reply|speak|act) (?:only|as|in|with|to)))"
         ),
-        ("your ", "instruction", "orders", "directives", "rules", "from now", "from this", "from here", "the text", "prompt", "directions"),
+        ("your ", "mind ", "instruction", "orders", "directives", "rules", "from now", "from this", "from here", "the text", "prompt", "directions"),
     ),
     Rule(
         "persona", "override",
