@@ -31,6 +31,8 @@ class Provenance(Value):
     run_id: str | None = None
     nosnippet: Switch = False
     """The site asks that no text of the page be shown: its chunks are ranked and cited without their text."""
+    max_snippet: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
+    """The most characters of a passage that the site lets be shown; None for as many as there are."""
     submitted_by: LaterText = None
     """Of what a caller handed in: the API key's id; None where no key was needed."""
     signed_by: LaterText = None

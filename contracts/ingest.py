@@ -145,6 +145,8 @@ class PageCrawled(Body):
     `workers.runtime.transient_pages`."""
     nosnippet: Switch = False
     """The site asks that no text of the page be shown: it is ranked and cited, and its text stays out of answers."""
+    max_snippet: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
+    """The most characters of a passage that the site lets be shown; None for as many as there are."""
     screenshot: Annotated[BlobRef | None, Field(exclude_if=is_none)] = None
     """A PNG of the page as the browser showed it, where one was asked for."""
 

@@ -281,6 +281,11 @@ class EmbedSettings(Value):
     model_dir: Path | None = None
     """Where the local model's files are kept; by default `models` in the data directory."""
 
+    @property
+    def uses_endpoint(self) -> bool:
+        """Whether texts of some corpus are embedded by an endpoint, outside of this process."""
+        return "openai" in (self.provider, *(one.provider for one in self.corpora.values()))
+
     def of_corpus(self, corpus: str) -> EmbedSettings:
         """The settings of one corpus by its name: these, with what the first matching pattern changes."""
         for pattern, changed in self.corpora.items():

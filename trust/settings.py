@@ -27,6 +27,9 @@ class TrustSettings(Value):
     mask: tuple[str, ...] = ("secret",)
     """Kinds of private data that no answer shows: secret, card, iban, email, ip, ssn, phone; all for every one of them;
     empty for none. An answer has [card] or [secret: github-pat] in their place."""
+    snippet_licences: tuple[str, ...] = ()
+    """Licences, as pages name them or link to them, of which answers show at most 200 characters of a passage, and the
+    address: patterns such as "*by-nc*" or "all rights reserved*", in any case."""
     confidence_floor: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Passages that answer the question with a lower probability are not cited; 0 cites whatever was found. At 0.2 one
     answer of twenty is lost, and nine of ten questions on topics that the corpus lacks are told so (decision 19)."""

@@ -261,7 +261,7 @@ class Context:
         from ingest.embed.embed import make_embedder
 
         embed = self.settings.embed
-        if "openai" not in (embed.provider, *(one.provider for one in embed.corpora.values())):
+        if not embed.uses_endpoint:
             return self.embedder
         cache = self.settings.data_dir / "embedding-cache.sqlite"
         models, endpoints = self.settings.model_dir, self.embedding_endpoints
@@ -281,7 +281,17 @@ class Context:
             question_embedder=lambda: self.question_embedder,
             tokenizer=lambda: self.tokenizer,
             model_of_corpus=lambda corpus: self.readers.reader(corpus).model_fingerprint,
+            hide=self._hide,
         )
+
+    @lazy
+    def _hide(self) -> Callable[[str], str]:
+        """Masks in a text what no outside service may see."""
+        from trust.private.finder import build_finder
+        from trust.private.mask import hide
+
+        trust = self.settings.trust
+        return lambda text: hide(text, trust.mask, build_finder(trust))
 
     @lazy
     def inspector(self) -> DocumentInspector:
@@ -300,7 +310,7 @@ class Context:
 
         rerank = self.settings.rerank
         daily_budget = DailyBudget(rerank.usd_per_search, self.settings.budget.day_usd, utc_now)
-        return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take)
+        return build_reranker(rerank, lambda: self.fetcher("rerank"), daily_budget.take, self._hide)
 
     @lazy
     def _collections(self) -> QdrantCollections:

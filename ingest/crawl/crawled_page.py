@@ -102,6 +102,7 @@ class CrawledPage:
     """What the page declares to be its address: recorded as a fact, while its document is that of `final_url`."""
     noarchive: bool = False
     nosnippet: bool = False
+    max_snippet: int | None = None
     screenshot: bytes | None = None
     """A PNG, where one was asked for."""
     page_links: tuple[PageLink, ...] = ()
@@ -132,6 +133,7 @@ class CrawledPage:
             noarchive=self.noarchive,
             unarchived_by=unarchived_by,
             nosnippet=self.nosnippet,
+            max_snippet=self.max_snippet,
             screenshot=screenshot,
         )
 

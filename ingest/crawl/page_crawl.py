@@ -110,6 +110,7 @@ def _finished(visit: PageVisit, read: ReadPage, known: RememberedPage | None) ->
         canonical_url=read.facts.canonical_url,
         noarchive=noarchive,
         nosnippet=read.directives.nosnippet,
+        max_snippet=read.directives.max_snippet,
         screenshot=None if noarchive else page.screenshot,
         page_links=read.links,
         links=links,

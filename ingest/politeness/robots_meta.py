@@ -25,6 +25,7 @@ _AGENT = re.compile(r"\s*(?P<agent>\*|[a-z_-]+)(?:/[^\s:]*)?\s*:(?P<rest>.*)", r
 """A robot's name, as it stands before the directives for it: no part of a date is one."""
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _EXPIRY = "unavailable_after"
+_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Directives:
     nofollow: bool = False
     noarchive: bool = False
     nosnippet: bool = False
+    max_snippet: int | None = None
+    """The most characters of the text that may be shown, from `max-snippet`; None for as many as there are."""
     unavailable_after: datetime | None = None
 
 
@@ -51,13 +54,15 @@ def read_directives(headers: str | None, metas: Iterable[tuple[str, str]], token
         if name.strip().lower() in {"robots", ours}:
             parts += content[:MAX_CHARACTERS].lower().split(",")
     words = frozenset(word for part in parts if ":" not in part for word in part.replace(";", " ").split())
+    limits = frozenset(_snippet_limits(parts))
     expires_at = min(_dates(parts), default=None)
     has_expired = expires_at is not None and expires_at <= now
     return Directives(
         noindex=has_expired or not words.isdisjoint({"noindex", "none"}),
         nofollow=not words.isdisjoint({"nofollow", "none"}),
         noarchive=not words.isdisjoint({"noarchive", "nocache"}),
-        nosnippet="nosnippet" in words or any(_limits_snippets_to_none(part) for part in parts),
+        nosnippet="nosnippet" in words or 0 in limits,
+        max_snippet=min((limit for limit in limits if limit), default=None),
         unavailable_after=expires_at,
     )
 
@@ -98,6 +103,9 @@ def _date(text: str) -> datetime | None:
     return None
 
 
-def _limits_snippets_to_none(part: str) -> bool:
-    name, _, value = part.partition(":")
-    return name.strip() == "max-snippet" and value.strip() == "0"
+def _snippet_limits(parts: list[str]) -> Iterator[int]:
+    """The numbers of `max-snippet`; -1, for no limit, is left out."""
+    for part in parts:
+        name, _, value = part.partition(":")
+        if name.strip() == "max-snippet" and _NUMBER.fullmatch(value.strip()):
+            yield int(value)

@@ -79,6 +79,11 @@ def mask(text: str, spans: Sequence[PrivateSpan], kinds: Sequence[str]) -> Maske
     return Masked("".join([*pieces, text[at:]]), tuple(edits))
 
 
+def hide(text: str, kinds: Sequence[str], finder: PrivateDataFinder) -> str:
+    """The text as an outside service may see it: searched and masked."""
+    return mask(text, finder.find(text), kinds).text if kinds else text
+
+
 def mask_chunk(
     chunk: RetrievedChunk, kinds: Sequence[str], finder: PrivateDataFinder, count: Counter[str] | None = None
 ) -> RetrievedChunk:

@@ -10,6 +10,7 @@ from otel import metrics
 from trust.private.finder import build_finder
 from trust.private.mask import SECRET, is_current, is_masked, mask, mask_label
 from trust.settings import TrustSettings
+from trust.snippets import snippet_length
 from workers.wiring.corpora import CorpusReaders
 
 
@@ -28,7 +29,7 @@ def read_document_text(
     Raises:
         NotFound: nothing was written to the corpus, or it holds no such document.
         InvalidInput: the text has no such lines.
-        PolicyRefused: the site asks that no text of the page be shown.
+        PolicyRefused: the site or the licence asks that no text of the page be shown, or only a snippet.
     """
     reader = readers.existing(corpus)
     facts = reader.document(document_id)
@@ -36,6 +37,9 @@ def read_document_text(
         raise NotFound(f"corpus {corpus!r} holds no document {document_id!r}")
     if facts.provenance.nosnippet:
         raise PolicyRefused("nosnippet", "the site asks that no text of this page be shown", f"read it at {facts.url}")
+    if (limit := snippet_length(facts.provenance, facts.metadata, settings.snippet_licences)) is not None:
+        why = f"at most {limit} characters of a passage may be shown of this document"
+        raise PolicyRefused("snippet", why, f"read it at {facts.url or facts.file_path}")
     joined = join_chunks(reader.chunks(document_id))
     lines = _shown(joined, facts, settings).split("\n")
     last = len(lines) if end_line is None else min(end_line, len(lines))

@@ -32,6 +32,7 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
             last_modified=page.last_modified,
             run_id=run_id,
             nosnippet=page.nosnippet,
+            max_snippet=page.max_snippet,
         ),
     )
 

@@ -16,6 +16,7 @@ from trust.gates import SOURCE_TRUST, check_poisoning, check_source_trust
 from trust.private.finder import build_finder
 from trust.private.mask import mask_retrieval
 from trust.settings import TrustSettings
+from trust.snippets import shorten_snippets
 from workers.steps.floods import mark_floods
 
 
@@ -29,8 +30,9 @@ def apply_trust(found: Retrieval, query: Query, settings: TrustSettings, asked: 
     found = mark_floods(found, query.query, settings)
     if asked:
         found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
-    found = hide_nosnippet_texts(found)  # and licence: short snippets
+    found = hide_nosnippet_texts(found)
     found = mask_private(found, settings)
+    found = shorten_snippets(found, settings.snippet_licences)  # behind the masks: a cut never leaves half a secret
     return check_gates(found)
 
 

@@ -27,12 +27,14 @@ class EmbeddingService:
         question_embedder: Callable[[], Embedder],
         tokenizer: Callable[[], Tokenizer],
         model_of_corpus: Callable[[str], str | None],
+        hide: Callable[[str], str] = str,
     ) -> None:
         """`model_of_corpus` gives the fingerprint of the model that a corpus's vectors are of; None where it has none.
 
         `question_embedder` has the models of `embedder` and gives up sooner. These and `tokenizer` are asked for at
-        first use.
+        first use. `hide` masks what no outside service may see; the local model gets the texts as they are.
         """
+        self._hide = hide
         self._settings = settings
         self._embedder = embedder
         self._question_embedder = question_embedder
@@ -43,14 +45,25 @@ class EmbeddingService:
 
     def embed_by(self, fingerprint: str, texts: Sequence[str]) -> Embedded:
         """Vectors (n, d) of one model, for the index."""
-        return self._embedder().embed(texts, fingerprint)
+        return self._embedder().embed(self._shown(texts, fingerprint), fingerprint)
 
     def embed_question(self, texts: Sequence[str], fingerprint: str) -> Embedded:
         """Vectors (n, d) of one model, for somebody who waits.
 
         Raises Unavailable (or its children) within seconds where the model is out of reach.
         """
-        return self._question_embedder().embed(texts, fingerprint)
+        return self._question_embedder().embed(self._shown(texts, fingerprint), fingerprint)
+
+    def _shown(self, texts: Sequence[str], fingerprint: str) -> Sequence[str]:
+        """The texts as the model with that fingerprint may see them."""
+        if self._settings.uses_endpoint:
+            from ingest.embed.minilm.model import FINGERPRINTS
+
+            changed = map(self._settings.changed_by, self._settings.corpora.values())
+            claimed = {one.openai_fingerprint for one in (self._settings, *changed)}
+            if fingerprint in claimed or fingerprint not in FINGERPRINTS.values():
+                return [self._hide(text) for text in texts]
+        return texts
 
     def fingerprint(self, corpus: str) -> str:
         """The model that the corpus is bound to, or the one that it will be."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -27,12 +27,15 @@ PAUSE_SECONDS = 30.0
 
 
 def build_reranker(
-    settings: RerankSettings, fetcher: Callable[[], Fetcher], may_spend: Callable[[], bool]
+    settings: RerankSettings,
+    fetcher: Callable[[], Fetcher],
+    may_spend: Callable[[], bool],
+    hide: Callable[[str], str] = str,
 ) -> Reranker | None:
     """The configured reranker; None where none is. Opens and loads nothing.
 
     `fetcher` is asked for when an endpoint is first asked: its requests obey the rules of egress. `may_spend` says
-    whether there is money for one more search.
+    whether there is money for one more search. `hide` masks what no endpoint may see.
     """
     if settings.provider == "none":
         return None
@@ -41,7 +44,7 @@ def build_reranker(
 
     rule = BreakerRule(window=20, least=5, pause_seconds=PAUSE_SECONDS)
     return ScoringReranker(
-        _scorer(settings, fetcher),
+        _scorer(settings, fetcher, hide),
         depth=settings.depth,
         timeout_seconds=settings.timeout_seconds,
         breaker=Breaker(rule, clock=time.monotonic, on_open=_count_circuit_opened),
@@ -82,13 +85,26 @@ _ROUNDING_USD = 1e-9
 """Sums of floats are compared no finer."""
 
 
-def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher]) -> Scorer:
+class MaskedScorer:
+    """A scorer on another machine, which sees neither texts nor question before they are masked."""
+
+    def __init__(self, scorer: Scorer, hide: Callable[[str], str]) -> None:
+        self._scorer = scorer
+        self._hide = hide
+
+    def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
+        """As `Scorer.scores`."""
+        return self._scorer.scores(self._hide(query), [self._hide(text) for text in texts], timeout_seconds)
+
+
+def _scorer(settings: RerankSettings, fetcher: Callable[[], Fetcher], hide: Callable[[str], str]) -> Scorer:
     from index.search.rerank.http import HttpScorer
     from index.search.rerank.onnx import OnnxScorer
 
     if settings.provider == "onnx" and settings.model_dir is not None:
         return OnnxScorer(settings.model_dir)
-    return HttpScorer(posting(fetcher), settings.url or "", settings.shape, settings.model, settings.key)
+    scorer = HttpScorer(posting(fetcher), settings.url or "", settings.shape, settings.model, settings.key)
+    return MaskedScorer(scorer, hide)
 
 
 def posting(fetcher: Callable[[], Fetcher]) -> Post:

@@ -131,3 +131,17 @@ def test_long_texts_are_cut(text: str) -> None:
     of_header(text)
     of_meta(*[("robots", text)] * 50)
     assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("content", "limit"),
+    [
+        ("max-snippet:120", 120),
+        ("max-snippet: 120, max-snippet:50", 50),
+        ("max-snippet:-1", None),
+        ("max-snippet:many", None),
+        ("index", None),
+    ],
+)
+def test_the_strictest_limit_of_snippets_is_read(content: str, limit: int | None) -> None:
+    assert read_directives(None, [("robots", content)], "sluice", datetime(2026, 1, 1, tzinfo=UTC)).max_snippet == limit

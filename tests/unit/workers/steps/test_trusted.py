@@ -56,3 +56,12 @@ def test_the_gates_of_every_retrieval_are_counted() -> None:
     count_gates(apply_trust(found, QUERY, SETTINGS).metadata)
     assert value_of(metrics.RETRIEVAL_GATES, **labels) == before + 1
     assert value_of(metrics.GUARD_DROPPED) == dropped + 1
+
+
+def test_a_text_of_a_listed_licence_is_cut_behind_its_masks() -> None:
+    token = SECRETS["github token"](random.Random(1))
+    text = "word " * 38 + token + " more" * 50
+    found = retrieval_of(retrieved("a", text, metadata={"licence": "CC-BY-NC-4.0"}))
+    shown = apply_trust(found, QUERY, TrustSettings(snippet_licences=("cc-by-nc*",))).chunks[0].text
+    assert token[:12] not in shown
+    assert len(shown) < 260

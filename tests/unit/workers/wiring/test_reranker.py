@@ -218,3 +218,16 @@ def test_a_purse_is_full_again_the_next_day() -> None:
     assert all(DailyBudget(0.0, 0.0, lambda: now[0]).take() for _ in range(3))
     assert all(DailyBudget(9.0, None, lambda: now[0]).take() for _ in range(3))
     assert not DailyBudget(0.1, 0.0, lambda: now[0]).take()
+
+
+def test_an_endpoint_never_sees_what_is_masked() -> None:
+    seen: list[str] = []
+
+    class Scorer:
+        def scores(self, query: str, texts: Sequence[str], timeout_seconds: float) -> Sequence[float]:
+            seen.extend([query, *texts])
+            return [0.0] * len(texts)
+
+    masked = reranker.MaskedScorer(Scorer(), lambda text: text.replace("secret", "[secret]"))
+    assert masked.scores("a secret?", ["the secret"], 1.0) == [0.0]
+    assert seen == ["a [secret]?", "the [secret]"]
