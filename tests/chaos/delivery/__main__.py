@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.chaos.delivery.broker_faults import broker_faults
+from tests.chaos.delivery.erasing import erasing
 from tests.chaos.delivery.kills import kills_without_healing, random_kills
 from tests.chaos.delivery.machine import any_order
 from tests.chaos.delivery.malformed import malformed_items
@@ -37,6 +38,7 @@ CHECKS: dict[str, Check] = {
     "malformed": malformed_items,
     "poison": poison,
     "replays": replays,
+    "erasing": erasing,
     "traces": traces_under_kills,
     "children": traces_of_short_lived_children,
     "machine": any_order,

@@ -46,6 +46,18 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """Each seam: what is wrapped, and the roles (stages, `api`, `reconcile`) whose processes pass it."""
 
+ERASING: dict[str, tuple[str, tuple[str, ...]]] = {
+    "hold": ("Quarantine.hold", ("embed",)),
+    "release": ("Quarantine.release", ("api",)),
+    "forget": ("Forgotten.forget", ("api",)),
+    "removal": ("IndexWriter.remove", ("index",)),
+    "erase": ("IndexWriter.erase", ("index",)),
+    "drop": ("drop_others, of the older generations", ("index",)),
+    "blob": ("BlobStore.remove_unused", ("index",)),
+    "pages": ("Erasure.forget_pages", ("index",)),
+}
+"""The seams that only what is quarantined or forgotten passes: `tests.chaos.delivery.erasing` breaks these."""
+
 FAILPOINTS: dict[str, tuple[str, ...]] = {
     f"{seam}.{side}": roles for seam, (_, roles) in SEAMS.items() for side in ("before", "after")
 }

@@ -12,8 +12,9 @@ import pytest
 
 from otel.spans import SpanStore
 from tests.chaos.delivery.broker_faults import Fault, suffer
+from tests.chaos.delivery.erasing import every_death, story
 from tests.chaos.delivery.failpoints import FAILPOINTS, Cell
-from tests.chaos.delivery.instance import ChaosInstance
+from tests.chaos.delivery.instance import BLAMELESS, ChaosInstance
 from tests.chaos.delivery.kills import RECOVERY_LIMIT_SECONDS, feed_under_kills
 from tests.chaos.delivery.malformed import GARBAGE, garbage, processes, push, unlike
 from tests.chaos.delivery.matrix import Wave, carry_out
@@ -133,6 +134,12 @@ def test_a_task_that_kills_its_worker_is_in_quarantine_after_three_deliveries(in
     ends_well(good)
     instance.disarm()
     assert not_in_quarantine(bad, "chunk") == []
+
+
+def test_what_is_held_released_and_forgotten_survives_a_death_at_each_step(tmp_path: Path) -> None:
+    deaths = [cell for cell in every_death() if cell.point.endswith(".after") == (cell.role == "api")]
+    with ChaosInstance(tmp_path / "erasing", BLAMELESS) as own:
+        assert story(own, "erase", deaths) == []
 
 
 def test_without_healing_the_same_kills_lose_work(tmp_path: Path) -> None:

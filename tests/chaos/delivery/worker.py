@@ -17,12 +17,18 @@ from kombu.transport.virtual import base as virtual
 from contracts.event import Event
 from contracts.outcome import DeadLetter, Retry
 from index.journal.journal import Journal
+from index.local import writer as local_writer
+from index.local.writer import IndexWriter
+from ledger.erasure import Erasure
+from ledger.forgotten import Forgotten
 from ledger.ledger import Claim, Ledger, NotClaimed
-from tests.chaos.delivery.failpoints import Failpoints
+from ledger.quarantine import Quarantine
+from tests.chaos.delivery.failpoints import ERASING, Failpoints
 from tests.chaos.delivery.witness import Witness
 from workers import handlers
 from workers.broker.transport import Transport
 from workers.processes.reconciler import Reconciler
+from workers.runtime.blob_store import BlobStore
 
 FOLDER = "CHAOS_FOLDER"
 WITNESS_FILE = "witness.jsonl"
@@ -49,6 +55,7 @@ def install(failpoints: Failpoints) -> None:
     _set(Reconciler, "tick", _witnessed_tick(failpoints))
     if failpoints.role == "index":
         _wrap_index(failpoints)
+    _wrap_erasing(failpoints)
 
 
 def _wrap_ledger(failpoints: Failpoints, holding: threading.local) -> None:
@@ -113,6 +120,23 @@ def _wrap_index(failpoints: Failpoints) -> None:
     _set(os, "fsync", failpoints.around("journal_fsync", os.fsync, _is_journal))
     _set(os, "rename", failpoints.around("snapshot_rename", os.rename, _is_generation))
     _set(os, "replace", failpoints.around("pointer_swap", os.replace, _is_pointer))
+
+
+def _wrap_erasing(failpoints: Failpoints) -> None:
+    owners: dict[str, tuple[Any, str]] = {
+        "hold": (Quarantine, "hold"),
+        "release": (Quarantine, "release"),
+        "forget": (Forgotten, "forget"),
+        "removal": (IndexWriter, "remove"),
+        "erase": (IndexWriter, "erase"),
+        "drop": (local_writer, "drop_others"),
+        "blob": (BlobStore, "remove_unused"),
+        "pages": (Erasure, "forget_pages"),
+    }
+    for seam, (_, roles) in ERASING.items():
+        if failpoints.role in roles:
+            owner, name = owners[seam]
+            _set(owner, name, failpoints.around(seam, getattr(owner, name)))
 
 
 def _is_some(_: Any, entries: Any, *_others: Any) -> bool:

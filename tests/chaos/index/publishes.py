@@ -12,7 +12,9 @@ from pathlib import Path
 
 from contracts.document import ChunkedDocument
 from contracts.errors import Corrupted, NotFound
+from index.disk.layout import CorpusLayout
 from index.generations.publish import list_generations, verify
+from index.local.traces import find_in_generations, find_in_journal
 from index.local.write_policy import WritePolicy
 from index.local.writer import IndexWriter
 from tests.chaos.index.corpus import (
@@ -42,6 +44,8 @@ class Kind:
     is_rolled_back: bool = False
     """Whether the current generation lacks the story's last step."""
     rebuilds: bool = False
+    erases: bool = False
+    """Whether nothing may be left of what the steps remove: then the next writer erases again, as a retry does."""
 
     @property
     def name(self) -> str:
@@ -82,6 +86,8 @@ class Kind:
             os.write(report, b"a")
         if self.rebuilds:
             writer.rebuild()
+        elif self.erases:
+            writer.erase()
         else:
             writer.publish()
         os.write(report, b"P")
@@ -97,9 +103,18 @@ def look(root: Path, kind: Kind, told: bytes) -> list[str]:
     problems += _recent(root, kind, least, most)
     problems += unverified(root)
     allowed = [passages(kind.holding(count)) for count in range(least, most + 1)]
+    if kind.erases:  # what was not acknowledged is removed by the retry
+        gone = {name for step in kind.steps for name in step.removals}
+        allowed = [[passage for passage in some if passage[0] not in gone] for some in allowed]
     fallbacks: list[str] = []
     with IndexWriter(root, CORPUS, kind.settings, clock=lambda: TODAY, on_fallback=fallbacks.append) as writer:
         problems += [f"the next writer fell back: {reason}" for reason in fallbacks]
+        if kind.erases:
+            problems += _left_of_removed(root, kind) if b"P" in told else []
+            for step in kind.steps:
+                writer.remove(step.removals)
+            writer.erase()
+            problems += _left_of_removed(root, kind)
         step_after(least).perform(writer)
         writer.publish()
     reader = new_reader(root, fallbacks)
@@ -111,6 +126,16 @@ def look(root: Path, kind: Kind, told: bytes) -> list[str]:
     problems += unverified(root)
     left = [path.name for path in (root / CORPUS / "generations").iterdir() if path.name.startswith(".")]
     return problems + [f"left behind: {name}" for name in left]
+
+
+def _left_of_removed(root: Path, kind: Kind) -> list[str]:
+    """Where on disk something is left of what the steps remove."""
+    gone, layout = {name for step in kind.steps for name in step.removals}, CorpusLayout(root, CORPUS)
+    places = [
+        *find_in_generations(layout, lambda facts: facts.document_id in gone),
+        find_in_journal(layout, lambda facts: facts.document_id in gone, frozenset(gone)),
+    ]
+    return [f"{sorted(found.ids)} are erased and still in {found.place}" for found in places if found.ids]
 
 
 def step_after(record_count: int) -> Step:
@@ -181,6 +206,12 @@ KINDS: tuple[Kind, ...] = (
         Story("after a rollback", _GROWN, _USUAL, roll_back), (Step(documents((30,))),), _USUAL, is_rolled_back=True
     ),
     Kind(Story("rebuild", _GROWN, _USUAL), (Step(documents((40,))),), _USUAL, rebuilds=True),
+    Kind(
+        Story("erase", _GROWN, _USUAL),
+        (Step((), ("doc-6", "doc-13")), Step(documents((3,), 3), ("doc-7",))),
+        _USUAL,
+        erases=True,
+    ),
     Kind(
         Story("journal roll", _GROWN, WritePolicy(journal_segment_bytes=1_000)),
         (Step(documents((50,))), Step(documents((51,)))),
