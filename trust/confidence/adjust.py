@@ -11,7 +11,7 @@ from trust.confidence.formula import log_odds_of
 UNTRUSTED = 0.5
 """The trust below which a source counts against its passage: that of a year-old page for which nothing speaks."""
 TRUST_SHIFT = 0.5
-AGE_SHIFT = 0.3
+AGE_SHIFT = 0.2
 OLDEST_FRESHNESS = 0.7
 """The freshness of a text of a year ago or more (`TrustFactors.time_freshness`)."""
 SOURCE_SHIFT = 0.25

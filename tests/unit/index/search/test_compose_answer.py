@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.document import Provenance, sha256_text
 from contracts.gate import Plan
 from contracts.index import Answer
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from contracts.trust import Finding, Inspection, Verdict
-from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens
+from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens, smooth_matches
 from index.search.nosnippet import hide_nosnippet_texts
 from tests.support.retrieved import retrieval_of, retrieved
 from trust.settings import TrustSettings
@@ -117,3 +122,55 @@ def test_the_context_stays_within_its_budget_and_shorter_passages_follow_a_long_
 def test_nothing_found_is_an_empty_context() -> None:
     answer = _answer()
     assert (answer.context, answer.citations) == ("", ())
+
+
+def _judged(*confidences: float | None, reranked: bool = False) -> Answer:
+    """An answer of passages with these confidences, in the order in which they were found."""
+    chunks = [
+        _chunk(row, f"Text {row}").model_copy(update={"confidence": one}) for row, one in enumerate(confidences, 1)
+    ]
+    metadata = RetrievalMetadata(
+        strategy=Strategy.HYBRID,
+        fusion="rrf",
+        duration_ms=1.0,
+        total_candidates=9,
+        reranked=reranked,
+        confidence=max((one for one in confidences if one is not None), default=None),
+        limits="Confidence 60 %: perhaps.",
+    )
+    found = Retrieval(generation="g1", journal_offset=4, chunks=tuple(chunks), metadata=metadata)
+    return compose_answer("a question", "c", Plan.RETRIEVE, found, 1_000)
+
+
+def test_passages_are_cited_in_the_order_of_their_confidence_which_is_their_match() -> None:
+    answer = _judged(0.3, 0.6, 0.3, 0.4)
+    assert [one.chunk_id for one in answer.citations] == ["c2", "c4", "c1", "c3"], "equals keep their order"
+    assert [one.match for one in answer.citations] == [0.6, 0.4, 0.3, 0.3]
+    assert [one.confidence for one in answer.citations] == [0.6, 0.4, 0.3, 0.3]
+    assert [chunk.chunk_id for chunk in answer.chunks] == ["c2", "c4", "c1", "c3"]
+    assert answer.context.startswith("[1] docs/a.md:3-9 (60% match)")
+    assert (answer.confidence, answer.limits) == (0.6, "Confidence 60 %: perhaps.")
+
+
+def test_a_rerankers_order_stands_and_matches_never_rise_along_it() -> None:
+    answer = _judged(0.3, 0.6, 0.5, 0.1, reranked=True)
+    assert [one.chunk_id for one in answer.citations] == ["c1", "c2", "c3", "c4"]
+    assert [one.match for one in answer.citations] == pytest.approx([1.4 / 3] * 3 + [0.1])
+    assert [one.confidence for one in answer.citations] == [0.3, 0.6, 0.5, 0.1], "what each has by itself stays known"
+
+
+def test_where_a_passage_was_not_judged_all_keep_their_order() -> None:
+    answer = _judged(0.3, None, 0.6)
+    assert [one.chunk_id for one in answer.citations] == ["c1", "c2", "c3"]
+    matches = [one.match for one in answer.citations]
+    assert matches == sorted(matches, reverse=True)
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_smoothing_keeps_the_mean_and_what_does_not_rise(matches: list[float]) -> None:
+    smooth = smooth_matches(matches)
+    assert all(first >= second - 1e-12 for first, second in pairwise(smooth))
+    assert sum(smooth) == pytest.approx(sum(matches))
+    assert smooth_matches(smooth) == pytest.approx(smooth)
+    falling = sorted(matches, reverse=True)
+    assert smooth_matches(falling) == falling
