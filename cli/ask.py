@@ -32,6 +32,9 @@ def ask(
     plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
     seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
     deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
+    confidence_floor: Annotated[
+        float | None, typer.Option(help="Cite nothing that answers with a lower probability; 0 cites what is found.")
+    ] = None,
     prompt: Annotated[
         str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
     ] = None,
@@ -48,6 +51,7 @@ def ask(
             plan=plan,
             seeds=tuple(seed or ()),
             deadline_seconds=deadline,
+            confidence_floor=confidence_floor,
             prompt=prompt,
         )
         with span("sluice ask", kind="client"):
