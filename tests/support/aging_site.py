@@ -109,9 +109,13 @@ class AgingSite:
 
     def recheck(self, after: timedelta = MONTH) -> Rechecked | None:
         """Ask again for the pages that are due once that time has passed."""
-        run_id = recheck(self.instance.context, CORPUS, datetime.now(UTC) + after)
+        run_id = self.direct_recheck(after)
         self.works()
         return rechecked(self.instance.context.ledger, run_id) if run_id else None
+
+    def direct_recheck(self, after: timedelta = MONTH) -> str | None:
+        """Begin to ask again for the pages that are due; the run, of which nothing is done yet."""
+        return recheck(self.instance.context, CORPUS, datetime.now(UTC) + after)
 
     def job(self) -> tuple[Counts, list[PlannedRefresh]]:
         """The plan against the last job."""

@@ -25,7 +25,7 @@ def finds(aging: AgingSite, words: str) -> set[str]:
     return {chunk.document_id for chunk in searched(query, aging.instance.context)[0].chunks}
 
 
-@pytest.mark.parametrize("pages", [30, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("pages", [30, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_800)])])
 def test_of_a_site_only_what_changed_is_read_embedded_and_told_again(
     instance: Instance, site: Site, pages: int
 ) -> None:
