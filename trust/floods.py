@@ -34,7 +34,7 @@ SHORTEST_RUN = 4
 """Words in a row of the question that a passage repeats at least, function words among them."""
 COVERED = 0.8
 IN_ONE_PLACE = 0.6
-COPY = 0.4
+COPY = 0.25
 """Jaccard index of the content words beyond the question from which one passage is a copy of another, edited or not."""
 HALF_COVERED = 0.5
 SHARED = 0.5

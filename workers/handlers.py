@@ -297,14 +297,16 @@ def on_document_chunked(
         return Done(removal, inspected.gaps)
     fingerprint = embedding.fingerprint(event.corpus)
     begun = ChunksPartlyEmbedded(chunks_blob=inspected.blob, model_fingerprint=fingerprint)
-    embedded = embed_next(begun, inspected.batch, event, embedding, ledger, blobs)
+    embedded = embed_next(begun, inspected.batch, event, readers, embedding, ledger, blobs)
     return replace(embedded, emits=(*embedded.emits, *removal), gaps=inspected.gaps)
 
 
-def on_chunks_partly_embedded(event: Event, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore) -> Outcome:
+def on_chunks_partly_embedded(
+    event: Event, readers: CorpusReaders, embedding: EmbeddingService, ledger: Ledger, blobs: BlobStore
+) -> Outcome:
     """Embed the next chunks of a batch, by the model of those before. Vectors follow from the texts."""
     begun = event.body_as(ChunksPartlyEmbedded)
-    return embed_next(begun, load_chunks(begun.chunks_blob, blobs), event, embedding, ledger, blobs)
+    return embed_next(begun, load_chunks(begun.chunks_blob, blobs), event, readers, embedding, ledger, blobs)
 
 
 def on_chunks_embedded(

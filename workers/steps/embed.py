@@ -15,11 +15,13 @@ from contracts.outcome import Done, Next
 from ingest.chunk.token_ids import embedding_texts
 from ingest.embed.cost import Portion, in_portions
 from otel import metrics
+from workers.steps.topic_change import mark_topic_changes
 from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 
 if TYPE_CHECKING:
     from ledger.ledger import Ledger
     from workers.runtime.blob_store import BlobStore
+    from workers.wiring.corpora import CorpusReaders
     from workers.wiring.embedding import EmbeddingService
 
 
@@ -32,11 +34,14 @@ def embed_next(
     begun: ChunksPartlyEmbedded,
     batch: ChunkBatch,
     event: Event,
+    readers: CorpusReaders,
     embedding: EmbeddingService,
     ledger: Ledger,
     blobs: BlobStore,
 ) -> Done:
     """Embed the next portion of `batch`, the one that `begun` refers to, behind the chunks that have their vectors.
+
+    Once every chunk has one, passages on another topic than their document's former version are marked.
 
     Emits `ChunksEmbedded` once every chunk has one, else `ChunksPartlyEmbedded` with what the rest may cost reserved.
     Raises Unavailable (or its children) where the model is out of reach.
@@ -61,9 +66,11 @@ def embed_next(
         return Done((Next(partly, reserve=reserve),), spend=embedded.spend)
     dimension = embedded.vectors.shape[1]
     before = [vectors_from_bytes(blobs.get(one), dimension) for one in begun.vectors_blobs]
+    vectors = np.concatenate([*before, embedded.vectors])
+    marked = mark_topic_changes(batch, vectors, event.corpus, embedded.fingerprint, readers, embedding)
     body = ChunksEmbedded(
-        chunks_blob=begun.chunks_blob,
-        vectors_blob=blobs.put(vectors_to_bytes(np.concatenate([*before, embedded.vectors]))),
+        chunks_blob=begun.chunks_blob if marked is batch else blobs.put(marked.model_dump_json().encode()),
+        vectors_blob=blobs.put(vectors_to_bytes(vectors)),
         model_fingerprint=embedded.fingerprint,
         dimension=dimension,
         chunk_count=len(texts),
