@@ -13,7 +13,9 @@ _GAP = "[ \u00a0\u202f./\u2010\u2011\u2012\u2013-]"
 _MORE = rf"(?:(?:{_GAP}{{1,2}}|(?=\()|(?<=\)))\(?\d{{1,12}}\)?)"
 """A further group of digits: behind a gap, or where a bracket opens or has closed."""
 _EXTENSION = r"(?:[ ,]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6})?"
-_INTERNATIONAL = re.compile(rf"(?<![\w+.-])\(?(?:\+|00(?=[1-9])) ?\d{{1,15}}\)?{_MORE}{{0,7}}{_EXTENSION}(?![\w+])")
+_INTERNATIONAL = re.compile(
+    rf"(?:\+(?<![\w+.-]\+)|00(?<![\w+.-]00)(?=[1-9])) ?\d{{1,15}}\)?{_MORE}{{0,7}}{_EXTENSION}(?![\w+])"
+)
 _NATIONAL = re.compile(
     r"(?<![\w+./(-])(?<!\d )(?:"
     r"(?:1[-. ])?(?:\([2-9]\d\d\)[ -]?|[2-9]\d\d(?P<gap>[-.]))[2-9]\d\d(?(gap)(?P=gap)|-)\d{4}"  # North America
@@ -39,14 +41,26 @@ _OTHER_FIGURES = re.compile(
 """Dates, spans of years, decimals, addresses of machines and thousands."""
 
 
+_MAY_BE_NATIONAL = re.compile(r"[2-9]\d\d[-.) ]{1,2}[2-9]\d\d[-.]\d{4}|0[1-9][. ]\d\d[. ]\d\d|07\d{3} \d{3}")
+_MAY_BE_ANY = re.compile(rf"[0-9](?:{_GAP}|[()0-9]){{5,}}")
+"""Searched for first: texts without these forms, which are most, cost little."""
+
+
 def find_phones(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each telephone number."""
     for match in _INTERNATIONAL.finditer(text):
         if 8 <= _digits(match[0]) <= 18 and not _is_other(text, match):
             yield match.span()
-    for match in _NATIONAL.finditer(text):
-        if not _is_other(text, match):
-            yield match.span()
+    if _MAY_BE_NATIONAL.search(text):
+        for match in _NATIONAL.finditer(text):
+            if not _is_other(text, match):
+                yield match.span()
+    if _MAY_BE_ANY.search(text):
+        yield from _find_named(text)
+
+
+def _find_named(text: str) -> Iterator[tuple[int, int]]:
+    """Numbers of any form beside a word that says what they are."""
     for named in _NAMED_BEFORE.finditer(text):
         for match in _ANY.finditer(text, named.end(), named.end() + 2 * REACH):
             if match.start() - named.end() > REACH or "\n\n" in text[named.end() : match.start()]:

@@ -11,11 +11,14 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 RULE_FILES = ("gitleaks.toml", "own.toml")
 _LEAD_CHARACTERS = 50
@@ -83,8 +86,50 @@ def bits_per_character(text: str) -> float:
 
 @cache
 def load_rules() -> tuple[SecretRule, ...]:
-    """Every rule, compiled; read once for a process (some 0.4 s)."""
+    """Every rule, compiled; read once for a process (some 0.1 s)."""
     return tuple(rule for name in RULE_FILES for rule in parse_rules(tomllib.loads(_read(name).decode())))
+
+
+class KeywordIndex:
+    """Which rules have a keyword in a text: by its groups of three bytes first, then by the keyword itself.
+
+    A table of 65,536 places says which groups the text has, so that some 300 keywords cost one look each.
+    """
+
+    def __init__(self, rules: Sequence[SecretRule]) -> None:
+        self._rules = rules
+        pairs = [(keyword, number) for number, rule in enumerate(rules) for keyword in rule.keywords]
+        self._long = [(keyword, number) for keyword, number in pairs if len(keyword) >= _GROUP]
+        self._short = [(keyword, number) for keyword, number in pairs if len(keyword) < _GROUP]
+        groups = [_places(keyword) for keyword, _ in self._long]
+        self._first = np.array([group[0] for group in groups])
+        self._last = np.array([group[-1] for group in groups])
+
+    def rules_for(self, text: str) -> list[SecretRule]:
+        """The rules of which the text has a keyword, in their order."""
+        lowered = text.lower()
+        table = np.zeros(_TABLE, dtype=bool)
+        table[_places(lowered)] = True
+        near = np.flatnonzero(table[self._first] & table[self._last])
+        numbers = {self._long[place][1] for place in near if self._long[place][0] in lowered}
+        numbers.update(number for keyword, number in self._short if keyword in lowered)
+        return [self._rules[number] for number in sorted(numbers)]
+
+
+_GROUP = 3
+_TABLE = 1 << 16
+
+
+def _places(text: str) -> NDArray[np.int64]:
+    """The places in the table of each three bytes of a text, which may be empty."""
+    codes = np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8).astype(np.int64)
+    return (codes[:-2] << 10 ^ codes[1:-1] << 5 ^ codes[2:]) & (_TABLE - 1)
+
+
+@cache
+def keyword_index() -> KeywordIndex:
+    """The index over every rule; built once for a process."""
+    return KeywordIndex(load_rules())
 
 
 @cache
