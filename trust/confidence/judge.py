@@ -56,8 +56,8 @@ class Asked:
     """Whether the question may be English, the language that the calibrated model knows."""
     may_be_english: Callable[[str], bool]
     """Whether a text may be English, for passages whose document is of another language."""
-    site_of: Callable[[str], str]
-    """The registrable domain of a URL."""
+    site_of: Callable[[str], str | None]
+    """The registrable domain of a URL; None for one without."""
 
     @property
     def basis(self) -> Basis:

@@ -7,6 +7,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, Strategy
 from gate.probe import question_terms
 from index.search.filters import has_conditions
@@ -39,8 +40,16 @@ def describe_question(query: Query, found: Retrieval, reader: Reader) -> Asked:
         model_fingerprint=reader.model_fingerprint if has_vector else None,
         is_english=may_be_english(query.query),
         may_be_english=may_be_english,
-        site_of=site_of,
+        site_of=find_site,
     )
+
+
+def find_site(url: str) -> str | None:
+    """The registered domain of a URL; None for what is none, as a search result may bring."""
+    try:
+        return site_of(url) or None
+    except InvalidInput:
+        return None
 
 
 def may_be_english(text: str) -> bool:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from workers.steps.question import may_be_english
+from workers.steps.question import find_site, may_be_english
+
+
+def test_the_site_of_a_source_is_its_registered_domain_and_nonsense_has_none() -> None:
+    assert find_site("https://docs.example.co.uk/a") == "example.co.uk"
+    assert [find_site(url) for url in ("", "nonsense", "mailto:ada@example.org")] == [None] * 3
 
 
 @pytest.mark.parametrize(
