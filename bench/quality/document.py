@@ -40,6 +40,9 @@ run, by
 on {day} with version {version}. Any folder of collections in BEIR form will do (`corpus.jsonl`, `queries.jsonl`,
 `qrels.tsv`); `sluice eval FOLDER` measures one of them, or your own cases, on an instance that runs.
 
+How far an answer's confidence can be believed, with its reliability table, is in
+[decision 19](decisions/0019-confidence.md).
+
 {sources}
 
 ## What is compared
