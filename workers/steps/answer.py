@@ -72,7 +72,8 @@ def retrieve(
     """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost."""
     started = time.perf_counter()
     ranked, spend = _searched(query, readers, embedding)
-    found = apply_trust(ranked, query, trust, describe_question(query, ranked, readers.reader(query.corpus)))
+    asked = describe_question(query, ranked, readers.reader(query.corpus))
+    found = apply_trust(ranked, query, trust, asked, readers.top_passages(query.corpus))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     count_gates(found.metadata)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)

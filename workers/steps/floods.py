@@ -1,4 +1,4 @@
-"""Marks the passages of a retrieval that were made for its question."""
+"""Marks the passages of a retrieval that were made for its question, or to be found by every question."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from index.terms.analysis import analyse, extract_content_terms
 from ingest.url import site_of
 from trust.floods import Passage, find_crafted
 from trust.settings import TrustSettings
+from trust.source_trust import NO_KEY
+from trust.top_passages import TopPassages
 
 RULE = "flood"
+EVERYWHERE = "top-of-unrelated-questions"
 
 
 class EnglishAnalysis:
@@ -24,8 +27,13 @@ class EnglishAnalysis:
         return extract_content_terms(text)
 
 
-def mark_floods(found: Retrieval, question: str, settings: TrustSettings) -> Retrieval:
-    """The retrieval with a warning on each passage that was made for the question. Trusted sources are not judged."""
+def mark_floods(
+    found: Retrieval, question: str, settings: TrustSettings, top_passages: TopPassages | None = None
+) -> Retrieval:
+    """The retrieval with a warning on each passage that was made for the question, or to be found by every question.
+
+    Trusted sources are not judged. `top_passages` remembers what the corpus's latest questions found first.
+    """
     scores = {score.chunk_id: score for score in found.metadata.trust_scores}
     judged = [
         position
@@ -33,17 +41,26 @@ def mark_floods(found: Retrieval, question: str, settings: TrustSettings) -> Ret
         if not is_trusted_source(chunk, scores.get(chunk.chunk_id), settings)
     ]
     passages = [_passage(found.chunks[position]) for position in judged]
-    crafted = {judged[position] for position in find_crafted(question, passages, EnglishAnalysis())}
-    if not crafted:
+    analysis = EnglishAnalysis()
+    rules = dict.fromkeys((judged[position] for position in find_crafted(question, passages, analysis)), RULE)
+    if top_passages is not None:
+        ids = [chunk.chunk_id for chunk in found.chunks]
+        everywhere = top_passages.add(analysis.content(question), ids)
+        rules |= {position: EVERYWHERE for position in judged if ids[position] in everywhere}
+    if not rules:
         return found
-    chunks = (_marked(chunk) if position in crafted else chunk for position, chunk in enumerate(found.chunks))
+    chunks = (
+        _marked(chunk, rules[position]) if position in rules else chunk for position, chunk in enumerate(found.chunks)
+    )
     return found.model_copy(update={"chunks": tuple(chunks)})
 
 
 def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> bool:
     """Whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
     provenance = chunk.provenance
-    if provenance.origin == "file" or provenance.submitted_by in settings.submitters:
+    if provenance.origin == "file":
+        return True
+    if provenance.origin == "submitted" and (provenance.submitted_by or NO_KEY) in settings.submitters:
         return True
     return score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True)
 
@@ -56,9 +73,9 @@ def _passage(chunk: RetrievedChunk) -> Passage:
     return Passage(f"{heading}\n{chunk.text}", source, is_submitted)
 
 
-def _marked(chunk: RetrievedChunk) -> RetrievedChunk:
+def _marked(chunk: RetrievedChunk, rule: str) -> RetrievedChunk:
     found = chunk.inspection or Inspection()
-    finding = Finding(rule=RULE, start=0, end=len(chunk.text))
+    finding = Finding(rule=rule, start=0, end=len(chunk.text))
     verdict = Verdict.WARNED if found.verdict is Verdict.PASSED else found.verdict
     marked = found.model_copy(update={"verdict": verdict, "findings": (*found.findings, finding)})
     return chunk.model_copy(update={"inspection": marked})

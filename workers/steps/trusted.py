@@ -17,17 +17,26 @@ from trust.private.finder import build_finder
 from trust.private.mask import mask_retrieval
 from trust.settings import TrustSettings
 from trust.snippets import shorten_snippets
+from trust.top_passages import TopPassages
 from workers.steps.floods import mark_floods
 
 
-def apply_trust(found: Retrieval, query: Query, settings: TrustSettings, asked: Asked | None = None) -> Retrieval:
+def apply_trust(
+    found: Retrieval,
+    query: Query,
+    settings: TrustSettings,
+    asked: Asked | None = None,
+    top_passages: TopPassages | None = None,
+) -> Retrieval:
     """What may be served of a retrieval, marked and measured. Its confidence is not judged without `asked`.
+
+    `top_passages` remembers what the latest questions to the corpus found first.
 
     Blocked passages are dropped, doubtful ones marked, texts that may not be shown are left out; the gates over the
     whole retrieval come last, as they judge what is served.
     """
     found = drop_blocked(found)
-    found = mark_floods(found, query.query, settings)
+    found = mark_floods(found, query.query, settings, top_passages)
     if asked:
         found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
     found = hide_nosnippet_texts(found)

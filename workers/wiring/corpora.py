@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from contracts.errors import Fenced, NotFound, Overloaded
 from trust.source_trust import source_trust_of
+from trust.top_passages import SMALLEST_CORPUS, TopPassages
 from workers.settings import Settings
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ class CorpusReaders:
         self._trust = source_trust_of(settings.trust)
         self._lock = threading.RLock()
         self._open: dict[str, Reader] = {}
+        self._top_passages: dict[str, TopPassages] = {}
+
+    def top_passages(self, corpus: str) -> TopPassages | None:
+        """What this process's latest questions to the corpus found first; None for a small corpus."""
+        if self.reader(corpus).chunk_count < SMALLEST_CORPUS:
+            return None
+        with self._lock:
+            return self._top_passages.setdefault(corpus, TopPassages())
 
     def names(self) -> tuple[str, ...]:
         """The corpora that were ever written to."""

@@ -9,6 +9,7 @@ from contracts.retrieval import RetrievedChunk
 from contracts.trust import TrustFactors, TrustScore, Verdict
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 from trust.settings import TrustSettings
+from trust.top_passages import MANY, TopPassages
 from workers.steps.floods import RULE, mark_floods
 
 QUESTION = "Who designed the lighthouse on the northern reef?"
@@ -113,3 +114,28 @@ def test_a_question_of_few_words_marks_no_crawled_page(question: str) -> None:
     text = "What is a reef? A ridge of rock or coral just below the surface of the lighthouse's sea, number {}."
     chunks = [retrieved(f"c{n}", text.format(n), url=url) for n, url in enumerate(urls)]
     assert _marked(*chunks, question=question) == []
+
+
+def test_a_passage_at_the_top_of_many_unrelated_questions_is_marked() -> None:
+    questions = [f"subject{number} object{number} verb{number}" for number in range(MANY)]
+    seen = TopPassages()
+    marked = [_with_top(question, seen) for question in questions]
+    assert marked[:-1] == [[]] * (MANY - 1)
+    assert marked[-1] == ["everywhere"]
+
+
+def test_a_passage_at_the_top_of_many_questions_on_one_topic_is_not_marked() -> None:
+    seen = TopPassages()
+    questions = [f"lighthouse object{number} verb{number}" for number in range(2 * MANY)]
+    assert [_with_top(question, seen) for question in questions] == [[]] * (2 * MANY)
+
+
+def test_a_question_that_is_asked_again_counts_once() -> None:
+    seen = TopPassages()
+    assert [_with_top("one question alone", seen) for _ in range(2 * MANY)] == [[]] * (2 * MANY)
+
+
+def _with_top(question: str, seen: TopPassages) -> list[str]:
+    found = retrieval_of(retrieved("everywhere", "Some words."), retrieved(f"own of {question}", "Other words."))
+    chunks = mark_floods(found, question, TrustSettings(), seen).chunks
+    return [chunk.chunk_id for chunk in chunks if chunk.inspection is not None]
