@@ -199,7 +199,7 @@ class Context:
     @property
     def _reading_fingerprint(self) -> str:
         """Stands for all that decides what becomes of a page: one that was read otherwise is read again."""
-        text = f"{version('sluice')} {self.settings.chunk.model_dump_json()}"
+        text = f"{version('sluice')} {self.settings.chunk.model_dump_json()} {self.inspector.version}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @lazy
