@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Executable, bindparam, delete, select, update
 
 from contracts.index import Answer, AnswerReady
 from ledger.tables import IS_UNCHECKED, citations
 from ledger.transaction import Transaction
 from ledger.upsert import insert_into
-
-if TYPE_CHECKING:
-    from ledger.upsert import Insert
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +133,5 @@ def _rows(run_id: str, answer: Answer, profile: str | None) -> Iterator[dict[str
 
 
 @cache
-def _insert(dialect: str) -> Insert:
-    return insert_into(dialect, citations).on_conflict_do_nothing()
+def _insert(dialect: str) -> Executable:
+    return insert_into(dialect, citations).on_conflict_do_nothing().returning(citations.c.citation)
