@@ -19,6 +19,7 @@ from index.settings import RerankSettings
 from ingest.embed.tokens import count_tokens
 from ledger.ledger import Ledger
 from otel import metrics
+from trust.confidence.judge import Asked
 from trust.prompts.catalogue import template_named
 from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
@@ -72,13 +73,20 @@ def retrieve(
     """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost."""
     started = time.perf_counter()
     ranked, spend = _searched(query, readers, embedding)
-    asked = describe_question(query, ranked, readers.reader(query.corpus))
-    found = apply_trust(ranked, query, trust, asked, readers.top_passages(query.corpus))
+    found = apply_trust(ranked, query, trust, _describe(query, ranked, readers), readers.top_passages(query.corpus))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     count_gates(found.metadata)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
     return found, spend + reranking
+
+
+def _describe(query: Query, found: Retrieval, readers: CorpusReaders) -> Asked | None:
+    """The question as its corpus sees it; None where nothing was found that could be judged by it."""
+    if not found.chunks:
+        return None
+    stats = readers.retrieval(query.corpus).stats()
+    return describe_question(query, found, stats, readers.reader(query.corpus).document_frequency)
 
 
 def _searched(query: Query, readers: CorpusReaders, embedding: EmbeddingService) -> tuple[Retrieval, Spend]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput
-from contracts.retrieval import Query, Retrieval, Strategy
+from contracts.retrieval import Query, Retrieval, RetrievalStats, Strategy
 from gate.probe import question_terms
 from index.search.filters import has_conditions
 from index.terms.analysis import ENGLISH, LANGUAGES, analyse, analysis_language, is_function_word
@@ -16,28 +16,27 @@ from index.terms.bm25 import inverse_document_frequency
 from ingest.url import site_of
 from trust.confidence.judge import Asked
 
-if TYPE_CHECKING:
-    from workers.wiring.corpora import Reader
-
+CountChunks = Callable[[Sequence[str]], Mapping[str, int]]
 LAST_LATIN_LETTER = "\u024f"
 _WORD = re.compile(r"\w+")
 
 
-def describe_question(query: Query, found: Retrieval, reader: Reader) -> Asked:
-    """The question of a query as the corpus of `reader` sees it, for what was `found` there.
+def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, count_chunks_with: CountChunks) -> Asked:
+    """The question of a query as its corpus sees it, for what was `found` there.
 
-    Of a filtered search it is not known how many chunks pass; the candidates found are the least.
+    `count_chunks_with` gives for each of some words how many chunks have it. Of a filtered search it is not known how
+    many chunks pass; the candidates found are the least.
     """
     words = question_terms(query.query)
-    count = max(1, reader.chunk_count)
-    frequencies = reader.document_frequency(words)
+    count = max(1, stats.chunk_count)
+    frequencies = count_chunks_with(words)
     has_vector = found.metadata.strategy is not Strategy.BM25
     return Asked(
         words={word: inverse_document_frequency(count, frequencies[word]) for word in words},
         rarest=inverse_document_frequency(count, 1),
         chunk_count=found.metadata.total_candidates if has_conditions(query.filters) else count,
         analyse=lambda text, language: analyse(text, analysis_language(language)),
-        model_fingerprint=reader.model_fingerprint if has_vector else None,
+        model_fingerprint=stats.model_fingerprint if has_vector else None,
         is_english=may_be_english(query.query),
         may_be_english=may_be_english,
         site_of=find_site,
