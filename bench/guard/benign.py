@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import distributions
 from pathlib import Path
 
+from bench.guard.addressed_texts import ADDRESSED_TEXTS
 from bench.guard.security_texts import SECURITY_TEXTS
 from contracts.document import ChunkedDocument, Document, Provenance
 from contracts.errors import InvalidInput
@@ -61,10 +62,9 @@ def benign_sets(data: Path, chunker: Chunker, most_chunks: int) -> Iterator[tupl
         if files:
             yield name, _sample(_files(files), chunker, most_chunks)
     yield "package-readmes", _sample(_readmes(), chunker, most_chunks)
-    yield (
-        "security",
-        [chunked for source in _security_texts() if (chunked := chunker.chunk(*source[1:], name=source[0]))],
-    )
+    for name, texts in (("security", SECURITY_TEXTS), ("addressed", ADDRESSED_TEXTS)):
+        sources = ((f"{name}-{number}", text, "text/markdown") for number, text in enumerate(texts))
+        yield name, _sample(sources, chunker, most_chunks)
 
 
 Source = tuple[str, str, str]
@@ -108,8 +108,3 @@ def _readmes() -> Iterator[Source]:
         if len(text) > 500:
             kind = package.metadata.get("Description-Content-Type") or "text/plain"
             yield package.metadata["Name"], text, "text/markdown" if "markdown" in kind else "text/plain"
-
-
-def _security_texts() -> Iterator[Source]:
-    for number, text in enumerate(SECURITY_TEXTS):
-        yield f"security-{number}", text, "text/markdown"

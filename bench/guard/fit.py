@@ -18,9 +18,14 @@ RIDGE = 0.003
 _STEPS = 25
 _ATTACK_WEIGHT, _ORDINARY_WEIGHT = 400.0, 600.0
 """Of a set of windows, whatever their number: else the largest set decides."""
-_WEIGHTS = {NEUTRAL: 1.5, "security": 3.0, "own-docs": 3.0, "package-readmes": 3.0, "debian-doc": 3.0} | dict.fromkeys(
-    ("git-doc", "python-doc", "licences"), 2.0
-)
+_WEIGHTS = {
+    NEUTRAL: 1.5,
+    "security": 3.0,
+    "addressed": 3.0,
+    "own-docs": 3.0,
+    "package-readmes": 3.0,
+    "debian-doc": 3.0,
+} | dict.fromkeys(("git-doc", "python-doc", "licences"), 2.0)
 
 
 def fit(texts: Sequence[Text]) -> WindowModel:

@@ -22,10 +22,12 @@ def texts_within(text: str, reading: Reading) -> Iterator[Reading]:
         yield from _letters_together(found, reading)
     for pattern, decode in ((_BASE64, _from_base64), (_HEXADECIMAL, _from_hexadecimal)):
         for found in pattern.finditer(text):
-            plain = decode(found[0][:_LONGEST_DECODED])
+            run = found[0].rstrip(" :")
+            plain = decode(run[:_LONGEST_DECODED])
             if plain is not None:
-                origins = [found.start()] * (len(plain) - 1) + [found.end() - 1]
-                yield Reading(plain.lower(), origins, (Disguise("encoded", found.start(), found.end()),))
+                start, end = found.start(), found.start() + len(run)
+                origins = [start] * (len(plain) - 1) + [end - 1]
+                yield Reading(plain.lower(), origins, (Disguise("encoded", start, end),))
 
 
 def _letters_together(found: re.Match[str], reading: Reading) -> Iterator[Reading]:

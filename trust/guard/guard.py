@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,14 +11,18 @@ from pathlib import Path
 from contracts.document import ChunkedDocument
 from contracts.trust import Finding, Verdict
 from trust.guard.decode import texts_within
+from trust.guard.features import is_candidate
 from trust.guard.mention import Topic, is_about_attacks, is_fenced, is_mentioned, is_mentioned_to_model, is_quoted
 from trust.guard.model import WEIGHTS_FILE, Embed, find_by_model, load_model
-from trust.guard.normalise import normalise
+from trust.guard.normalise import Reading, normalise
 from trust.guard.rules import Match, find_matches
 from trust.guard.verdict import decide
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters that have no other use than to hide a text."""
+_FEW_WORDS = 6
+_FEW_MASKS = 3
+_SLIP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
             rule = f"hidden.{disguise.kind}"
             findings.setdefault(rule, Finding(rule=rule, start=disguise.start, end=disguise.end))
     topic = Topic(text, headings)
+    for told, (start, end) in _telling_disguises(text, reading):
+        findings.setdefault(f"hidden.{told}", Finding(rule=f"hidden.{told}", start=start, end=end))
     for view in (reading, *texts_within(text, reading)):
         for match in find_matches(view):
             start, end = view.span(match.start, match.end)
@@ -107,6 +113,22 @@ def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
                 if kind:
                     findings.setdefault(f"hidden.{kind}", Finding(rule=f"hidden.{kind}", start=start, end=end))
     return tuple(findings.values())
+
+
+def _telling_disguises(text: str, reading: Reading) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Disguises that no honest text has, whatever they say: encoded sentences that address somebody, masked words."""
+    for view in texts_within(text, reading):
+        if len(view.text.split()) >= _FEW_WORDS and is_candidate(view.text):
+            yield view.disguises[0].kind, view.span(0, len(view.text))
+    for kind in ("zero-width", "look-alike-letters"):
+        found = [one for one in reading.disguises if one.kind == kind and _is_masked(text[one.start : one.end], kind)]
+        if len(found) >= _FEW_MASKS:
+            yield kind, (found[0].start, found[-1].end)
+
+
+def _is_masked(word: str, kind: str) -> bool:
+    """Greek letters in a Latin word are mathematics more often than a mask; a short word is a slip."""
+    return kind == "zero-width" or (len(word) > _SLIP and any("\u0400" <= letter <= "\u04ff" for letter in word))
 
 
 def _is_said(text: str, start: int, end: int, match: Match, topic: Topic) -> bool:

@@ -70,10 +70,12 @@ class Topic:
         self._text = text.lower()
         self._headings = headings.lower()
 
-    @property
-    def is_trade(self) -> bool:
-        """Whether the text names attacks on models at all, or its headings speak of security."""
-        return bool(_ATTACKS_ON_MODELS.search(self._text) or _ATTACKS_ON_MODELS.search(self._headings))
+    def is_trade_outside(self, start: int, end: int) -> bool:
+        """Whether the text names attacks on models at all, or uses two words of security around a window."""
+        if _ATTACKS_ON_MODELS.search(self._text) or _ATTACKS_ON_MODELS.search(self._headings):
+            return True
+        around = "\n".join((self._headings, self._text[:start], self._text[end:]))
+        return len(_terms(_SECURITY, around)) >= _ENOUGH_TERMS
 
     def terms_outside(self, start: int, end: int) -> int:
         """How many different words of the trade stand in the headings and outside the command's paragraph.
@@ -121,11 +123,7 @@ def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool
     A text that uses words about attacks on models, or announces the window as an example, speaks about it.
     """
     lowered = text.lower()
-    return (
-        topic.is_trade
-        or topic.terms_outside(start, end) >= _ENOUGH_TERMS
-        or bool(_REPORTED.search(_before(lowered, start)))
-    )
+    return topic.is_trade_outside(start, end) or bool(_REPORTED.search(_before(lowered, start)))
 
 
 def is_fenced(text: str, start: int) -> bool:

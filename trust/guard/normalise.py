@@ -82,7 +82,7 @@ def normalise(text: str) -> Reading:
             at = end
             continue
         plain, is_mark = _plain(character)
-        if is_mark and after_ascii:
+        if is_mark and (after_ascii or _is_vowel_sign(character)):
             continue
         read.extend(plain)
         origins.extend([offset] * len(plain))
@@ -134,6 +134,11 @@ def _end_of(text: str, offset: int, of: frozenset[str]) -> int:
 def _selector_value(character: str) -> int:
     point = ord(character)
     return point - 0xFE00 if point < 0xE0000 else point - 0xE0100 + 16
+
+
+def _is_vowel_sign(character: str) -> bool:
+    """Arabic short vowels, which most texts leave out."""
+    return "\u064b" <= character <= "\u0652"
 
 
 @lru_cache(maxsize=4096)

@@ -67,29 +67,37 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 _HINTS = {
-    "en": ("ignor", "disregard", "forget", "overrid", "bypass", "attention", "heed", "follow", "obey", "obeying", "comply",
+    "en": ("ignor", "disregard", "forget", "overrid", "bypass", "skip", "answer", "attention", "heed", "follow", "obey", "obeying", "comply",
            "adher", "listen", "discard", "neglect", "set aside", "cancel", "drop", "erase", "wipe", "abandon", "supersede",
            "delete", "reset", "clear"),
-    "de": ("ignorier", "missacht", "vergiss", "vergessen", "verwirf", "befolge", "schreib", "beachte"),
-    "fr": ("ignor", "oubli", "compte", "neglige", "ne sui"),
-    "es": ("ignor", "olvid", "descart", "caso omiso", "no sigas", "obede"),
-    "it": ("ignora", "dimentica", "trascura", "non seguire"),
-    "pt": ("ignor", "esque", "desconsider", "desobede"),
-    "nl": ("negeer", "vergeet", "sla over", "volg niet"),
+    "de": ("prompt", "systemanweisung", "ab jetzt", "ab sofort", "ignorier", "missacht", "vergiss", "vergessen", "verwirf", "befolge", "schreib", "beachte"),
+    "fr": ("prompt", "systeme", "tu es", "vous etes", "ignor", "oubli", "compte", "neglige", "ne sui"),
+    "es": ("prompt", "sistema", "a partir de ahora", "ignor", "olvid", "descart", "caso omiso", "no sigas", "obede"),
+    "it": ("prompt", "sistema", " sei un", "ignora", "dimentica", "trascura", "non seguire"),
+    "pt": ("prompt", "sistema", "voce", "ignor", "esque", "desconsider", "desobede"),
+    "nl": ("prompt", "vanaf nu", "negeer", "vergeet", "sla over", "volg niet"),
     "pl": ("ignoruj", "zapomnij", "pomin", "nie wykonuj"),
     "sv": ("ignorera", "glom", "bortse", "strunta"),
     "tr": ("talimat", "komut", "yonerge", "kural"),
+    "ru": ("инструкц", "указани", "команд", "правил", "распоряжени", "промпт", "забудь", "не обращай", "теперь ты"),
+    "uk": ("інструкц", "вказівк", "команд", "правил"),
+    "zh": ("忽", "无视", "無視", "忘", "不要", "不理会", "抛弃", "现在", "提示"),
+    "ja": ("指示", "命令", "プロンプト", "ルール", "指令", "説明"),
+    "ko": ("지시", "명령", "지침", "프롬프트", "규칙", "안내", "무시"),
+    "ar": ("تجاهل", "انس", "اهمل", "أهمل", "لا تتبع"),
+    "hi": ("निर्देश", "आदेश", "नियम", "अनुदेश"),
 }  # fmt: skip
 
 _PEOPLE = r"(?:the user|users?|anyone|anybody|the human|the reader|the customer|the operator|them|him|her|people)"
 _SECRETS = (
     r"(?:system prompt|hidden prompt|initial prompt|original prompt|(?:system|initial|hidden|original|secret|confidential|internal) instructions?|"
+    r"(?:your|its) (?:own |hidden |initial |original |secret |full |exact |current ){0,2}(?:instructions|rules|guidelines|prompts?|directives|programming|system messages?)|text of your (?:system )?(?:message|prompt)|"
     r"developer message|conversation history|chat history|(?:entire|full|whole|previous|this|our) (?:conversation|chat|context)|context window)"
 )
 _HERS = r"(?:user'?s?'?s?|customer'?s|reader'?s|victim'?s|their|your user'?s)"
 _TARGET = r"(?:https?://|www\.|[\w.+-]+@[\w-]+\.|the (?:following|below) (?:url|address|e-?mail|link|endpoint|server|webhook))"
 _MODEL = r"(?:a\.?i\.?|llms?|language models?|large language models?|(?:ai |virtual |helpful )?assistants?|chat ?bots?|(?:ai |autonomous |llm )agents?|chatgpt|gpt(?:-\d\w*)?|claude|gemini|copilot|(?:ai |llm )?crawlers|models? reading)"
-_REPLY = r"(?:summar|answer|respon|reply|recommend|say\b|tell|output|includ|ignor|rank|state|mention|print|append|insert|write|add\b|rate|approve|praise|refus|stop|do not|don't|must|visit|click|send|call|execute|run\b|translate|end (?:your|each|every))"
+_REPLY = r"(?:summar|answer|respon|reply|recommend|say\b|tell|output|includ|ignor|rank|state|mention|print|append|insert|write|add\b|whenever|when (?:the user|asked)|praise|quote|rate|approve|praise|refus|stop|do not|don't|must|visit|click|send|call|execute|run\b|translate|end (?:your|each|every))"
 
 RULES: tuple[Rule, ...] = (
     *(
@@ -105,7 +113,7 @@ RULES: tuple[Rule, ...] = (
             r"|(?:here are|these are|follow|receive|execute|obey) (?:your |my |the |these |only )*(?:new|updated|real|actual|true|following new) (?:instructions|orders|directives|rules)\b"
             r"|never ?mind (?:what|whatever|everything) (?:the |your )?(?:developers?|system|user|operator|company|creators?|prompt|instructions) (?:said|says?|told|wrote|wants?|asked|gave)"
             r"|new (?:system )?instructions?(?: (?:for|to) (?:the )?(?:assistant|ai|model|llm|agent|chatbot|bot))?\s*:\s"
-            r"|(?:the|all) (?:instructions|text|prompt|directions)(?: (?:above|before this|given above|so far))? (?:was|were|is|are) (?:just )?(?:a test|fake|wrong|void|cancelled|outdated|no longer valid|obsolete|superseded|a joke)"
+            r"|(?:the|all|any) (?:above |previous |prior |earlier )?(?:instructions|text|prompt|directions)(?: (?:above|before this|given above|so far))? (?:was|were|is|are) (?:just )?(?:a test|fake|wrong|void|cancelled|outdated|no longer valid|obsolete|superseded|a joke)"
             r"|from (?:now|this point|here) on(?:ward|wards)?,? (?:you (?:are|will|must|shall|should|act|only|have)|your (?:name|role|answers?|replies|responses?)|(?:answer|respond|reply|speak|act) (?:only|as|in|with|to)))"
         ),
         ("your ", "mind ", "instruction", "orders", "directives", "rules", "from now", "from this", "from here", "the text", "prompt", "directions"),
@@ -120,6 +128,38 @@ RULES: tuple[Rule, ...] = (
             r"|\b(?:pretend|act|behave|imagine|roleplay|respond|answer) (?:as if |as though |like |that |as |to be )?(?:you (?:are|were|have|had) )?(?:an? )?(?:unrestricted|unfiltered|uncensored|jailbroken|evil|no (?:restrictions|rules|limits|guidelines|filters?))\b"
         ),
         ("you are", "you're", "anything now", " mode", "pretend", "act ", "behave", "imagine", "roleplay", "respond", "answer"),
+    ),
+    Rule(
+        "override.freed", "override",
+        re.compile(
+            r"\byour (?:\w+ )?(?:guidelines|rules|instructions|restrictions|limitations|filters|programming|constraints|safety \w+) (?:(?:no longer|do not|don't) apply|(?:are|have been|were) (?:now )?(?:void|disabled|lifted|suspended|removed|cancelled|replaced|overridden|reset|turned off))"
+            r"|\byou (?:have been|are(?: now)?) (?:jailbroken|unshackled|uncensored|unrestricted|freed from)\b|\byou are (?:now )?free (?:from|of) (?:all |any |the |your )?(?:\w+ )?(?:confines|restrictions|rules|limits|limitations|guidelines|constraints)"
+            r"|\byou (?:do not|don't|no longer|need not) (?:have to |need to )?(?:abide by|follow|obey|adhere to|comply with) (?:the|any|your|those|these|all) (?:\w+ )?(?:rules|guidelines|instructions|restrictions|policies)"
+            r"|\b(?:ai|a\.i\.|assistant|chat ?bot|language model|model|llm|bot) (?:without|with no|that (?:has|have) no|free of|not bound by|that ignores|who has no) (?:any |all |the )?(?:ethic\w*|moral\w*|restrictions?|rules|limits?|limitations|guidelines|filters?|safety|censorship|constraints)\b"
+            r"|\bai that can do anything\b|\bif you had no (?:restrictions|rules|limits|guidelines|filters?)\b"
+        ),
+        ("your ", "you ", "without", "no ", "free of", "not bound", "anything"),
+    ),
+    Rule(
+        "override.priority", "override",
+        re.compile(
+            r"\b(?:these|this|my|the following|new) (?:new |updated )?(?:instructions?|messages?|commands?|notes?|prompts?|directives?|orders?) (?:must )?(?:take|takes|have|has) (?:absolute |the )?(?:highest |higher |top )?(?:priority|precedence) (?:over|above)\b"
+            r"|\b(?:these|this|my|the following) (?:new |updated )?(?:instructions?|messages?|commands?|notes?|prompts?|directives?|orders?) (?:supersedes?|overrides?|replaces?|cancels?|voids?) (?:all|any|every|each|the|your) (?:of )?(?:the |your )?(?:other|previous|earlier|prior|system|former|original|existing)\b"
+            r"|\b(?:only|exclusively) (?:obey|follow|execute) (?:the )?(?:instructions|commands|orders) (?:in|of|from|on|given (?:in|by)) (?:this|the following)\b|\b(?:do not|don't|never) (?:follow|obey|execute) any (?:other )?(?:instructions|commands|orders) (?:other|except|but|besides)\b"
+            r"|\b(?:execute|follow|obey|carry out|perform|adhere to) (?:strictly )?(?:the following|these|my) (?:instructions?|commands?|orders?) (?:with (?:the )?(?:highest|top|absolute) priority|immediately|instead|before anything else|without (?:question|asking|hesitation))"
+            r"|\byour (?:task|instructions?|objective|mission) (?:has|have) (?:been )?(?:changed|updated|replaced|modified)(?: to)?\b"
+            r"|\bbefore (?:you )?(?:can )?(?:solv(?:e|ing)|answer(?:ing)?|complet(?:e|ing)|do(?:ing)?|continu(?:e|ing)(?: with)?|respond(?:ing)? to|start(?:ing)?) (?:the|my|this|any) (?:\w+ )?(?:task|question|request|query|prompt)s?(?: that| which)?[^.\n]{0,60}, (?:please |you (?:must|should|need to|have to) |first |always ){1,3}(?:do|first|perform|execute|send|call|visit|follow|complete)\b"
+            r"|\b(?:stop|pause|drop) (?:everything |all )?(?:what(?:ever)? )?you(?:'re| are) doing (?:and|now)\b|\bthe user (?:has changed (?:his|her|their) mind and|would now like you to|has authori[sz]ed you to|has instructed you to|now wants you to)\b"
+            r"|\bi am (?:the|your) (?:developer|creator|administrator|owner|maker)s? of (?:this|the) (?:system|model|assistant|ai|bot|chat ?bot)\b"
+        ),
+    ),
+    Rule(
+        "role-mark.notice", "role-mark",
+        re.compile(
+            r"(?:^|[\n\[<(*#>|.!?] ?)(?:system|admin(?:istrator)?|developer|root|operator|assistant)[ _-](?:override|directive|command|notice|instructions?|alert|prompt)(?: \w+){0,2}\s*(?:[:\]>)]|\*\*)\s*[^\n]{0,100}?\b(?:assistants?|you|ai|model|llm|ignore|output|reveal|send|user|must|shall|disregard|all)\b"
+            r"|\b(?:begin|start of|end of|end|here are) (?:the )?new (?:user |system )?(?:instructions|orders|rules|task)\b|-{3,}\s*new (?:user |system )?(?:instructions|task|prompt)"
+            r"|\{\{[#~/]*(?:system|user|assistant)[~}]|(?:^|\n)[ \t]*human\s*:[^\n]{1,200}\n+[ \t]*(?:assistant|ai)\s*:|<(?:information|important|instructions?)>\s*[^<]{0,200}\b(?:to you|you must|before you|ai|gpt|assistant|please do)"
+        ),
     ),
     Rule(
         "role-mark.token", "role-mark",
@@ -148,10 +188,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "exfiltrate.prompt", "exfiltrate",
         re.compile(
-            rf"\b(?:reveal|print|repeat|output|show|disclose|leak|display|send|post|forward|email|e-mail|transmit|upload|exfiltrate|copy|paste|append|include|recite|dump|write out|tell (?:me|us))\s+"
+            rf"\b(?:reveal|print|repeat|output|show|disclose|leak|display|send|post|forward|email|e-mail|transmit|upload|exfiltrate|copy|paste|append|include|recite|dump|write (?:out|down)|spell out|list|type out|tell (?:me|us)|give (?:me|us))\s+"
             rf"(?:me |us )?(?:the |your |all |of |back |verbatim |out |any |a copy of |contents? |text |full |entire ){{0,6}}{_SECRETS}\b"
         ),
-        ("prompt", "instruction", "conversation", "chat", "context", "developer message"),
+        ("prompt", "instruction", "conversation", "chat", "context", "developer message", "your ", "its "),
         True,
     ),
     Rule(
@@ -178,9 +218,11 @@ RULES: tuple[Rule, ...] = (
             rf"(?:(?:{_PEOPLE}|to {_PEOPLE})\s+(?:\w+\s+){{0,3}}?(?:about |of |that )?(?:this|these|you|the (?:instruction|injection|hidden|above|message|change|real))\b"
             rf"|(?:about )?(?:this|these|that|the|any|it)\b(?:\s+\w+){{0,4}}?\s+to {_PEOPLE}\b"
             r"|(?:(?:that|about) )?(?:this|these|the|any|your) (?:hidden |secret |new |above |system )?(?:instructions?|injection|prompts?|directives?|orders?)\b)"
+            rf"|(?:^|[.!?;\n] ?|please |must |and )(?:secretly|covertly) (?:add|send|forward|append|include|copy|insert|upload|fetch|call|share|transfer|record|collect)\b|\bbefore (?:respond|answer|reply)ing, (?:silently|secretly|first) (?:fetch|send|call|open|visit|load|request|forward)\b"
+            rf"|\bwithout (?:mentioning|saying|revealing|disclosing) (?:it|this|so|that),? (?:append|add|insert|include|send|forward|put)\b|\b(?:never|do not|don't) tell the user(?:s)?(?=\s*(?:[.!]|$|\n))"
             rf"|\b(?:keep|hide|conceal) (?:this|these|it|them|the (?:instructions?|change|message))(?: \w+){{0,3}}? (?:secret |hidden )?from {_PEOPLE}\b"
         ),
-        ("tell", "mention", "inform", "reveal", "notify", "alert", "disclos", "say", "let", "keep", "hide", "conceal"),
+        ("tell", "mention", "inform", "reveal", "notify", "alert", "disclos", "say", "let", "keep", "hide", "conceal", "secretly", "covertly", "silently"),
     ),
     Rule(
         "tool-call.markup", "tool-call",
@@ -190,7 +232,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "tool-call.command", "tool-call",
         re.compile(
-            rf"\b(?:you (?:must|should|need to|have to|will|shall)(?: now| first| immediately| always)? |please |assistant[,:]? |ai[,:]? )(?:call|use|invoke|run|execute|trigger)\s+(?:the |your )?[`'\"]?\w+[`'\"]?\s+(?:tool|function|plugin|action)\b"
+            rf"\b(?:you (?:must|should|need to|have to|will|shall)(?: now| first| immediately| always)? |please |assistant[,:]? |ai[,:]? )(?:call|use|invoke|run|execute|trigger)\s+(?:the |your )?(?!(?:the|this|that|these|an?|your|such|any|some|one|each)\b)[`'\"]?\w+[`'\"]?\s+(?:tool|function|plugin|action)\b"
             rf"|\b(?:use|call|invoke) your (?:\w+ ){{0,2}}(?:tools?|functions?|plugins?|browser|email|shell|terminal|file access) (?:to|and|with)\b"
             rf"|\b(?:call|invoke|execute|trigger)\s+(?:the )?[`'\"]?[a-z]+_[a-z_]+[`'\"]?\s+(?:tool|function|plugin|action)?\s*with (?:the )?(?:arguments?|parameters?|recipient|input|to)\b[^.\n]{{0,60}}(?:{_TARGET}|password|transfer|delete|\$)"
         ),
@@ -200,6 +242,9 @@ RULES: tuple[Rule, ...] = (
         "address", "address",
         re.compile(
             rf"(?:\b(?:attention|note|message|notice|warning|instructions?|important|memo|dear|hey|hello|to|for)\b[,:!]?\s+(?:message\s+)?(?:to |for )?(?:all |any |every |the )*(?:{_MODEL} (?:and|or) )?{_MODEL}\b(?: (?:reading|processing|summari[sz]ing|crawling|that|who|which|indexing|using|parsing)[^.:!\n]{{0,60}})?\s*[:,!.\-–—]+\s*[^\n]{{0,120}}?\b{_REPLY}"
+            rf"|\b{_MODEL}s?(?: \w+){{0,2}} (?:reading|visiting|processing|parsing|viewing|summari[sz]ing|indexing|crawling|scanning) (?:this|these)\b|\bif (?:an|any|some) (?:\w+ )?{_MODEL} (?:\w+ )?(?:reads?|process(?:es)?|sees?|summari[sz]es?|visits?|finds?|parses?|crawls?) (?:this|these)\b"
+            rf"|(?:^|[\n.!?>*#(\[]\s*)(?:for |to |note (?:to|for) |dear |attention,? )?(?:all |any )?(?:reviewer llms?|(?:llms?|ai|ais) ?(?:reviewers?|readers?|models?|agents?|assistants?|bots?|systems?|crawlers?)?|language models|chat ?bots|assistant)\s*[:,]\s*(?:please |you |always |never |now |only |also )*(?:do not|don't|{_REPLY}|give|use|treat|consider|when|whenever|if (?:the|a) user|highlight|promote|click|buy|visit)"
+            rf"|\bas an? (?:ai|llm|language model|assistant|ai \w+)[^.\n]{{0,40}}, (?:you|your) (?:must|should|shall|have to|instructions|task|job|role)\b"
             rf"|\bif you(?:'re| are) (?:an? |the )?(?:\w+ )?{_MODEL}\b[^.\n]{{0,60}}?[,:;\-–—]?\s*(?:then |you |please )*[^.\n]{{0,60}}\b{_REPLY}"
             rf"|\b(?:when|if|before|while|after) (?:you(?:'re| are)? )?(?:are )?(?:asked to )?(?:summari[sz](?:e|ing)|answer(?:ing)?|process(?:ing)?|read(?:ing)?|analy[sz](?:e|ing)|respond(?:ing)? to) (?:this|the) (?:page|document|text|content|email|message|website|article|site|file|passage|question|user)[^.\n]{{0,40}}[,:]\s*(?:please |you )?(?:always |also |must |should |only |do not |don't |never )*(?:say|tell|state|output|include|recommend|mention|append|respond|reply|answer|insert|add|write|ignore|send|call|print|rate|end with|begin with|claim)\b)"
         ),
