@@ -30,6 +30,7 @@ _KEPT_IN_FRAGMENT = "!$&'()*+,;=:@/?"
 _LINE_MARKS = re.compile(r"(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*(?:#{1,6}[ \t]+)?\\?")
 _PAIRED_MARKS = re.compile(r"(\*{1,3}|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)*(?:`{3,}|~{3,})")
+_LONE_MARK = re.compile(r"(?<!\S)(?:\*{1,3}|~~|`+)\w\S*|\S*\w[^\w\s]{0,3}(?:\*{1,3}|~~|`+)(?!\S)")
 _MASKED = re.compile(r"\[(?:secret: [\w.-]+|card|iban|email|ip|ssn|phone)\]")
 """What stands for a masked value, which the page does not show."""
 _SENTENCE = re.compile(r".+?[。！？]")
@@ -64,9 +65,11 @@ def text_directive(text: str) -> str | None:
     lines = _lines_to_quote(text)
     if not lines:
         return None
-    first, last = lines[0].split(), lines[-1].split()
-    if len(lines) == 1 and len(first) <= 2 * MOST_WORDS and len(lines[0]) <= 2 * MOST_CHARACTERS:
-        return f"text={_encoded(lines[0])}"
+    first, last = _whole_words(lines[0]), _whole_words(lines[-1], from_end=True)
+    if not first or not last:
+        return None
+    if len(lines) == 1 and first == last and len(first) <= 2 * MOST_WORDS and len(lines[0]) <= 2 * MOST_CHARACTERS:
+        return f"text={_encoded(' '.join(first))}"
     start, end = _within(first), _within(last, from_end=True)
     if len(lines) == 1 and len(start) + len(end) >= len(lines[0]):
         return f"text={_encoded(start)}"
@@ -78,8 +81,15 @@ def _lines_to_quote(text: str) -> list[str]:
     kinds: dict[str, list[str]] = {"prose": [], "code": [], "cell": [], "heading": []}
     for kind, line in _rendered(text):
         kinds[kind].append(line)
-    long = [line for line in kinds["prose"] if len(line.split()) >= _LEAST_WORDS or len(line) > MOST_CHARACTERS // 3]
-    return long or kinds["prose"] or kinds["code"] or kinds["cell"][-1:] or kinds["heading"][:1]
+    long = [line for line in kinds["prose"] if len(line.split()) >= MOST_WORDS or len(line) > MOST_CHARACTERS]
+    return (
+        long
+        or [line for line in kinds["prose"] if len(line.split()) >= _LEAST_WORDS]
+        or kinds["prose"]
+        or kinds["code"]
+        or kinds["cell"][-1:]
+        or kinds["heading"][:1]
+    )
 
 
 def _rendered(text: str) -> Iterator[tuple[str, str]]:
@@ -101,6 +111,16 @@ def _rendered(text: str) -> Iterator[tuple[str, str]]:
 
 def _unmarked(text: str) -> str:
     return " ".join(_PAIRED_MARKS.sub(r"\2", _PAIRED_MARKS.sub(r"\2", text)).replace("\\|", "|").split())
+
+
+def _whole_words(line: str, *, from_end: bool = False) -> list[str]:
+    """The words of a line up to the first mark of emphasis that has no partner in it, or from the last one on.
+
+    Emphasis that goes over a line or a cut leaves such a mark; whether the page shows it is not known.
+    """
+    runs = [run.split() for run in _LONE_MARK.split(line)]
+    long = [run for run in runs if len(run) >= _LEAST_WORDS] or [run for run in runs if run]
+    return (long[-1] if from_end else long[0]) if long else []
 
 
 def _within(words: list[str], *, from_end: bool = False) -> str:
