@@ -33,6 +33,8 @@ _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)*(?:`{3,}|~{3,})")
 _LONE_MARK = re.compile(r"(?<!\S)(?:\*{1,3}|~~|`+)\w\S*|\S*\w[^\w\s]{0,3}(?:\*{1,3}|~~|`+)(?!\S)")
 _MASKED = re.compile(r"\[(?:secret: [\w.-]+|card|iban|email|ip|ssn|phone)\]")
 """What stands for a masked value, which the page does not show."""
+_CUT_OFF = re.compile(r" …(?: \S+)?\Z")
+"""The end of a snippet: the sign of a cut, and the address (trust/snippets.py)."""
 _SENTENCE = re.compile(r".+?[。！？]")
 
 
@@ -62,7 +64,7 @@ def _line(chunk: RetrievedChunk, path: str) -> str:
 
 def text_directive(text: str) -> str | None:
     """`text=first words,last words` of a Markdown passage; None where no words are fit for it."""
-    lines = _lines_to_quote(text)
+    lines = _lines_to_quote(_CUT_OFF.sub("", text))
     if not lines:
         return None
     first, last = _whole_words(lines[0]), _whole_words(lines[-1], from_end=True)

@@ -95,6 +95,8 @@ def test_what_a_caller_handed_in_has_no_link_as_its_address_is_only_a_claim() ->
         ),
         ("The key is [secret: aws-key] here.\nThis line is quoted.", "text=This line is quoted."),
         ("Write to [email] for more.", None),
+        ("A snippet of a page … https://e.org/g", "text=A snippet of a page"),
+        ("A **word** and *emphasis that goes on", "text=A word and|that goes on"),
         ("```\n```\n", None),
         ("", None),
     ],
