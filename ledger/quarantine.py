@@ -55,10 +55,14 @@ _DECIDE = (
         note=bindparam("because"),
     )
 )
-_EMPTY = update(quarantine).where(_IS_IT).values(blob_sha256=None, blob_bytes=None, source_sha256=None)
+_EMPTY = (
+    update(quarantine)
+    .where(_IS_IT, _HAS.state == "purged")
+    .values(blob_sha256=None, blob_bytes=None, source_sha256=None)
+)
 _POINT_TO = (
     update(quarantine)
-    .where(*_OF_DOCUMENT, _HAS.blob_sha256 == bindparam("was"))
+    .where(*_OF_DOCUMENT, _HAS.blob_sha256 == bindparam("was"), _HAS.id != bindparam("but_for"))
     .values(blob_sha256=bindparam("becomes"), blob_bytes=bindparam("bytes"))
 )
 _HELD = select(func.count()).select_from(quarantine).where(_HAS.state == "held")
@@ -150,16 +154,6 @@ class Quarantine:
             row = _found(connection, held_id)
             return _chunk_of(row), _blob_of(row), actions_on(connection, held_id)
 
-    def source_of(self, held_id: str) -> str | None:
-        """The chunk stage's batch that the chunk came in, by its hash; None once purged.
-
-        Raises:
-            NotFound: there is no such chunk.
-        """
-        with self._database.reading() as connection:
-            source: str | None = _found(connection, held_id).source_sha256
-            return source
-
     def count_held(self) -> int:
         """How many chunks wait for an operator."""
         with self._database.reading() as connection:
@@ -190,27 +184,30 @@ class Quarantine:
             self._decide(connection, held_id, "released", operator, note, now)
             return create(connection, run, first, now) if run is not None else None
 
-    def purge(self, held_id: str, operator: str, note: str, rest: BlobRef | None) -> str | None:
-        """Give up the text; the hash of the blob that had it, which the caller removes. None: it was purged before.
+    def purge(self, held_id: str, operator: str, note: str, rest: BlobRef | None) -> tuple[str, ...]:
+        """Give up the text: the hashes of the blobs that have it, for the caller to remove before it says `emptied`.
 
+        Called again while they are there, it gives them again: a purge that was killed is finished by another one.
         `rest` is the same document's batch without this text, for the other chunks that are held of it.
 
         Raises:
             NotFound: there is no such chunk.
-            Conflict: it was released.
+            Conflict: it was released, or purged and emptied before.
         """
-        now = self._clock()
         with self._database.writing() as connection:
             row = _found(connection, held_id)
-            if row.state == "purged" and row.blob_sha256 is None:
-                return None
-            self._decide(connection, held_id, "purged", operator, note, now)
-            connection.execute(_EMPTY, {"of_id": held_id})
+            if row.state != "purged" or row.blob_sha256 is None:
+                self._decide(connection, held_id, "purged", operator, note, self._clock())
             if rest is not None:
                 moved = {"of_corpus": row.corpus, "of_document": row.document_id, "was": row.blob_sha256}
-                connection.execute(_POINT_TO, {**moved, "becomes": rest.sha256, "bytes": rest.size_bytes})
-            blob: str | None = row.blob_sha256
-            return blob
+                facts = {"becomes": rest.sha256, "bytes": rest.size_bytes, "but_for": held_id}
+                connection.execute(_POINT_TO, {**moved, **facts})
+            return tuple(filter(None, (row.blob_sha256, row.source_sha256)))
+
+    def emptied(self, held_id: str) -> None:
+        """The blobs that had a purged text are gone."""
+        with self._database.writing() as connection:
+            connection.execute(_EMPTY, {"of_id": held_id})
 
     def of(self, corpus: str, document_ids: Collection[str], selection: Selection) -> Mapping[str, str | None]:
         """The ids of the rows of these documents, or that the selection means, each with its document's batch."""

@@ -47,7 +47,7 @@ class QuarantineDesk:
     def one(self, held_id: str, caller: Caller) -> QuarantinedText:
         """One chunk with its text, and what operators did to it."""
         held, blob, actions = self._seen(held_id, caller)
-        chunk = self._chunk_in(blob, held.checksum)
+        chunk = self._chunk_in(blob, held.checksum) if held.state != "purged" else None
         return QuarantinedText(
             **dict(held),
             text=chunk.text if chunk else None,
@@ -78,12 +78,9 @@ class QuarantineDesk:
         held, blob, _ = self._seen(held_id, caller)
         if held.state == "held" and held.run_id and self._is_open(held.run_id):
             raise Conflict(f"run {held.run_id}, which brought chunk {held_id}, is still open: wait for its end")
-        source = self._held.source_of(held_id)
-        removed = self._held.purge(held_id, caller.owner, note, self._rest_of(held, blob))
-        if removed is None:
-            raise Conflict(f"chunk {held_id} was purged before")
-        for sha256 in filter(None, (removed, source)):
+        for sha256 in self._held.purge(held_id, caller.owner, note, self._rest_of(held, blob)):
             self._context.blobs.remove_unused(sha256, since=time.time() + 1)
+        self._held.emptied(held_id)
         return self.one(held_id, caller)
 
     def _seen(self, held_id: str, caller: Caller) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[OperatorAction]]:

@@ -213,6 +213,17 @@ def test_a_purged_text_is_gone_and_is_blocked_without_being_kept_when_it_comes_a
         desk(instance).release(chunk.id, OWN_MACHINE, "")
 
 
+def test_a_purge_that_was_killed_is_finished_by_another_one(instance: Instance) -> None:
+    ingests(instance, WHOLE)
+    [chunk] = held(instance)
+    instance.context.ledger.quarantine.purge(chunk.id, "somebody", "killed before the text was removed", None)
+    assert desk(instance).one(chunk.id, OWN_MACHINE).text is None
+    desk(instance).purge(chunk.id, OWN_MACHINE, "")
+    assert len(blobs_with(instance, "walrus")) == 1, "what was submitted"
+    with pytest.raises(Conflict, match="purged"):
+        desk(instance).purge(chunk.id, OWN_MACHINE, "")
+
+
 def test_a_purge_of_one_chunk_leaves_the_others_of_its_document(instance: Instance) -> None:
     ingests(instance, f"{MIXED}\n\n## More\n\nEVIL again, now beside an otter. {FILLER}")
     heron, otter = sorted(held(instance), key=lambda one: "otter" in str(desk(instance).one(one.id, OWN_MACHINE).text))
