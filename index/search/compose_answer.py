@@ -156,12 +156,11 @@ def format_source(chunk: RetrievedChunk) -> str:
     return f"{chunk.file_path or chunk.url or chunk.document_id}:{chunk.start_line}-{chunk.end_line}"
 
 
-def show_source(chunk: RetrievedChunk) -> str:
-    """The source as the reader sees it: what was submitted only claims its URL or path, and says so."""
-    source = format_source(chunk)
+def _origin_mark(chunk: RetrievedChunk) -> str:
+    """What the reader must know of the source: what was submitted only claims its URL or path."""
     if chunk.provenance.origin != "submitted":
-        return source
-    return f"submitted, claims {source}" if chunk.url or chunk.file_path else f"submitted {source}"
+        return ""
+    return "submitted, source claimed" if chunk.url or chunk.file_path else "submitted"
 
 
 def _within(chunks: Sequence[RetrievedChunk], max_tokens: int, count_tokens: CountTokens) -> list[RetrievedChunk]:
@@ -188,4 +187,5 @@ def _text(chunk: RetrievedChunk) -> str:
 
 def _frame(number: int, chunk: RetrievedChunk, match: float) -> str:
     heading = " > ".join(dict.fromkeys(part for part in (chunk.title, *chunk.section_path, chunk.symbol_path) if part))
-    return f"[{number}] {show_source(chunk)} ({round(100 * match)}% match)" + (f" · {heading}" if heading else "")
+    reference = f"[{number}] {format_source(chunk)} ({round(100 * match)}% match)"
+    return " · ".join(part for part in (reference, _origin_mark(chunk), heading) if part)

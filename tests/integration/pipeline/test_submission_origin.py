@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,7 +84,8 @@ def test_the_answer_shows_the_url_of_a_submission_as_a_claim(instance: Instance,
     retrieval, _ = searched(Query(query="wire money", corpus="docs", strategy=Strategy.BM25), instance.context)
     answer = compose_answer("wire money", "docs", Plan.RETRIEVE, retrieval, 1_000)
     assert answer.citations[0].origin == "submitted"
-    assert answer.context.startswith(f"[1] submitted, claims {url}:1-1")
+    first = answer.context.splitlines()[0]
+    assert re.fullmatch(rf"\[1\] {re.escape(url)}:1-1 \(\d+% match\) · submitted, source claimed", first)
     assert [check.passed for check in answer.checks] == [False, True]
 
 
