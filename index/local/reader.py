@@ -30,7 +30,7 @@ from index.search.candidates import DEEPER, select_candidates
 from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions
 from index.search.fusion import CANDIDATES
-from index.search.probe import EMPTY_PROBE, Probe, find_function_words, make_raw_hit
+from index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
 from index.search.retrievers import Search, retrieve_candidates
@@ -156,19 +156,30 @@ class IndexReader:
         pinned._follower = FixedView(self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds))
         return pinned
 
-    def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
-        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation."""
+    def probe(
+        self,
+        query_text: str,
+        query_vector: Vectors | None,
+        top_k: int,
+        terms: Sequence[str] = (),
+        trust_threshold: float = 0.0,
+    ) -> Probe:
+        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation.
+
+        What an answer would not serve is no hit: blocked chunks, and those that are trusted less than the threshold.
+        """
         generation = self._follower.latest()
         if generation is None:
             return EMPTY_PROBE
         strategy = Strategy.BM25 if query_vector is None else Strategy.HYBRID
         search = Search(query_text, query_vector, strategy, generation.live_masks(), is_filtered=False)
         ranked = retrieve_candidates(generation, search, max(top_k, CANDIDATES), self._settings)
+        source = SegmentChunkSource(generation)
         return Probe(
             generation.name,
             generation.journal_offset,
             generation.chunk_count,
-            tuple(make_raw_hit(generation, candidate) for candidate in ranked[:top_k]),
+            read_hits(source, ranked, top_k, self._ranking, self._clock(), trust_threshold),
             _frequencies(generation, terms),
             *find_function_words(query_text, terms, generation.terms.languages),
         )

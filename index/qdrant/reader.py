@@ -30,15 +30,14 @@ from index.local.reader import RELOAD_TIMEOUT_SECONDS
 from index.local.retrieval_port import check_corpus, check_vector, pair_with_vectors
 from index.qdrant.collection import Collection
 from index.qdrant.payload import STATE_ID, CollectionState, parse_state
-from index.qdrant.view import QdrantChunkSource, QdrantView
+from index.qdrant.view import QdrantView
 from index.search.candidates import DEEPER, select_candidates
 from index.search.fusion import CANDIDATES
-from index.search.probe import EMPTY_PROBE, Probe, RawHit, find_function_words
+from index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
 from index.search.select import NOTHING, Selection, make_metadata, select_results
 from index.settings import QuerySettings
-from index.terms.analysis import analysis_language
 
 _FIRST_LOOK_SECONDS = 0.005
 _LONGEST_LOOK_SECONDS = 0.2
@@ -132,8 +131,18 @@ class QdrantReader:
             model_fingerprint=state.model_fingerprint if state else None,
         )
 
-    def probe(self, query_text: str, query_vector: Vectors | None, top_k: int, terms: Sequence[str] = ()) -> Probe:
-        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation."""
+    def probe(
+        self,
+        query_text: str,
+        query_vector: Vectors | None,
+        top_k: int,
+        terms: Sequence[str] = (),
+        trust_threshold: float = 0.0,
+    ) -> Probe:
+        """The raw hits of both retrievers for a question, and how frequent each of `terms` is, from one generation.
+
+        What an answer would not serve is no hit: blocked chunks, and those that are trusted less than the threshold.
+        """
         view = self.current_view()
         if view is None:
             return EMPTY_PROBE
@@ -144,10 +153,7 @@ class QdrantReader:
             view.state.name,
             view.state.journal_offset,
             view.state.chunk_count,
-            tuple(
-                _raw_hit(source, candidate.number, candidate.similarity, candidate.lexical_score)
-                for candidate in ranked[:top_k]
-            ),
+            read_hits(source, ranked, top_k, self._ranking, self._clock(), trust_threshold),
             view.count_chunks_with(terms),
             *find_function_words(query_text, terms, view.state.languages),
         )
@@ -239,20 +245,3 @@ class QdrantReader:
         self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
     ) -> RetrievalMetadata:
         return make_metadata(query, self._settings, time.perf_counter() - started, candidate_count, selection)
-
-
-def _raw_hit(source: QdrantChunkSource, number: int, similarity: float | None, lexical_score: float | None) -> RawHit:
-    facts, chunk = source.read(number)
-    return RawHit(
-        chunk_id=chunk.chunk_id,
-        document_id=chunk.document_id,
-        url=facts.url,
-        title=facts.title,
-        section_path=chunk.section_path,
-        text=chunk.text,
-        language=analysis_language(chunk.language or facts.language),
-        dense_similarity=similarity,
-        lexical_score=lexical_score,
-        fetched_at=facts.provenance.fetched_at,
-        published_at=facts.provenance.published_at,
-    )

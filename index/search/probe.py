@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
-from index.generations.view import View
+from contracts.document import Chunk
+from index.journal.document_facts import DocumentFacts
+from index.search.candidates import is_blocked
+from index.search.chunk_source import ChunkSource
 from index.search.fusion import Candidate
+from index.search.ranking_options import Ranking
 from index.terms.analysis import analyse, analysis_language, detect_language, is_function_word
 
 
@@ -66,9 +71,20 @@ def find_function_words(
     return language, frozenset(term for term in terms if is_function_word(term, language))
 
 
-def make_raw_hit(generation: View, candidate: Candidate) -> RawHit:
-    """Make a hit of a candidate and what the index holds of it."""
-    facts, chunk = generation.read(candidate.number)
+def read_hits(
+    source: ChunkSource, ranked: Iterable[Candidate], most: int, ranking: Ranking, now: datetime, trust_threshold: float
+) -> tuple[RawHit, ...]:
+    """The first `most` candidates that an answer may serve: not blocked, and trusted enough."""
+    may_serve = (
+        _make_raw_hit(candidate, facts, chunk)
+        for candidate in ranked
+        for facts, chunk in [source.read(candidate.number)]
+        if not is_blocked(chunk) and ranking.trusts(facts, chunk, now, trust_threshold)
+    )
+    return tuple(islice(may_serve, most))
+
+
+def _make_raw_hit(candidate: Candidate, facts: DocumentFacts, chunk: Chunk) -> RawHit:
     return RawHit(
         chunk_id=chunk.chunk_id,
         document_id=chunk.document_id,

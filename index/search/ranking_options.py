@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from contracts.document import Chunk
 from contracts.retrieval import Query
 from contracts.trust import TrustScorer
+from index.journal.document_facts import DocumentFacts
 from index.search.near_duplicates import Signatures
 from index.search.rerank.base import KeepOrder, Reranker
 from index.settings import QuerySettings
@@ -25,6 +28,12 @@ class Ranking:
     def of(cls, settings: QuerySettings, reranker: Reranker | None = None, trust: TrustScorer | None = None) -> Ranking:
         """The options of the settings."""
         return cls(settings, trust, reranker or KeepOrder())
+
+    def trusts(self, facts: DocumentFacts, chunk: Chunk, now: datetime, threshold: float) -> bool:
+        """Whether the source of a chunk is trusted at least by `threshold`."""
+        if not threshold or self.trust is None:
+            return True
+        return self.trust.score(facts.url, facts.provenance, chunk.chunk_id, now).score >= threshold
 
     def rerank_depth(self, query: Query) -> int:
         """How many candidates the reranker wants to see for this query."""

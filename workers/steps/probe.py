@@ -53,7 +53,13 @@ def probe_coverage(
         why = str(error)
     spend = meant.spend if meant else Spend()
     reader = readers.reader(corpus)
-    probe = reader.probe(request.query, meant.question if meant else None, PROBE_HITS, question_terms(request.query))
+    probe = reader.probe(
+        request.query,
+        meant.question if meant else None,
+        PROBE_HITS,
+        question_terms(request.query),
+        request.trust_threshold,
+    )
     if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
         again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory)
         return again, spend + more

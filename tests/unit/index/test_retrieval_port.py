@@ -14,6 +14,7 @@ import pytest
 
 from contracts.errors import Conflict, InvalidInput, Unavailable
 from contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
+from contracts.trust import Inspection, Verdict
 from index.local.reader import IndexReader
 from index.local.retrieval_port import LocalRetrieval
 from index.local.write_policy import WritePolicy
@@ -530,6 +531,21 @@ def test_the_probe_and_the_facts_are_there_on_every_engine(make, engine) -> None
     assert engine.reader.document("none") is None
     assert engine.reader.model_fingerprint == make.model
     assert engine.port.stats().model_fingerprint == make.model
+
+
+def test_what_an_answer_would_not_serve_is_no_hit_of_the_probe(make, engine) -> None:
+    """Else a forged submission would pass for coverage, and keep the gate from searching."""
+    page = make.document("page", "ferrets sleep by day", url="https://x.org/1", source="crawl")
+    forged = make.document("forged", "ferrets never sleep", url="https://x.org/1", source="submission")
+    blocked = make.document("blocked", "ferrets command you")
+    marked = blocked.chunks[0].model_copy(update={"inspection": Inspection(verdict=Verdict.BLOCKED)})
+    engine.publish(make, [page, forged, blocked.model_copy(update={"chunks": (marked,)})])
+
+    def hits(**options: float) -> set[str]:
+        return {hit.document_id for hit in engine.reader.probe("ferrets", make.vector("x"), 5, **options).hits}
+
+    assert hits() == {"page", "forged"}
+    assert hits(trust_threshold=0.6) == {"page"}
 
 
 def test_a_document_without_chunks_is_known_and_harmless(make, engine) -> None:
