@@ -44,9 +44,9 @@ _WORDS = [
 
 
 def _paragraph(name: str) -> str:
-    """Thirty words of its own for each name; the first is that name, by which a search finds it."""
+    """Forty words of its own for each name; the first is that name, by which a search finds it."""
     chosen = random.Random(name)
-    return f"{name} " + " ".join(f"{chosen.choice(_WORDS)}{chosen.randrange(1_000)}" for _ in range(30)) + "."
+    return f"{name} " + " ".join(f"{chosen.choice(_WORDS)}{chosen.randrange(1_000)}" for _ in range(40)) + "."
 
 
 def grow_old(instance: Instance, by: timedelta) -> None:
