@@ -10,7 +10,7 @@ from cli.output import console, marked, plain_text, print_json, print_table
 from contracts.api import RunView
 from contracts.event import Gap
 from contracts.gate import GateDecided
-from contracts.index import Answer
+from contracts.index import Answer, StaleCitation
 from contracts.prompt import PromptMessage
 from contracts.trust import GateCheck, TrustScore
 
@@ -24,6 +24,7 @@ def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: b
         print_prompt(view.prompt)
     elif view.answer:
         print_answer(view.answer)
+    print_stale(view.stale)
     print_gaps(view.missing)
     if view.decision and not why and not (view.answer and view.answer.context):
         print_vetoes(view.decision)
@@ -37,6 +38,13 @@ def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: b
         print_decision(view.decision)
     if why and view.answer:
         print_trust(view.answer.trust_scores, view.answer.checks)
+
+
+def print_stale(citations: Sequence[StaleCitation]) -> None:
+    """Print which citations are no longer so at their source."""
+    for one in citations:
+        told = f"{one.what} since {one.changed_at:%Y-%m-%d %H:%M} UTC: {marked(one.url or one.document_id)}"
+        console.print(f"[yellow]stale[/] \\[{one.citation}] {told}", highlight=False, soft_wrap=True)
 
 
 def _generation(view: RunView) -> str | None:

@@ -12,7 +12,7 @@ from cli.answers import print_run
 from contracts.api import RunView
 from contracts.event import decode
 from contracts.gate import GateDecided
-from contracts.index import Answer, AnswerReady
+from contracts.index import Answer, AnswerReady, AnswerStale
 from contracts.trust import TrustFactors, TrustScore
 from tests.support.repository import GOLDEN
 from trust.gates import check_poisoning, check_source_trust
@@ -87,3 +87,12 @@ def test_an_answer_of_low_confidence_states_its_limits(capsys: pytest.CaptureFix
     limited = shown.answer.model_copy(update={"limits": "Confidence 41 %: perhaps not the answer."})
     print_run(shown.model_copy(update={"answer": limited}), as_json=False)
     assert "\nConfidence 41 %: perhaps not the answer.\n" in capsys.readouterr().out
+
+
+def test_a_citation_that_is_stale_is_marked_with_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    stale = body("AnswerStale")
+    assert isinstance(stale, AnswerStale)
+    print_run(view(CONTEXT).model_copy(update={"stale": stale.citations}), as_json=False)
+    told = capsys.readouterr().out
+    assert "stale [1] changed since 2026-01-02 03:04 UTC: http://example.com/a" in told
+    assert "stale [2] gone since 2026-01-02 03:04 UTC: doc_2" in told
