@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from cli.answers import leave_unless_finished, print_run, print_trust
+from cli.answers import leave_unless_finished, print_prompt, print_run, print_trust
 from cli.output import AsJson, Corpus, error_console, print_json, print_table
 from cli.session import follow, goes_on, session
 from contracts.api import GateRequest
@@ -77,6 +77,9 @@ def query(
     duplicate_threshold: Annotated[
         float | None, typer.Option(help="How alike two texts must be to count as one; 0 for never.")
     ] = None,
+    prompt: Annotated[
+        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
+    ] = None,
     rerank: Annotated[bool, typer.Option(help="Ask the reranker, where one is configured.")] = True,
     confidence_floor: Annotated[
         float | None, typer.Option(help="Leave out what answers with a lower probability, from 0 to 1.")
@@ -100,6 +103,7 @@ def query(
             duplicate_threshold=duplicate_threshold,
             rerank=rerank,
             confidence_floor=confidence_floor,
+            prompt=prompt,
         )
         with span("sluice query", kind="client"):
             raw = ask_query_pool(
@@ -108,6 +112,8 @@ def query(
         found = Retrieval.model_validate_json(raw)
         if as_json:
             print_json(found)
+        elif found.prompt:
+            print_prompt(found.prompt)
         else:
             _print_chunks(found)
             if why:

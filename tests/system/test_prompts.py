@@ -65,6 +65,8 @@ def test_the_command_line_lists_shows_and_prints_them(filled: Instance) -> None:
     assert {"base.v1", "few_shot.v1", "rag.v1"} <= {one["full_name"] for one in listed}
     assert "{nonce}" in json.loads(filled.sluice("prompts", "show", "rag", "--json").stdout)["system"]
     assert filled.sluice("prompts", "show", "poem").returncode == 2
+    queried = filled.sluice("query", "--corpus", "prompts", "--prompt", "rag.v1", QUESTION)
+    assert queried.stdout.startswith("system\nYou answer questions")
     asked = filled.sluice("ask", "--corpus", "prompts", "--plan", "retrieve", "--prompt", "rag", QUESTION)
     assert asked.returncode == 0, asked.stderr
     assert "=== passage" in asked.stdout

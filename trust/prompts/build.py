@@ -18,6 +18,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from contracts.errors import InvalidInput
+from contracts.gate import Plan
 from contracts.index import Answer
 from contracts.prompt import PromptMessage
 from trust.confidence.limits import LIMITED_BELOW
@@ -58,6 +59,9 @@ def build(
     may follow one that does not. With a `nonce` (8 to 64 letters and digits) the result is always the same; otherwise
     one is drawn. It must not be known to those who write documents.
 
+    Where the gate saw no need to look anything up (plan `skip`) nothing is added: rules on passages would keep a model
+    from answering a greeting.
+
     Raises:
         InvalidInput: no such template, an unusable nonce, or `max_tokens` has no room for the rules alone.
     """
@@ -66,6 +70,8 @@ def build(
         nonce = secrets.token_hex(_NONCE_BYTES)
     elif not _NONCE.fullmatch(nonce):
         raise InvalidInput("nonce", "8 to 64 letters and digits are needed", "leave it out: one is drawn")
+    if answer.plan is Plan.SKIP:
+        return _put_together(messages, answer.query, (), ())
     rules = _rules(chosen, answer, nonce)
     left = None if max_tokens is None else max_tokens - _cost(rules, count_tokens)
     passages = _passages(answer, nonce, left, count_tokens)

@@ -193,6 +193,11 @@ def test_of_an_answer_without_citations_the_model_is_told_that_nothing_was_found
     assert made[-1] == QUESTION
 
 
+def test_where_nothing_was_to_be_looked_up_the_conversation_stays_as_it_is() -> None:
+    greeting = PromptMessage(role="user", content="Hello!")
+    assert build([greeting], answer(plan=Plan.SKIP), nonce=NONCE) == (greeting,)
+
+
 def test_a_warned_passage_says_so_in_its_second_line() -> None:
     asked = build([QUESTION], SAMPLE, nonce=NONCE)[-1].content.split("\n\n")[1].split("\n")
     assert asked[1].startswith("[2] ")
