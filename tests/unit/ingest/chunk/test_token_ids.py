@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from contracts.document import ChunkBatch, Document, Provenance
 from contracts.errors import Corrupted
 from ingest.chunk.chunk import Tokenized, chunk_and_tokenize
-from ingest.chunk.token_ids import chunk_batch, embedding_texts
+from ingest.chunk.token_ids import chunk_batch, embedding_texts, select_chunks
 from ingest.embed.minilm.model import MAX_TOKENS, MiniLM
 from ingest.embed.tokens import TokenizedText, load_tokenizer, tokenizer_sha256
 from ingest.extract.extract import extract_document
@@ -92,6 +92,23 @@ def test_a_blob_without_ids_is_read_as_ever() -> None:
     texts = embedding_texts(ChunkBatch.model_validate_json(json.dumps(raw)))
     assert texts == document.embedding_texts()
     assert not any(isinstance(text, TokenizedText) for text in texts)
+
+
+@given(st.data())
+def test_chunks_that_are_taken_out_take_their_ids_along(data: st.DataObject) -> None:
+    long = "\n\n".join(f"# Part {number}\n\n{'word ' * 300}{number}" for number in range(4))
+    whole = batch_of(tokenized(long), tokenized("other words"), tokenized(long.replace("word", "term")))
+    every = [chunk.chunk_id for document in whole.documents for chunk in document.chunks]
+    kept = data.draw(st.sets(st.sampled_from(every)))
+    left = select_chunks(whole, lambda chunk: chunk.chunk_id in kept)
+    assert [chunk.chunk_id for document in left.documents for chunk in document.chunks] == [
+        one for one in every if one in kept
+    ]
+    assert all(document.chunks for document in left.documents)
+    rows = {str(text): list(text.token_ids) for text in embedding_texts(whole) if isinstance(text, TokenizedText)}
+    for text in embedding_texts(left):
+        assert isinstance(text, TokenizedText)
+        assert list(text.token_ids) == rows[str(text)]
 
 
 def test_ids_that_do_not_fit_their_texts_are_corrupted() -> None:

@@ -46,10 +46,10 @@ def url(tmp_path: Path) -> str:
     return (tmp_path / "store").as_uri()
 
 
-def _publish(context: Context, number: int) -> str:
+def _publish(context: Context, number: int, *, erase: bool = False) -> str:
     with context.writers.writing("default") as writer:
         offset = writer.append(*valve(number))
-    body = DocumentIndexed(document_ids=(f"d{number}",), chunk_count=1, journal_offset=offset)
+    body = DocumentIndexed(document_ids=(f"d{number}",), chunk_count=1, journal_offset=offset, erase=erase)
     done = HANDLERS["DocumentIndexed"](Event.of(body, run_id="run", corpus="default"), context)
     assert isinstance(done, Done)
     published = done.emits[0].body
@@ -101,3 +101,15 @@ def test_without_a_store_nothing_is_sent(make_parts) -> None:
     _publish(context, 1)
     context.shipper.wait()
     assert _pushes("ok") + _pushes("failed") == before
+
+
+def test_after_an_erasure_the_store_holds_the_new_snapshot_alone(url: str, make_parts: MakeParts) -> None:
+    context = make_parts(url, keep_generations=5)
+    for number in range(2):
+        _publish(context, number)
+        context.shipper.wait()
+    assert len(list_stored_generations(_store(url), "default")) == 2
+    last = _publish(context, 2, erase=True)
+    context.shipper.wait()
+    assert list_stored_generations(_store(url), "default") == [last]
+    assert read_stored_current(_store(url), "default") == last
