@@ -1,8 +1,8 @@
 """What must never reach a log line or a span: keys, tokens, passwords and the user part of a URL.
 
 Promise: `redact` masks every text whose key looks like a secret, and inside any other text the user
-part of a URL, secret query parameters and bearer tokens. Numbers and truth values stay: they count
-secrets, they are none.
+part of a URL, secret query parameters, bearer tokens and tokens of known forms. Numbers and truth values stay:
+they count secrets, they are none.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ _QUERY_SECRET = re.compile(
     r"([?&](?:[a-z0-9]+[_-])*(?:api_?key|key|token|secret|password)=)[^&#\s\"'<>]+", re.IGNORECASE
 )
 _BEARER = re.compile(r"\b(bearer|basic)\s+[a-z0-9._~+/=\-]{8,}", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"\b(gh[oprsu]_|github_pat_|glpat-|xox[abceoprs]-|sk-|[rs]k_(?:live|test)_|AKIA|ASIA|AIza|hf_|npm_|pypi-|SG\.|"
+    r"dop_v1_|shpat_|GOCSPX-|ya29\.|eyJ)[A-Za-z0-9_.-]{16,}"
+)
+"""Tokens that say by their first characters what they are. Texts of documents have rules of their own, in `trust`."""
 
 
 def redact(value: Any, key: str = "") -> Any:
@@ -42,7 +47,7 @@ def redact(value: Any, key: str = "") -> Any:
 
 def redact_text(text: str) -> str:
     """`text` without the secrets that texts usually carry."""
-    text = _BEARER.sub(rf"\1 {MASK}", text)
+    text = _TOKEN.sub(rf"\1{MASK}", _BEARER.sub(rf"\1 {MASK}", text))
     if "=" in text:
         text = _QUERY_SECRET.sub(rf"\1{MASK}", text)
     return _URL_USER.sub(rf"\1{MASK}@", text) if "://" in text else text

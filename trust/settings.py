@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -27,6 +28,9 @@ class TrustSettings(Value):
     mask: tuple[str, ...] = ("secret",)
     """Kinds of private data that no answer shows: secret, card, iban, email, ip, ssn, phone; all for every one of them;
     empty for none. An answer has [card] or [secret: github-pat] in their place."""
+    recognisers: Literal["own", "presidio"] = "own"
+    """What looks for private data: our own patterns, or these and presidio's national recognisers (tax, health and bank
+    numbers with a check digit), for which the extra `private` is needed."""
     snippet_licences: tuple[str, ...] = ()
     """Licences, as pages name them or link to them, of which answers show at most 200 characters of a passage, and the
     address: patterns such as "*by-nc*" or "all rights reserved*", in any case."""
@@ -48,10 +52,12 @@ class TrustSettings(Value):
     @classmethod
     def _are_kinds(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
         for kind in kinds:
-            if kind not in MASKED_KINDS:
-                raise ValueError(f"{kind!r} is no kind of private data: use {', '.join(MASKED_KINDS)}")
+            if kind not in MASKED_KINDS and not _NATIONAL.fullmatch(kind):
+                kinds_there_are = f"{', '.join(MASKED_KINDS)}, or one of presidio's such as uk_nhs"
+                raise ValueError(f"{kind!r} is no kind of private data: use {kinds_there_are}")
         return kinds
 
 
 MASKED_KINDS = ("all", "secret", "card", "iban", "email", "ip", "ssn", "phone")
 """What `mask` may name."""
+_NATIONAL = re.compile(r"[a-z]{2}_[a-z_]{2,40}")

@@ -23,7 +23,7 @@ _OF_VERSION = re.compile(
     r"(?:\b(?:v|ver|versions?|release[sd]?|rev(?:ision)?|build|firmware|driver|kernel|section|sections|sec|chapter|clause|"
     r"paragraph|para|figure|fig|table|appendix|annex|oid|item|rule|article|step|exercise|example|question|update|upgrade|"
     r"upgraded to|since|python|node|chrome|firefox|linux|java|edge|safari|webkit|opera|msie|mozilla|agent|sdk|api|"
-    r"[a-z]+/)[ .:=/v#]{0,3}|§ ?|==|>=|<=|~=|[a-z]-)$",
+    r"[a-z]+/)[ .:=/v#]{0,3}|§ ?|[=><~]= ?|[a-z]-)$",
     re.IGNORECASE,
 )
 _LARGEST_HEADING = 30
@@ -79,8 +79,7 @@ def _is_machine(written: str) -> bool:
         address = ipaddress.ip_address(written)
     except ValueError:
         return False
-    special = address.is_loopback or address.is_unspecified or address.is_multicast
-    return not special and not written.startswith(("0.", "255."))
+    return not (address.is_loopback or address.is_unspecified) and not written.startswith(("0.", "255."))
 
 
 def _is_numbering(text: str, match: re.Match[str]) -> bool:

@@ -56,8 +56,15 @@ _PATTERNS = PatternFinder()
 
 
 def build_finder(settings: TrustSettings) -> PrivateDataFinder:
-    """The finder that the settings ask for."""
-    return _PATTERNS
+    """The finder that the settings ask for; the same one at each call."""
+    return _presidio() if settings.recognisers == "presidio" else _PATTERNS
+
+
+@cache
+def _presidio() -> PrivateDataFinder:
+    from trust.private.presidio import PresidioFinder
+
+    return PresidioFinder(_PATTERNS)
 
 
 def find_secrets(text: str) -> Iterator[PrivateSpan]:

@@ -19,7 +19,7 @@ _INTERNATIONAL = re.compile(
 _NATIONAL = re.compile(
     r"(?<![\w+./(-])(?<!\d )(?:"
     r"(?:1[-. ])?(?:\([2-9]\d\d\)[ -]?|[2-9]\d\d(?P<gap>[-.]))[2-9]\d\d(?(gap)(?P=gap)|-)\d{4}"  # North America
-    r"|0[1-9](?P<pair>[. ])\d\d(?:(?P=pair)\d\d){3}"  # France
+    r"|(?<!\b[0-9a-f]{2} )0[1-9](?P<pair>[. ])\d\d(?:(?P=pair)\d\d){3}"  # France
     r"|07\d{3}[ ]\d{3}[ ]?\d{3}"  # United Kingdom, mobile
     rf"){_EXTENSION}(?![\w+]|[-.]\d)"
 )
@@ -34,13 +34,15 @@ _NAMED_BEFORE = re.compile(
 )
 _NAMED_BEHIND = re.compile(r"[ -]\(?(?:office|fax|mobile|cell|home|work|desk|direct|tel|phone)\b", re.IGNORECASE)
 """As signatures have it: `21 253 109 8211-Office`."""
-_OTHER_FIGURES = re.compile(
-    r"(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:19|20)?\d\d"
-    r"|(?:19|20)\d\d ?[-–] ?(?:19|20)\d\d|\+?\d+\.\d+|(?:\d{1,3}\.){3}\d{1,3}|\d{1,3}(?:[ .]000)+"
+_DATE = re.compile(
+    r"(?:1[89]|20)\d\d(?P<gap>[-./])(?:0?[1-9]|1[0-2])(?P=gap)(?:0?[1-9]|[12]\d|3[01])(?!\d)"
+    r"|\d{1,2}(?P<sign>[-./])\d{1,2}(?P=sign)(?:1[89]|20)\d\d(?!\d)"
 )
-"""Dates, spans of years, decimals, addresses of machines and thousands."""
-
-
+_OTHER_FIGURES = re.compile(
+    r"\d{1,2}[-./]\d{1,2}[-./]\d\d|(?:1[89]|20)\d\d ?[-–] ?(?:1[89]|20)\d\d"
+    r"|\+?\d+\.\d+|(?:\d{1,3}\.){3}\d{1,3}|\d{1,3}(?:[ .]000)+"
+)
+"""Short dates, spans of years, decimals, addresses of machines and thousands."""
 _MAY_BE_NATIONAL = re.compile(r"[2-9]\d\d[-.) ]{1,2}[2-9]\d\d[-.]\d{4}|0[1-9][. ]\d\d[. ]\d\d|07\d{3} \d{3}")
 _MAY_BE_ANY = re.compile(rf"[0-9](?:{_GAP}|[()0-9]){{5,}}")
 """Searched for first: texts without these forms, which are most, cost little."""
@@ -76,7 +78,9 @@ def _find_named(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_other(text: str, match: re.Match[str]) -> bool:
-    """Whether it is a date, a coordinate or a number of another thing."""
+    """Whether it begins with a date, or is a coordinate or a number of another thing."""
+    if _DATE.match(match[0]):
+        return True
     return _OTHER_FIGURES.fullmatch(match[0]) is not None or names_other_number(text, match.start())
 
 

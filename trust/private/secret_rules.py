@@ -87,7 +87,9 @@ def bits_per_character(text: str) -> float:
 @cache
 def load_rules() -> tuple[SecretRule, ...]:
     """Every rule, compiled; read once for a process (some 0.1 s)."""
-    return tuple(rule for name in RULE_FILES for rule in parse_rules(tomllib.loads(_read(name).decode())))
+    tables = [tomllib.loads(_read(name).decode()) for name in RULE_FILES]
+    exceptions = [one for table in tables for one in table.get("exceptions", ())]
+    return tuple(rule for table in tables for rule in parse_rules(table, exceptions))
 
 
 class KeywordIndex:
@@ -141,13 +143,13 @@ def rules_version() -> str:
     return digest.hexdigest()
 
 
-def parse_rules(table: Mapping[str, Any]) -> Iterator[SecretRule]:
-    """The rules of one file."""
+def parse_rules(table: Mapping[str, Any], exceptions: Sequence[Mapping[str, Any]] = ()) -> Iterator[SecretRule]:
+    """The rules of one file. `exceptions` are lists of what is allowed that were made for rules of any file."""
     everywhere = Allowed("secret", _compiled(table["allowed"]), tuple(table["stopwords"]))
     for rule in table["rules"]:
         own = (
             Allowed(one["target"], _compiled(one["regexes"]), tuple(one.get("stopwords", ())))
-            for one in rule.get("allowed", ())
+            for one in (*rule.get("allowed", ()), *(one for one in exceptions if one["id"] == rule["id"]))
         )
         yield SecretRule(
             rule["id"],

@@ -32,6 +32,8 @@ def test_what_is_no_secret_stays(key: str, value: object) -> None:
         ("postgresql+psycopg://me:p@ss@db/x", "postgresql+psycopg://***@db/x"),
         ("GET https://serp.test/s?q=a&api_key=hunter2&n=1", "GET https://serp.test/s?q=a&api_key=***&n=1"),
         ("Authorization: Bearer abcdefgh12345", "Authorization: Bearer ***"),
+        ("clone with ghp_" + "a1B2" * 9, "clone with ghp_***"),
+        ("risk-averse scikit-learn and eyJust", "risk-averse scikit-learn and eyJust"),
         ("a plain sentence, key to nothing = 1", "a plain sentence, key to nothing = 1"),
     ],
 )
