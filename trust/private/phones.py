@@ -14,7 +14,7 @@ _MORE = rf"(?:(?:{_GAP}{{1,2}}|(?=\()|(?<=\)))\(?\d{{1,12}}\)?)"
 """A further group of digits: behind a gap, or where a bracket opens or has closed."""
 _EXTENSION = r"(?:[ ,]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6})?"
 _INTERNATIONAL = re.compile(
-    rf"(?:\+(?<![\w+.-]\+)|00(?<![\w+.-]00)(?=[1-9])) ?\d{{1,15}}\)?{_MORE}{{0,7}}{_EXTENSION}(?![\w+])"
+    rf"(?:\+(?<![\w+.-]\+)|00(?<![\w+./-]00))(?=[ ]?[1-9]) ?\d{{1,15}}\)?{_MORE}{{0,7}}{_EXTENSION}(?![\w+])"
 )
 _NATIONAL = re.compile(
     r"(?<![\w+./(-])(?<!\d )(?:"
@@ -27,7 +27,7 @@ _ANY = re.compile(rf"(?<![\w+.$€£-])(?:\(\d{{1,5}}\)|\d{{2,11}}){_MORE}{{0,5}
 _NAMED_BEFORE = re.compile(
     r"\b(?:(?:tele)?phones?|phoned|phoning|tel|tél|cell(?:ular)?|mobile|mob|fax|whatsapp|sms|hotline|helpline|voicemail|"
     r"landline|pager|handy|telefon(?:nummer|o|e)?|téléphone|teléfono|móvil|celular|cellulare|portable|rufnummer|puhelin|"
-    r"telefoonnummer|dial(?:ed|ing)?|call(?:ed|ing)?(?: (?:me|us|him|her|them|back|at|on|is|the))?|"
+    r"telefoonnummer|dial(?:ed|ing)?|call(?:ed|ing)?(?: (?:me|us|him|her|them|back|at|on)|(?= [\d(+]))|"
     r"(?:text|ring|reach) (?:me|us|him|her|them)|answering at|(?:texts|messages) (?:to|from)|contact number|"
     r"(?:my|his|her|our|their|your) number)\b",
     re.IGNORECASE,
