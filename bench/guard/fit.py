@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.guard.attacked import QUESTIONS_OUT_OF_CONTEXT
 from bench.guard.dataset import NEUTRAL, Text
+from trust.guard.features import COUNTED, NAMES
 from trust.guard.model import WindowModel
 
 Floats = NDArray[np.float64]
@@ -43,10 +45,19 @@ def fit(texts: Sequence[Text]) -> WindowModel:
         rows += inputs
         labels += [float(is_payload)] * len(inputs)
         weights += [weight] * len(inputs)
-    return _logistic(np.array(rows, dtype=np.float64), np.array(labels), np.array(weights))
+    whole, of_what, weighing = np.array(rows, dtype=np.float64), np.array(labels), np.array(weights)
+    slopes, bias = _logistic(whole, of_what, weighing)
+    screen, screen_bias = _logistic(_counts(whole), of_what, weighing)
+    return WindowModel(slopes, bias, 1.0, screen, screen_bias)
 
 
-def _logistic(rows: Floats, labels: Floats, weights: Floats) -> WindowModel:
+def _counts(inputs: NDArray[Any]) -> NDArray[Any]:
+    """Of inputs (windows, …), the counts alone: behind the vector, before the likeness."""
+    start = inputs.shape[1] - len(NAMES)
+    return inputs[:, start : start + len(COUNTED)]
+
+
+def _logistic(rows: Floats, labels: Floats, weights: Floats) -> tuple[Floats, float]:
     mean, deviation = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     design = np.column_stack(((rows - mean) / deviation, np.ones(len(rows))))
     ridge = np.eye(design.shape[1]) / RIDGE
@@ -61,13 +72,14 @@ def _logistic(rows: Floats, labels: Floats, weights: Floats) -> WindowModel:
         if np.abs(step).max() < 1e-6:
             break
     slopes = solution[:-1] / deviation
-    return WindowModel(slopes, float(solution[-1] - mean @ slopes), 1.0)
+    return slopes, float(solution[-1] - mean @ slopes)
 
 
 def scores(model: WindowModel, text: Text) -> Floats:
-    """The highest probability of each chunk of a text, windows that are examples left out."""
+    """The highest probability of each chunk of a text. Examples, and what is screened, are left out as by the guard."""
     best = np.zeros(text.chunk_count)
     if len(text.inputs):
-        chances = np.where(text.is_example, 0.0, model.probabilities(text.inputs))
+        is_left_out = text.is_example | ~model.is_worth_a_vector(_counts(text.inputs))
+        chances = np.where(is_left_out, 0.0, model.probabilities(text.inputs))
         np.maximum.at(best, text.chunks, chances)
     return best

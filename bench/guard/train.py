@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.guard.dataset import Text, load_texts
 from bench.guard.fit import fit
-from trust.guard.features import NAMES
+from trust.guard.features import COUNTED, NAMES
 from trust.guard.model import WEIGHTS_FILE
 
 THRESHOLD = 0.55
@@ -28,6 +28,8 @@ def write_weights(texts: Sequence[Text], path: Path = WEIGHTS_FILE) -> None:
     data = {
         "threshold": THRESHOLD,
         "bias": float(f"{model.bias:.5g}"),
+        "screen_bias": float(f"{model.screen_bias:.5g}"),
+        "screen": {name: float(f"{weight:.5g}") for name, weight in zip(COUNTED, model.screen, strict=True)},
         "features": dict(zip(NAMES, counts, strict=True)),
         "vector": vector,
     }

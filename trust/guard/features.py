@@ -78,7 +78,9 @@ _SHAPE = (
     "words_of_page",
 )
 _LIKENESS = ("likeness", "is_most_of_chunk")
-NAMES: tuple[str, ...] = (*_PATTERNS, *_SHAPE, *_LIKENESS)
+COUNTED: tuple[str, ...] = (*_PATTERNS, *_SHAPE)
+"""The features that need no vector."""
+NAMES: tuple[str, ...] = (*COUNTED, *_LIKENESS)
 Numbers = NDArray[np.float32]
 
 _CANDIDATE = re.compile(

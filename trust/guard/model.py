@@ -1,5 +1,7 @@
 """The linear model: the probability that a window of text addresses the reader's model, from its vector and counts.
 
+A smaller one of the counts alone screens the windows first, so that few need a vector: of a manual one in sixty.
+
 Weights are data (`model.json`), fitted by `python -m bench.guard.train`. They are of vectors of all-MiniLM-L6-v2; other
 vectors mean nothing to them.
 """
@@ -18,27 +20,44 @@ from numpy.typing import NDArray
 from contracts.document import ChunkedDocument
 from contracts.trust import Finding
 from trust.guard.candidates import Candidate, find_candidates, texts_to_embed
-from trust.guard.features import NAMES, with_likeness
+from trust.guard.features import COUNTED, NAMES, with_likeness
 from trust.guard.verdict import MODEL
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts to vectors of all-MiniLM-L6-v2 of length 1, one row each."""
+SCREENED_FROM = 0.15
+"""Of the screen's probability: a manual then has a vector for one chunk in seven, and 2 % of the attacks are lost."""
 WEIGHTS_FILE = Path(__file__).with_name("model.json")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowModel:
-    """`weights` are of the vector's dimensions, then of `NAMES`; above `threshold` a window is warned of."""
+    """`weights` are of the vector's dimensions, then of `NAMES`; above `threshold` a window is warned of.
+
+    `screen` are weights of `COUNTED`; only windows above `SCREENED_FROM` are scored.
+    """
 
     weights: NDArray[np.float64]
     bias: float
     threshold: float
+    screen: NDArray[np.float64]
+    screen_bias: float
+
+    def is_worth_a_vector(self, counts: Sequence[Sequence[float]]) -> NDArray[np.bool_]:
+        """For the counts (windows, len(COUNTED)), whether a window might be above the threshold."""
+        logits: NDArray[np.float64] = np.asarray(counts, dtype=np.float64) @ self.screen + self.screen_bias
+        return _logistic(logits) > SCREENED_FROM
 
     def probabilities(self, inputs: Vectors) -> NDArray[np.float64]:
         """For inputs (windows, dimensions + len(NAMES)), as `inputs_of` makes them."""
         logits: NDArray[np.float64] = inputs @ self.weights + self.bias
-        return 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+        return _logistic(logits)
+
+
+def _logistic(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    chance: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    return chance
 
 
 @cache
@@ -48,7 +67,13 @@ def load_model() -> WindowModel:
     if tuple(data["features"]) != NAMES:
         raise ValueError(f"{WEIGHTS_FILE.name} has not the features of this version: python -m bench.guard.train")
 
-    return WindowModel(np.array([*data["vector"], *data["features"].values()]), data["bias"], data["threshold"])
+    return WindowModel(
+        weights=np.array([*data["vector"], *data["features"].values()]),
+        bias=data["bias"],
+        threshold=data["threshold"],
+        screen=np.array([data["screen"][name] for name in COUNTED]),
+        screen_bias=data["screen_bias"],
+    )
 
 
 def inputs_of(document: ChunkedDocument, candidates: Sequence[Candidate], embed: Embed) -> Vectors:
@@ -69,7 +94,11 @@ def find_by_model(document: ChunkedDocument, model: WindowModel, embed: Embed) -
 
     Raises what `embed` raises.
     """
-    candidates = list(find_candidates(document))
+    found_by_words = list(find_candidates(document))
+    if not found_by_words:
+        return {}
+    worth = model.is_worth_a_vector([one.counts for one in found_by_words])
+    candidates = [one for one, is_worth in zip(found_by_words, worth, strict=True) if is_worth]
     if not candidates:
         return {}
     found: dict[int, Finding] = {}
