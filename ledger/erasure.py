@@ -18,17 +18,24 @@ from sqlalchemy import bindparam, delete, select
 from contracts.document import document_id_for, snippet_id_for
 from contracts.forget import Selection
 from ledger.database import Database
-from ledger.tables import AnyRow, dead_letters, events, pages, quarantine, runs
+from ledger.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
+from ledger.transaction import Transaction
 
 _SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ROWS_AT_ONCE = 500
 _EVENTS = (
-    select(events.c.seq, events.c.id, events.c.run_id, events.c.kind, events.c.due_at, events.c.payload, runs.c.corpus)
+    select(events.c.seq, events.c.id, events.c.run_id, events.c.kind, events.c.payload, runs.c.corpus)
     .join(runs, runs.c.run_id == events.c.run_id)
     .where(events.c.seq > bindparam("after"))
     .order_by(events.c.seq)
     .limit(_ROWS_AT_ONCE)
 )
+_OPEN = (
+    select(events.c.id, events.c.run_id, events.c.kind, events.c.payload)
+    .join(runs, runs.c.run_id == events.c.run_id)
+    .where(IS_OPEN, runs.c.corpus == bindparam("of_corpus"))
+)
+_ONE = select(events.c.id, events.c.run_id, events.c.kind, events.c.payload).where(events.c.id == bindparam("of_event"))
 _PARKED = select(dead_letters.c.payload).where(dead_letters.c.status == "parked")
 _BODIES = select(pages.c.document_id, pages.c.body_sha256).where(pages.c.corpus == bindparam("of_corpus"))
 _OTHER_BODIES = select(pages.c.body_sha256).where(pages.c.corpus != bindparam("of_corpus"))
@@ -67,9 +74,15 @@ class Erasure:
         selection: Selection,
         check_cancelled: Callable[[], None] = lambda: None,
     ) -> Leftovers:
-        """The blobs of these documents: raw pages, submissions, batches of chunks, vectors, screenshots."""
+        """The blobs of these documents: raw pages, submissions, batches of chunks, vectors, screenshots.
+
+        While events of theirs are open it gives those alone.
+        """
         wanted, found = frozenset(document_ids), Leftovers()
-        own_events, blobs = self._own_events(corpus, wanted, selection, check_cancelled, found)
+        found.open_events = self._open_events(corpus, wanted, selection)
+        if found.open_events:  # the caller waits, and what it waits for is told by a few rows
+            return found
+        own_events, blobs = self._own_events(corpus, wanted, selection, check_cancelled)
         with self._database.reading() as connection:
             bodies = connection.execute(_BODIES, {"of_corpus": corpus}).all()
             of_others = {row.body_sha256 for row in bodies if row.document_id not in wanted}
@@ -114,15 +127,36 @@ class Erasure:
                 for key in going:
                     connection.execute(_DROP_PAGE, {"of_corpus": corpus, "of_url": key})
 
+    def _open_events(self, corpus: str, wanted: frozenset[str], selection: Selection) -> list[str]:
+        """The ids of the events of these documents that are under way."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_OPEN, {"of_corpus": corpus}).all()
+            return [row.id for row in rows if self._leads_to(connection, row, wanted, selection)]
+
+    def _leads_to(
+        self, connection: Transaction, row: AnyRow | None, wanted: frozenset[str], selection: Selection
+    ) -> bool:
+        """Whether an event is about these documents; a step of embedding by the batch that it goes back to."""
+        while row is not None and row.kind in _WITH_BLOBS:
+            event = json.loads(row.payload)
+            if row.run_id == selection.run_id:
+                return True
+            if row.kind == "DocumentChunked":
+                return not wanted.isdisjoint(event["body"]["document_ids"])
+            if row.kind == "PageCrawled":
+                urls = event["body"]["url"], event["body"]["final_url"]
+                return any(_is_of(url, wanted, selection) for url in urls)
+            row = connection.execute(_ONE, {"of_event": event["cause_id"]}).first()
+        return False
+
     def _own_events(
         self,
         corpus: str,
         wanted: frozenset[str],
         selection: Selection,
         check_cancelled: Callable[[], None],
-        found: Leftovers,
     ) -> tuple[set[str], set[str]]:
-        """The ids of the events of these documents, and the blobs that those refer to; notes the open ones."""
+        """The ids of the events of these documents, and the blobs that those refer to."""
         own: set[str] = set()
         blobs: set[str] = set()
         causes: set[str] = set()
@@ -146,8 +180,6 @@ class Erasure:
             if is_own:
                 own.add(row.id)
                 blobs.update(_blobs_in(body))
-                if row.due_at is not None:
-                    found.open_events.append(row.id)
         for cause in causes & told.keys():
             own.add(cause)
             blobs.update(_blobs_in(json.loads(told[cause])["body"]))
