@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from trust.confidence.formula import log_odds_of
 
-UNTRUSTED = 0.5
-"""The trust below which a source counts against its passage: that of a year-old page for which nothing speaks."""
+UNTRUSTED = 0.4
+"""The trust below which a source counts against its passage: that of today's submission for which nothing speaks."""
 TRUST_SHIFT = 0.5
 AGE_SHIFT = 0.2
 OLDEST_FRESHNESS = 0.7
