@@ -109,3 +109,12 @@ def test_the_text_fragment_has_the_words_that_the_page_shows(passage: str, direc
 def test_dash_comma_and_ampersand_are_encoded_as_they_have_a_meaning_in_a_directive() -> None:
     words = text_directive("well-known, useful & short words")
     assert words == "text=well%2Dknown%2C%20useful%20%26%20short%20words"
+
+
+def test_the_address_behind_a_snippet_is_no_part_of_the_words_that_its_link_names() -> None:
+    url = "https://example.org/page"
+    whole, cut = (
+        chunk("Some words that the page shows", url=url),
+        chunk(f"Some words that the page shows … {url}", url=url),
+    )
+    assert link_of(cut) == link_of(whole)
