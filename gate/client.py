@@ -34,7 +34,8 @@ from contracts.api import (
 )
 from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
-from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk
+from contracts.forget import ForgetRequest
+from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
 from contracts.retrieval import Query, Retrieval
 from gate.event_stream import Stream
 from gate.problem import parse_error
@@ -154,6 +155,21 @@ class SluiceClient:
         """Forget a document."""
         path = f"/v1/documents/{quote(document_id, safe='')}"
         return _parsed(RunAccepted, self._send("DELETE", path, _key(idempotency_key), params={"corpus": corpus}))
+
+    def forget(self, corpus: str = "default", **fields: Any) -> RunAccepted:
+        """Remove documents with every trace of them, and keep them out; needs an operator's key where keys are asked.
+
+        `fields` are those of `contracts.forget.ForgetRequest`: one of url, url_prefix, document_id, run_id,
+        submitted_by and filters; keep_out, note. Tried twice it means the same.
+        """
+        body = _request(ForgetRequest, corpus=corpus, **fields).model_dump_json(exclude_unset=True).encode()
+        headers = {"Content-Type": "application/json"}
+        return _parsed(RunAccepted, self._send("DELETE", "/v1/documents", headers, content=body))
+
+    def release_quarantined(self, held_id: str, note: str = "") -> Released:
+        """Let a held chunk through, into the index as well; needs an operator's key where keys are asked for."""
+        path = f"/v1/quarantine/{quote(held_id, safe='')}/release"
+        return _parsed(Released, self._send("POST", path, params={"note": note}))
 
     def quarantined(self, corpus: str) -> list[QuarantinedChunk]:
         """The latest chunks of a corpus that the guard holds back; needs an operator's key where keys are asked for."""

@@ -198,6 +198,12 @@ Call = Callable[[SluiceClient], object]
             reply(ACCEPTED, 202),
             "DELETE /v1/documents/https%3A%2F%2Fa.example%2Fx%3Fy%23z?corpus=notes",
         ),
+        (lambda client: client.forget("notes", url="https://a.example/"), reply(ACCEPTED, 202), "DELETE /v1/documents"),
+        (
+            lambda client: client.release_quarantined("qtn_1", "a manual"),
+            reply({"id": "qtn_1", "run_id": None, "waits_for": "the next crawl"}, 202),
+            "POST /v1/quarantine/qtn_1/release?note=a+manual",
+        ),
         (
             lambda client: client.feedback("run_1", outcome="success"),
             reply({"run_id": "run_1"}, 202),
