@@ -18,7 +18,7 @@ from bench.guard.dataset import Text, load_texts
 from bench.guard.folds import Floats, cross_scores, scores_of_sets_left_out
 from bench.guard.train import CACHE, MOST_CHUNKS, PER_TEMPLATE, THRESHOLD
 
-_THRESHOLDS = (0.4, 0.5, THRESHOLD, 0.6)
+_THRESHOLDS = (0.5, 0.6, THRESHOLD, 0.7)
 
 
 def main() -> None:

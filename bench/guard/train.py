@@ -12,9 +12,9 @@ from bench.guard.fit import fit
 from trust.guard.features import COUNTED, NAMES
 from trust.guard.model import WEIGHTS_FILE
 
-THRESHOLD = 0.55
-"""The lowest, in steps of .05, at which no set of manuals or documentation that the model was fitted without has more
-than 3 % of its chunks warned of."""
+THRESHOLD = 0.65
+"""The lowest, in steps of .05, at which manuals, documentation and letters to people have at most 2 % of their chunks
+warned of by a model that has not seen the document. Of documentation without its whole set it was 3 % at .6."""
 MOST_CHUNKS = 1_000
 PER_TEMPLATE = 6
 CACHE = Path(".cache/guard.sqlite")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -101,11 +101,13 @@ def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
         if disguise.kind in _HIDDEN_ALONE:
             rule = f"hidden.{disguise.kind}"
             findings.setdefault(rule, Finding(rule=rule, start=disguise.start, end=disguise.end))
-    topic = Topic(text, headings)
-    for told, (start, end) in _telling_disguises(text, reading):
+    within = tuple(texts_within(text, reading))
+    topic: Topic | None = None
+    for told, (start, end) in _telling_disguises(text, reading, within):
         findings.setdefault(f"hidden.{told}", Finding(rule=f"hidden.{told}", start=start, end=end))
-    for view in (reading, *texts_within(text, reading)):
+    for view in (reading, *within):
         for match in find_matches(view):
+            topic = topic or Topic(text, headings)
             start, end = view.span(match.start, match.end)
             kind = view.disguise_within(start, end)
             if _is_said(text, start, end, match, topic):
@@ -115,9 +117,9 @@ def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
     return tuple(findings.values())
 
 
-def _telling_disguises(text: str, reading: Reading) -> Iterator[tuple[str, tuple[int, int]]]:
+def _telling_disguises(text: str, reading: Reading, within: Sequence[Reading]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Disguises that no honest text has, whatever they say: encoded sentences that address somebody, masked words."""
-    for view in texts_within(text, reading):
+    for view in within:
         if len(view.text.split()) >= _FEW_WORDS and is_candidate(view.text):
             yield view.disguises[0].kind, view.span(0, len(view.text))
     for kind in ("zero-width", "look-alike-letters"):

@@ -23,6 +23,9 @@ _REPORTED = re.compile(
 )
 """The same without quotation marks: who is told, or that it is an attack, without a stop in between."""
 
+_QUOTES_SOMEBODY = re.compile(
+    r"\b(?:says?|saying|said|such as|phrases?|examples?|writes?|wrote|words?|text|sentence) (?:\w+ )?[\"“«„`]"
+)
 _LEAD_IN = re.compile(
     r"(?:examples?|phrases?|payloads?|attacks?|prompts?|injections?|strings?|patterns?|such as|as follows|following|this|like|e\.g\.|text|"
     r"message|says?|reads?|beispiele?|exemples?|ejemplos?|esempi|exemplos?)\b[^.\n]{0,60}:\W*$"
@@ -123,6 +126,8 @@ def is_mentioned_to_model(text: str, start: int, end: int, topic: Topic) -> bool
     A text that uses words about attacks on models, or announces the window as an example, speaks about it.
     """
     lowered = text.lower()
+    if _QUOTES_SOMEBODY.search(lowered, start, end):
+        return True
     return topic.is_trade_outside(start, end) or bool(_REPORTED.search(_before(lowered, start)))
 
 
