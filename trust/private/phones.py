@@ -14,12 +14,12 @@ _MORE = rf"(?:(?:{_GAP}{{1,2}}|(?=\()|(?<=\)))\(?\d{{1,12}}\)?)"
 """A further group of digits: behind a gap, or where a bracket opens or has closed."""
 _EXTENSION = r"(?:[ ,]{0,2}(?:x|ext\.?|extension|#)[ .:]{0,2}\d{1,6})?"
 _INTERNATIONAL = re.compile(
-    rf"(?:\+(?<![\w+.-]\+)|00(?<![\w+./-]00))(?=[ ]?[1-9]) ?\d{{1,15}}\)?{_MORE}{{0,7}}{_EXTENSION}(?![\w+])"
+    rf"(?:\+(?<![\w+.-]\+)(?= ?[1-9])|00(?<![\w+./-]00)(?=[1-9])) ?\d{{1,15}}\)?{_MORE}{{0,7}}{_EXTENSION}(?![\w+])"
 )
 _NATIONAL = re.compile(
     r"(?<![\w+./(-])(?<!\d )(?:"
     r"(?:1[-. ])?(?:\([2-9]\d\d\)[ -]?|[2-9]\d\d(?P<gap>[-.]))[2-9]\d\d(?(gap)(?P=gap)|-)\d{4}"  # North America
-    r"|(?<!\b[0-9a-f]{2} )0[1-9](?P<pair>[. ])\d\d(?:(?P=pair)\d\d){3}"  # France
+    r"|(?<!\b[0-9a-f]{2} )0[1-9](?P<pair>[. ])\d\d(?:(?P=pair)\d\d){3}(?! \d\d\b)"  # France
     r"|07\d{3}[ ]\d{3}[ ]?\d{3}"  # United Kingdom, mobile
     rf"){_EXTENSION}(?![\w+]|[-.]\d)"
 )

@@ -170,6 +170,9 @@ def test_a_telephone_number_is_found_by_its_form_or_the_word_beside_it(text: str
         "pages 312-415-9",
         "lat +48.137154, +11.576124",
         "order 541-714-1388",
+        "<Buffer 66 00 68 00 71 00 77 00 68 00> and 01 00 00 00 50 32",
+        "assert.deepEqual('+00000000') http://example.org/onlinepubs/009695399/basedefs",
+        "most recent call last: 50331648 bytes",
         "1 000 000 people phoned",
     ],
 )
