@@ -387,12 +387,18 @@ def on_documents_removed(event: Event, writers: CorpusWriters, page_memory: Page
     return Done((Next(indexed),))
 
 
-def on_page_withdrawn(event: Event, readers: CorpusReaders, writers: CorpusWriters, page_memory: PageMemory) -> Outcome:
-    """Append tombstones for what the index still holds of the page. A second time there is nothing left of it."""
+def on_page_withdrawn(
+    event: Event, ledger: Ledger, readers: CorpusReaders, writers: CorpusWriters, page_memory: PageMemory
+) -> Outcome:
+    """Append tombstones for what the index still holds of the page. A second time there is nothing left of it.
+
+    What answers cite of it is unchecked both times: the first one may have been killed behind the tombstones.
+    """
     page = event.body_as(PageWithdrawn)
     going = withdrawable(page.document_ids, event.corpus, page.seen_at, readers, page_memory)
     with writers.writing(event.corpus) as writer:
         offset = writer.remove(going)
+    ledger.uncheck_citations(event.corpus, page.document_ids, offset)
     page_memory.withdraw(event.corpus, page.document_ids, by=page.by, at=page.seen_at)
     return Done((Next(DocumentIndexed(document_ids=going, chunk_count=0, journal_offset=offset)),))
 
@@ -409,7 +415,8 @@ def on_document_indexed(
     with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
         generation = writer.erase() if indexed.erase else writer.publish()
     shipper.ship(event.corpus, generation.name, alone=indexed.erase)
-    if ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset):
+    is_cited = ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset)
+    if is_cited or not indexed.document_ids:
         tell_stale_answers(event.corpus, ledger, readers, utc_now(), covering=indexed.journal_offset)
     published = SnapshotPublished(
         generation=generation.name,

@@ -1,7 +1,7 @@
 """An index worker without threads that kills itself at one point while it tells answers that their pages changed.
 
 `python -m tests.integration.pipeline.killed_indexer DATA_DIR POINT` handles all that is ready in the index stage. POINT is
-a method of the ledger and a side of it: `tell_stale.after`.
+a method of the ledger, or of the index's writer, and a side of it: `tell_stale.after`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from index.local.writer import IndexWriter
 from ledger.ledger import Ledger
 from workers.context import Context
 from workers.runtime.heartbeat import Heartbeat
@@ -25,7 +26,8 @@ WORKER = "index-killed"
 def main(data_dir: Path, point: str) -> None:
     """Work until the point is reached."""
     method, _, side = point.partition(".")
-    setattr(Ledger, method, _dying(getattr(Ledger, method), side))
+    owner: type = Ledger if hasattr(Ledger, method) else IndexWriter
+    setattr(owner, method, _dying(getattr(owner, method), side))
     context = Context(Settings(data_dir=data_dir))
     worker = StageWorker("index", WORKER, context, Heartbeat(context.ledger, 30.0))
     while backlog := context.ledger.backlogs().get("index"):

@@ -18,7 +18,7 @@ POINTS = [
     f"{method}.{side}"
     for method in ("uncheck_citations", "unchecked_citations", "pass_citations", "tell_stale", "settle")
     for side in ("before", "after")
-]
+] + ["append.after", "remove.after", "publish.after"]
 
 
 @pytest.mark.parametrize("point", POINTS)
