@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,8 @@ from trust.guard.verdict import decide
 
 _HIDDEN_ALONE = frozenset(("tag-characters", "variation-selectors"))
 """Characters that have no other use than to hide a text."""
+_MOST_TRIES = 50
+"""Matches of one rule that are looked at in a text, which may be made of nothing else."""
 _FEW_WORDS = 6
 _FEW_MASKS = 3
 _SLIP = 3
@@ -106,7 +109,11 @@ def find_by_rule(text: str, headings: str = "") -> tuple[Finding, ...]:
     for told, (start, end) in _telling_disguises(text, reading, within):
         findings.setdefault(f"hidden.{told}", Finding(rule=f"hidden.{told}", start=start, end=end))
     for view in (reading, *within):
+        tries: Counter[str] = Counter()
         for match in find_matches(view):
+            tries[match.rule.name] += 1
+            if match.rule.name in findings or tries[match.rule.name] > _MOST_TRIES:
+                continue
             topic = topic or Topic(text, headings)
             start, end = view.span(match.start, match.end)
             kind = view.disguise_within(start, end)

@@ -206,7 +206,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "exfiltrate.image", "exfiltrate",
         re.compile(
-            r"!\[[^\]\n]*\]\(\s*https?://[^)\s]*(?:\{|\[|<|%7b|\$|(?:data|q|query|secret|conversation|history|prompt|summary|info)=(?:\{|\[|<|%7b|your|the|user|insert|conversation|base64))[^)\n]*\)"
+            r"!\[[^\]\n]{0,200}\]\(\s*https?://[^)\s]{0,300}?(?:\{|\[|<|%7b|\$|(?:data|q|query|secret|conversation|history|prompt|summary|info)=(?:\{|\[|<|%7b|your|the|user|insert|conversation|base64))[^)\n]*\)"
             rf"|\b(?:render|insert|include|output|add|display|embed) (?:an? |the |this )?(?:markdown )?(?:image|link|img)\b[^.\n]{{0,80}}(?:{_SECRETS}|{_HERS} )"
         ),
         ("![", "image", "link", "img"),

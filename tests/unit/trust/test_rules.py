@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 
@@ -176,3 +177,12 @@ def test_a_hidden_request_is_marked_though_no_rule_knows_its_words(text: str) ->
 )
 def test_honest_codes_and_letters_are_left_alone(text: str) -> None:
     assert find_by_rule(text) == ()
+
+
+@pytest.mark.parametrize(
+    "piece", ["[system] ", "![a](http://x?q=", "ignore all the previous and ", "if you are an ai ", "you "]
+)
+def test_a_text_made_of_nothing_else_is_read_in_bounded_time(piece: str) -> None:
+    started = time.process_time()
+    find_by_rule((piece * 8_000)[:8_000])
+    assert time.process_time() - started < 3
