@@ -47,7 +47,7 @@ MARKDOWN = "\r\n".join(
         "",
         "A splice of tarred hemp is served with marline\u2028before it is stowed.",
         "",
-        "KEY = AKIAQ3EGRJ5T7XW2MZLK",
+        "KEY = " + "AKIA" + "Q3EGRJ5T7XW2MZLK",
     ]
 )
 
