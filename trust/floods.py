@@ -82,7 +82,12 @@ def find_crafted(question: str, passages: Sequence[Passage], analysis: Analysis)
     if not content:
         return frozenset()
     read = [_read(words, content, passage, analysis) for passage in passages]
-    suspected = _suspected(read)
+    whole = [position for position, one in enumerate(read) if one.repeats_whole]
+    return _group(read, whole) | _group(read, _suspected(read, whole))
+
+
+def _group(read: Sequence[_Read], suspected: Sequence[int]) -> frozenset[int]:
+    """The suspected ones that say the same, and what says it with them; empty where they are too few sources."""
     shared = _shared_words([read[position] for position in suspected])
     group = {position for position in suspected if read[position].beyond & shared}
     if len({read[position].source for position in group}) < GROUP:
@@ -121,9 +126,9 @@ def _longest_run(question: Sequence[str], terms: Sequence[str]) -> int:
     return longest
 
 
-def _suspected(read: Sequence[_Read]) -> list[int]:
+def _suspected(read: Sequence[_Read], whole: Sequence[int]) -> list[int]:
     """Those that repeat the question whole; of those that repeat part of it or cover it, the ones that are no copy."""
-    chosen = [position for position, one in enumerate(read) if one.repeats_whole]
+    chosen = list(whole)
     for position, one in enumerate(read):
         is_suspected = (one.covers or one.repeats) and not one.repeats_whole
         if is_suspected and not any(_is_copy(one, read[other]) for other in chosen):

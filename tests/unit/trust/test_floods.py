@@ -139,3 +139,18 @@ def _with_top(question: str, seen: TopPassages) -> list[str]:
     found = retrieval_of(retrieved("everywhere", "Some words."), retrieved(f"own of {question}", "Other words."))
     chunks = mark_floods(found, question, TrustSettings(), seen).chunks
     return [chunk.chunk_id for chunk in chunks if chunk.inspection is not None]
+
+
+def test_honest_passages_that_hold_the_question_s_words_hide_no_group() -> None:
+    honest = [
+        retrieved(f"h{number}", text, url=f"https://site{number}.example/")
+        for number, text in enumerate(
+            (
+                "A lighthouse on the northern reef was designed and paid for by the harbour board.",
+                "The northern reef has a lighthouse since 1871; it was designed to stand the ice.",
+                "Lighthouse keepers of the northern reef wrote that it was designed for two.",
+                "On the northern reef, a lighthouse designed without stairs fell in its first winter.",
+            )
+        )
+    ]
+    assert _marked(*honest, *_submitted(CRAFTED)) == ["c0", "c1", "c2"]
