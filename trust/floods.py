@@ -96,21 +96,29 @@ def _group(read: Sequence[_Read], suspected: Sequence[int]) -> frozenset[int]:
 
 
 def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analysis: Analysis) -> _Read:
-    sentences = [analysis.terms(sentence) for sentence in _SENTENCE_END.split(passage.text) if sentence]
-    in_order = [term for sentence in sentences for term in sentence]
+    in_order = analysis.terms(passage.text)
     coverage = len(content.intersection(in_order)) / len(content)
+    if coverage < HALF_COVERED:
+        return _Read(passage.source, frozenset(), coverage, repeats_whole=False, repeats=False, covers=False)
     is_covered = coverage >= COVERED
-    sets = [frozenset[str](), *map(frozenset, sentences)]
-    in_one_place = max((len(content & (before | own)) for before, own in pairwise(sets)), default=0) / len(content)
     run = _longest_run(words, in_order) if is_covered else 0
     is_long = len(content) >= LEAST_WORDS
     return _Read(
         source=passage.source,
-        beyond=frozenset(analysis.content(passage.text)) - content if coverage >= HALF_COVERED else frozenset(),
+        beyond=frozenset(analysis.content(passage.text)) - content,
         coverage=coverage,
         repeats_whole=run == len(words) and (is_long or passage.is_submitted),
         repeats=is_long and run >= max(SHORTEST_RUN, RUN * len(words)),
-        covers=is_long and is_covered and in_one_place >= IN_ONE_PLACE,
+        covers=is_long and is_covered and _is_in_one_place(content, passage, analysis),
+    )
+
+
+def _is_in_one_place(content: frozenset[str], passage: Passage, analysis: Analysis) -> bool:
+    """Whether a sentence of the passage, with the one before, holds most of the question's content words."""
+    sentences = [frozenset(analysis.terms(sentence)) for sentence in _SENTENCE_END.split(passage.text) if sentence]
+    return any(
+        len(content & (before | own)) >= IN_ONE_PLACE * len(content)
+        for before, own in pairwise([frozenset[str](), *sentences])
     )
 
 
