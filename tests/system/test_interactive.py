@@ -42,7 +42,7 @@ def ingesting(instance: Instance, tmp_path: Path) -> Iterator[subprocess.Popen[b
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, cwd=instance.folder, env=instance.environment, stdout=quiet, stderr=quiet)
     try:
-        until(lambda: chunks_in(instance, "bulk") > 0)
+        until(lambda: chunks_in(instance, "bulk") > 0, PATIENCE_SECONDS)
         yield process
     finally:
         process.kill()
