@@ -180,8 +180,15 @@ def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor:
         max_per_domain=request.max_per_domain,
         duplicate_threshold=request.duplicate_threshold,
         rerank=request.rerank,
-        confidence_floor=floor if request.confidence_floor is None else request.confidence_floor,
+        confidence_floor=_floor_of(request, floor) if request.confidence_floor is None else request.confidence_floor,
     )
+
+
+def _floor_of(request: GateRequested, floor: float) -> float | None:
+    """None where the agent names the pages or documents to read: what is found there is what was asked for."""
+    filters = request.filters
+    names_documents = request.seeds or filters.document_ids or filters.url_prefix or filters.path_prefix
+    return None if names_documents else floor
 
 
 def _unpaid_reranking(run_id: str, rerank: RerankSettings, ledger: Ledger) -> tuple[Gap, ...]:

@@ -68,6 +68,15 @@ def test_a_question_on_an_absent_topic_is_told_that_nothing_was_found(instance: 
     assert len(cited.citations) == 3, "a request may ask for whatever is found"
 
 
+@pytest.mark.parametrize("named", [{"filters": {"document_ids": ["doc-1"]}}, {"seeds": ["https://example.org/locks"]}])
+def test_where_the_agent_names_what_to_read_there_is_no_floor_but_its_own(
+    instance: Instance, named: dict[str, object]
+) -> None:
+    question = "Which enzyme repairs mismatched bases in bacterial DNA?"
+    assert answered(instance, question, **named)[0].citations
+    assert not answered(instance, question, **named, confidence_floor=0.2)[0].citations
+
+
 def test_a_query_keeps_every_passage_with_its_confidence_unless_it_names_a_floor(instance: Instance) -> None:
     question = "How often does the holder renew a lease?"
     every, _ = searched(Query(query=question, corpus="docs"), instance.context)
