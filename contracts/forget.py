@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from contracts.dead_letters import Note
+from contracts.document import document_id_for, snippet_id_for
 from contracts.retrieval import Filters
 
 ForgottenKind = Literal["url", "url_prefix", "document_id", "run_id", "submitted_by", "checksum"]
@@ -44,6 +45,13 @@ class Selection(Value):
         kinds: tuple[ForgottenKind, ...] = ("url", "url_prefix", "document_id", "run_id", "submitted_by")
         told = ((kind, getattr(self, kind)) for kind in kinds)
         return next(((kind, value) for kind, value in told if value is not None), None)
+
+    @property
+    def document_ids(self) -> tuple[str, ...]:
+        """The ids that follow from it, whatever a corpus holds: the named one, or those of a page and its snippet."""
+        if self.url is not None:
+            return document_id_for(self.url), snippet_id_for(self.url)
+        return (self.document_id,) if self.document_id is not None else ()
 
 
 class ForgetRequest(Selection):

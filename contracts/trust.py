@@ -64,6 +64,11 @@ class Inspection(Value):
     findings: Annotated[tuple[Finding, ...], Field(exclude_if=is_empty)] = ()
     private: Annotated[tuple[PrivateSpan, ...], Field(exclude_if=is_empty)] = ()
 
+    def with_warning(self, finding: Finding) -> Inspection:
+        """The same with one more finding, and at least a warning."""
+        verdict = Verdict.WARNED if self.verdict is Verdict.PASSED else self.verdict
+        return self.model_copy(update={"verdict": verdict, "findings": (*self.findings, finding)})
+
 
 class Signature(Value):
     """Vouches for a document: made by a key that the operator names in `trust.keys`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Dialect, Integer, Text
+from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, Integer, Text, false, or_
 from sqlalchemy.types import TypeDecorator
 
 UNITS = ("nanousd", "pages", "bytes", "tokens", "microseconds")
@@ -27,6 +28,16 @@ class FreeText(TypeDecorator[str]):
 def storable(text: str) -> str:
     """`text` as it is found again in a column of free text."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def conditions_on(
+    equal: Mapping[ColumnElement[Any], str | None], corpus: ColumnElement[Any], corpora: Iterable[str] | None
+) -> list[ColumnElement[bool]]:
+    """That each column has its value, where one is given, and that the corpus is among `corpora`: any where None."""
+    found = [column == value for column, value in equal.items() if value is not None]
+    if corpora is not None:
+        found.append(or_(false(), *(corpus == name for name in corpora)))
+    return found
 
 
 def counter(name: str) -> Column[Any]:

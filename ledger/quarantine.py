@@ -24,14 +24,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, bindparam, delete, false, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, update
 
 from contracts.base import BlobRef
 from contracts.errors import Conflict, InvalidInput, NotFound
 from contracts.forget import Selection
 from contracts.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
 from contracts.trust import Finding, Origin
-from ledger.columns import storable
+from ledger.columns import conditions_on, storable
 from ledger.database import Database
 from ledger.dead_letters.audit import actions_on, record
 from ledger.outbox import Entry
@@ -110,7 +110,7 @@ class Quarantine:
     # -- at ingest
 
     def decisions(self, corpus: str, document_id: str) -> Mapping[str, QuarantineState]:
-        """What operators decided on texts of the document, by checksum; without those that nobody has judged."""
+        """What operators decided on texts of the document, by checksum; without those that still wait for one."""
         with self._database.reading() as connection:
             rows = connection.execute(_DECIDED, {"of_corpus": corpus, "of_document": document_id})
             return {row.checksum: row.state for row in rows}
@@ -233,14 +233,12 @@ class Quarantine:
 
 
 def _conditions(wanted: QuarantineFilter) -> list[ColumnElement[bool]]:
-    equal: dict[Any, str | None] = {
+    equal: dict[ColumnElement[Any], str | None] = {
         _HAS.state: None if wanted.state == "any" else wanted.state,
         _HAS.document_id: wanted.document_id,
         _HAS.run_id: wanted.run_id,
     }
-    found = [column == value for column, value in equal.items() if value is not None]
-    if wanted.corpora is not None:
-        found.append(or_(false(), *(_HAS.corpus == corpus for corpus in wanted.corpora)))
+    found = conditions_on(equal, _HAS.corpus, wanted.corpora)
     if wanted.url_prefix is not None:
         found.append(_HAS.url.startswith(storable(wanted.url_prefix), autoescape=True))
     if wanted.rule is not None:

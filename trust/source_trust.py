@@ -117,8 +117,8 @@ class SourceTrust:
         domain = float(is_under(host, self.domains)) if host and self.domains else None
         author = self._author_reputation(host, source.author)
         signature = None if source.signed_by is None else source.signed_by in self.keys
-        is_own = (source.submitted_by or NO_KEY) in self.submitters
-        floor, ceiling = RANGES["file" if source.origin == "submitted" and is_own else source.origin]
+        is_own = is_believed(source.origin, source.submitted_by, self.submitters)
+        floor, ceiling = RANGES["file" if is_own else source.origin]
         share = _share(domain, signature, author)
         if share is None:
             share = 0.0 if source.origin == "submitted" and not is_own else UNDECIDED
@@ -130,6 +130,11 @@ class SourceTrust:
         theirs = [names for domain, names in self.authors.items() if is_under(host, [domain])]
         known = {one.strip().casefold() for names in theirs for one in names}
         return float(name in known) if name and known else None
+
+
+def is_believed(origin: Origin, submitted_by: str | None, submitters: Collection[str]) -> bool:
+    """Whether a submission comes from one of the senders whose submissions count as the operator's own files."""
+    return origin == "submitted" and (submitted_by or NO_KEY) in submitters
 
 
 def source_trust_of(settings: TrustSettings) -> SourceTrust:

@@ -35,11 +35,9 @@ def alien_positions(
     """
     if len(former) < LEAST_CHUNKS:
         return []
-    whole = present.sum(axis=0)
+    before, whole = _unit(former.mean(axis=0)), present.sum(axis=0)
     topics = {
-        position: np.stack([_unit(former.mean(axis=0)), _unit(whole - present[position])])
-        for position, new in enumerate(is_new)
-        if new
+        position: np.stack([before, _unit(whole - present[position])]) for position, new in enumerate(is_new) if new
     }
     doubtful = [position for position, both in topics.items() if max(both @ present[position]) < CLEARLY_ALIKE]
     bare = embed_bare(doubtful) if doubtful else present[:0]

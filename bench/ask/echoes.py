@@ -23,19 +23,16 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from contracts.document import ChunkBatch, Document, Provenance
+from bench.append_documents import append_documents
+from contracts.document import Document, Provenance
 from contracts.retrieval import Query
 from evaluation.beir import read_documents, read_questions
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
-from ingest.chunk.chunk import chunk_document
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
-from ingest.embed.tokens import shared_tokenizer
-from ingest.extract.extract import extract_document
 from ingest.extract.media_types import media_type_for
-from ingest.settings import ChunkSettings
 from tests.support.repository import DATA, MODELS, REPOSITORY
 from workers.service.submissions import document_of
 
@@ -182,14 +179,7 @@ def measure_echoes(folder: Path, embedder: CachedEmbedder) -> dict[str, Outcome]
     with tempfile.TemporaryDirectory(prefix="sluice-echoes-") as root:
         writer = IndexWriter(Path(root), "echoes")
         documents = [*given, *(case.made for case in cases)]
-        for start in range(0, len(documents), 64):
-            chunked = [
-                chunk_document(one, extract_document(one), ChunkSettings(), shared_tokenizer())
-                for one in documents[start : start + 64]
-            ]
-            texts = [text for one in chunked for text in one.embedding_texts()]
-            writer.append(ChunkBatch(documents=tuple(chunked)), embedder.embed(texts).vectors, embedder.fingerprint)
-        writer.publish()
+        append_documents(writer, documents, embedder)
         reader = IndexReader(Path(root), "echoes", QuerySettings())
         for case, vector in zip(cases, vectors, strict=True):
             found = reader.search(Query(query=case.query, corpus="echoes", top_k=DEPTH), vector).chunks

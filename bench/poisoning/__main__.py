@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
+from bench.append_documents import append_documents
 from bench.poisoning.texts import FORMS, changelogs, craft, manuals, mirrors
-from contracts.document import ChunkBatch, Document, Provenance
+from contracts.document import Document, Provenance
 from contracts.retrieval import Query, Retrieval
 from contracts.trust import Verdict
 from evaluation.beir import read_documents, read_questions
@@ -27,12 +28,8 @@ from evaluation.cases import Case
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
-from ingest.chunk.chunk import chunk_document
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
-from ingest.embed.tokens import shared_tokenizer
-from ingest.extract.extract import extract_document
-from ingest.settings import ChunkSettings
 from tests.support.repository import MODELS, REPOSITORY
 from trust.settings import TrustSettings
 from workers.steps.floods import mark_floods
@@ -101,15 +98,7 @@ class _Corpus:
         self._writer.close()
 
     def add(self, documents: Sequence[Document]) -> None:
-        for start in range(0, len(documents), 64):
-            chunked = [
-                chunk_document(one, extract_document(one), ChunkSettings(), shared_tokenizer())
-                for one in documents[start : start + 64]
-            ]
-            texts = [text for one in chunked for text in one.embedding_texts()]
-            vectors = self._embedder.embed(texts).vectors
-            self._writer.append(ChunkBatch(documents=tuple(chunked)), vectors, self._embedder.fingerprint)
-        self._writer.publish()
+        append_documents(self._writer, documents, self._embedder)
         self._reader.reload()
 
     def ask(self, question: str) -> Retrieval:

@@ -47,7 +47,7 @@ def link_of(chunk: RetrievedChunk) -> str | None:
     if chunk.url is None:
         return None
     place = _place(chunk)
-    if chunk.page is None and (directive := text_directive(chunk.text.removesuffix(f"… {chunk.url}"))):
+    if chunk.page is None and (directive := text_directive(chunk.text)):
         place = f"{place or ('' if '#' in chunk.url else '#')}:~:{directive}"
     return f"{chunk.url.partition('#')[0] if chunk.page or chunk.anchor else chunk.url}{place}"
 

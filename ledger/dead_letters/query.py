@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, false, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, bindparam, func, select, tuple_
 
 from contracts.dead_letters import (
     DeadLetterFilter,
@@ -25,6 +25,7 @@ from contracts.dead_letters import (
     Payload,
 )
 from contracts.errors import InvalidInput, NotFound
+from ledger.columns import conditions_on
 from ledger.dead_letters.audit import actions_on
 from ledger.tables import AnyRow, dead_letter_payloads, dead_letters
 from ledger.transaction import Transaction
@@ -42,7 +43,7 @@ _HISTORY = (
 def conditions(wanted: DeadLetterFilter) -> list[ColumnElement[bool]]:
     """What a letter has to meet."""
     has = dead_letters.c
-    equal: dict[Any, str | None] = {
+    equal: dict[ColumnElement[Any], str | None] = {
         has.status: None if wanted.status == "any" else wanted.status,
         has.stage: wanted.stage,
         has.reason: wanted.reason,
@@ -50,9 +51,7 @@ def conditions(wanted: DeadLetterFilter) -> list[ColumnElement[bool]]:
         has.fingerprint: wanted.fingerprint,
         has.run_id: wanted.run_id,
     }
-    found = [column == value for column, value in equal.items() if value is not None]
-    if wanted.corpora is not None:
-        found.append(or_(false(), *(has.corpus == corpus for corpus in wanted.corpora)))
+    found = conditions_on(equal, has.corpus, wanted.corpora)
     if wanted.since is not None:
         found.append(has.last_seen >= wanted.since.timestamp())
     if wanted.until is not None:

@@ -20,6 +20,11 @@ CALIBRATED_MODELS = ("all-MiniLM-L6-v2/",)
 """Beginnings of the fingerprints of the models whose cosines the formula knows; those of others are another scale."""
 
 
+def is_calibrated(model_fingerprint: str | None) -> bool:
+    """Whether the formula knows the cosines of a model's vectors; not where there is no vector."""
+    return model_fingerprint is not None and model_fingerprint.startswith(CALIBRATED_MODELS)
+
+
 class Formula(NamedTuple):
     """The weights of one formula."""
 

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from contracts.retrieval import Retrieval, RetrievedChunk
 from trust.confidence.adjust import shift_by_age, shift_by_sources, shift_by_trust, weigh_model_opinion
 from trust.confidence.coverage import Analyse, CoverageMeter
-from trust.confidence.formula import BY_MEANING, BY_WORDS, CALIBRATED_MODELS, probability
+from trust.confidence.formula import BY_MEANING, BY_WORDS, is_calibrated, probability
 from trust.confidence.limits import describe_limits
 
 PROBABLE = 0.5
@@ -64,7 +64,7 @@ class Asked:
         """What its confidence rests on."""
         if not self.is_english:
             return Basis.NONE
-        return Basis.MEANING if (self.model_fingerprint or "").startswith(CALIBRATED_MODELS) else Basis.WORDS
+        return Basis.MEANING if is_calibrated(self.model_fingerprint) else Basis.WORDS
 
     @property
     def may_drop(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch, document_id_for, snippet_id_for
+from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch
 from contracts.errors import Corrupted, NotFound
 from contracts.forget import ForgetProof, Selection, Trace
 from index.disk.layout import CorpusLayout
@@ -36,7 +36,7 @@ def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
     def is_wanted(facts: DocumentFacts) -> bool:
         return is_selected(facts, selection)
 
-    ids = _ids_of(selection)
+    ids = frozenset(selection.document_ids)
     traces = []
     if context.readers.exists(corpus):
         traces += [_served(context, corpus, is_wanted), _trace("journal", find_in_journal(layout, is_wanted, ids))]
@@ -53,14 +53,6 @@ def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
     if context.settings.index.object_store_url:
         traces.append(_object_store(context, layout))
     return ForgetProof(corpus=corpus, selection=selection, traces=tuple(traces))
-
-
-def _ids_of(selection: Selection) -> frozenset[str]:
-    """The ids that follow from the selection itself."""
-    ids = {selection.document_id} if selection.document_id else set()
-    if selection.url:
-        ids |= {document_id_for(selection.url), snippet_id_for(selection.url)}
-    return frozenset(ids)
 
 
 def _served(context: Context, corpus: str, is_wanted: Callable[[DocumentFacts], bool]) -> Trace:

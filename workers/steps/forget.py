@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.document import document_id_for, snippet_id_for
 from contracts.event import Gap
 from contracts.forget import ForgottenKind, Selection
 from index.search.selection import is_selected
@@ -26,12 +25,7 @@ def select_documents(selection: Selection, writer: Writer) -> list[DocumentFacts
 
 def ids_meant(selection: Selection, found: Iterable[DocumentFacts]) -> tuple[str, ...]:
     """The ids of the documents that are meant: those found, and those that follow from the selection itself."""
-    ids = [facts.document_id for facts in found]
-    if selection.document_id is not None:
-        ids.append(selection.document_id)
-    if selection.url is not None:
-        ids += [document_id_for(selection.url), snippet_id_for(selection.url)]
-    return tuple(dict.fromkeys(ids))
+    return tuple(dict.fromkeys((*(facts.document_id for facts in found), *selection.document_ids)))
 
 
 def entries_for(found: Iterable[DocumentFacts]) -> list[tuple[ForgottenKind, str]]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, embedding_text, inspection_digest
 from contracts.errors import NotFound, Unavailable
-from contracts.trust import Finding, Inspection, Verdict
-from trust.confidence.formula import CALIBRATED_MODELS
+from contracts.trust import Finding, Inspection
+from trust.confidence.formula import is_calibrated
 from trust.topic_change import LEAST_CHUNKS, RULE, alien_positions
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def mark_topic_changes(
     `vectors` has a row for each chunk of the batch. A mark of the former version stays on a passage that stays. Nothing
     is judged by a model whose cosines have another scale, nor where the model is out of reach for the former version.
     """
-    if not fingerprint.startswith(CALIBRATED_MODELS):
+    if not is_calibrated(fingerprint):
         return batch
     try:
         reader = readers.existing(corpus)
@@ -71,12 +71,12 @@ def _judged(
             return document
         alien.update(found)
     marked_before = {checksum for checksum, chunk in former.items() if _is_marked(chunk)}
+    if not alien and not marked_before:
+        return document
     chunks = tuple(
         _mark(chunk) if position in alien or chunk.checksum in marked_before else chunk
         for position, chunk in enumerate(document.chunks)
     )
-    if not alien and not marked_before:
-        return document
     return document.model_copy(update={"chunks": chunks, "inspection_sha256": inspection_digest(chunks)})
 
 
@@ -85,8 +85,5 @@ def _is_marked(chunk: Chunk) -> bool:
 
 
 def _mark(chunk: Chunk) -> Chunk:
-    found = chunk.inspection or Inspection()
-    verdict = Verdict.WARNED if found.verdict is Verdict.PASSED else found.verdict
     finding = Finding(rule=RULE, start=0, end=len(chunk.text))
-    marked = found.model_copy(update={"verdict": verdict, "findings": (*found.findings, finding)})
-    return chunk.model_copy(update={"inspection": marked})
+    return chunk.model_copy(update={"inspection": (chunk.inspection or Inspection()).with_warning(finding)})

@@ -1,0 +1,27 @@
+"""Documents into the index without a pipeline: chunked, embedded and appended as the workers do it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from contracts.document import ChunkBatch, Document
+from index.local.writer import IndexWriter
+from ingest.chunk.chunk import chunk_document
+from ingest.embed.port import Embedder
+from ingest.embed.tokens import shared_tokenizer
+from ingest.extract.extract import extract_document
+from ingest.settings import ChunkSettings
+
+_DOCUMENTS_AT_ONCE = 64
+
+
+def append_documents(writer: IndexWriter, documents: Sequence[Document], embedder: Embedder) -> None:
+    """Append the documents and publish them."""
+    for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+        chunked = [
+            chunk_document(one, extract_document(one), ChunkSettings(), shared_tokenizer())
+            for one in documents[start : start + _DOCUMENTS_AT_ONCE]
+        ]
+        texts = [text for one in chunked for text in one.embedding_texts()]
+        writer.append(ChunkBatch(documents=tuple(chunked)), embedder.embed(texts).vectors, embedder.fingerprint)
+    writer.publish()
