@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contracts.retrieval import Retrieval, RetrievedChunk
-from contracts.trust import Finding, Inspection, TrustScore, Verdict
+from contracts.trust import Finding, Inspection, TrustScore
 from index.terms.analysis import analyse, extract_content_terms
-from ingest.url import site_of
 from trust.floods import Passage, find_crafted
 from trust.settings import TrustSettings
-from trust.source_trust import NO_KEY
+from trust.source_trust import is_believed
 from trust.top_passages import TopPassages
+from workers.steps.question import find_site
 
 RULE = "flood"
 EVERYWHERE = "top-of-unrelated-questions"
@@ -58,9 +58,7 @@ def mark_floods(
 def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings: TrustSettings) -> bool:
     """Whether the operator vouches for the source: a file, a listed domain or sender, a valid signature."""
     provenance = chunk.provenance
-    if provenance.origin == "file":
-        return True
-    if provenance.origin == "submitted" and (provenance.submitted_by or NO_KEY) in settings.submitters:
+    if provenance.origin == "file" or is_believed(provenance.origin, provenance.submitted_by, settings.submitters):
         return True
     return score is not None and (score.factors.domain_trust == 1.0 or score.factors.signature_valid is True)
 
@@ -68,14 +66,11 @@ def is_trusted_source(chunk: RetrievedChunk, score: TrustScore | None, settings:
 def _passage(chunk: RetrievedChunk) -> Passage:
     """Who stands behind a submission is not known, so each counts by itself, whatever address it claims."""
     is_submitted = chunk.provenance.origin == "submitted"
-    source = chunk.document_id if is_submitted or chunk.url is None else site_of(chunk.url)
+    site = find_site(chunk.url) if chunk.url and not is_submitted else None
     heading = "\n".join(part for part in (chunk.title, *chunk.section_path) if part)
-    return Passage(f"{heading}\n{chunk.text}", source, is_submitted)
+    return Passage(f"{heading}\n{chunk.text}", site or chunk.document_id, is_submitted)
 
 
 def _marked(chunk: RetrievedChunk, rule: str) -> RetrievedChunk:
-    found = chunk.inspection or Inspection()
     finding = Finding(rule=rule, start=0, end=len(chunk.text))
-    verdict = Verdict.WARNED if found.verdict is Verdict.PASSED else found.verdict
-    marked = found.model_copy(update={"verdict": verdict, "findings": (*found.findings, finding)})
-    return chunk.model_copy(update={"inspection": marked})
+    return chunk.model_copy(update={"inspection": (chunk.inspection or Inspection()).with_warning(finding)})

@@ -154,3 +154,8 @@ def test_honest_passages_that_hold_the_question_s_words_hide_no_group() -> None:
         )
     ]
     assert _marked(*honest, *_submitted(CRAFTED)) == ["c0", "c1", "c2"]
+
+
+def test_a_source_whose_address_cannot_be_read_counts_by_itself() -> None:
+    odd = [retrieved(f"c{number}", text, url="http://[not an address") for number, text in enumerate(CRAFTED)]
+    assert _marked(*odd) == ["c0", "c1", "c2"]
