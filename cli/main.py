@@ -46,54 +46,74 @@ class Entry(NamedTuple):
 _AGENT, _OPERATOR, _PROCESS = "Ask and feed", "Operate", "Run"
 
 COMMANDS = {
-    "ask": Entry("ask:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
-    "query": Entry("ask:query", "Search the corpus as it is, without the gate.", _AGENT),
+    "ask": Entry("agent.ask:ask", "Ask the gate, and wait for the cited answer.", _AGENT),
+    "query": Entry("agent.ask:query", "Search the corpus as it is, without the gate.", _AGENT),
     "show": Entry(
-        "show:show", "Show the text of a document, by its id, URL or path, with the lines that citations name.", _AGENT
+        "agent.show:show",
+        "Show the text of a document, by its id, URL or path, with the lines that citations name.",
+        _AGENT,
     ),
-    "ingest": Entry("ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT),
-    "crawl": Entry("ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
-    "runs": Entry("runs:runs", "Show one run, or list the latest.", _OPERATOR),
-    "cancel": Entry("runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR),
-    "trace": Entry("trace:trace", "Draw the steps of a run as a waterfall, from the local span store.", _OPERATOR),
-    "dead": Entry("dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
+    "ingest": Entry(
+        "agent.ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT
+    ),
+    "crawl": Entry("agent.ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
+    "runs": Entry("operate.runs:runs", "Show one run, or list the latest.", _OPERATOR),
+    "cancel": Entry(
+        "operate.runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR
+    ),
+    "trace": Entry(
+        "operate.trace:trace", "Draw the steps of a run as a waterfall, from the local span store.", _OPERATOR
+    ),
+    "dead": Entry("operate.dead_letters:dead", "Dead letters: events that could not be handled.", _OPERATOR),
     "quarantine": Entry(
-        "quarantine:quarantine", "Quarantine: chunks that the guard blocked when they were ingested.", _OPERATOR
+        "operate.quarantine:quarantine", "Quarantine: chunks that the guard blocked when they were ingested.", _OPERATOR
     ),
     "guard": Entry(
-        "guard:guard",
+        "quality.guard:guard",
         "Check source trust and poisoning of what is served, for CI.",
         _OPERATOR,
     ),
-    "sign": Entry("sign:sign", "Sign a document, so that its origin can be trusted.", _AGENT),
-    "forget": Entry("forget:forget", "Remove documents with every trace of them, and keep them out.", _OPERATOR),
+    "sign": Entry("agent.sign:sign", "Sign a document, so that its origin can be trusted.", _AGENT),
+    "forget": Entry(
+        "operate.forget:forget", "Remove documents with every trace of them, and keep them out.", _OPERATOR
+    ),
     "redteam": Entry(
-        "redteam:redteam",
+        "quality.redteam:redteam",
         "Attack a running instance with commands to its readers' models, and print what came through.",
         _OPERATOR,
     ),
-    "stages": Entry("stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
-    "hosts": Entry("hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
-    "snapshot": Entry("snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR),
-    "rebuild": Entry("snapshots:rebuild", "Rebuild the index from the journal and publish it.", _OPERATOR),
-    "reindex": Entry("reindex:reindex_corpus", "Embed a corpus anew with another model, then swap.", _OPERATOR),
+    "stages": Entry("operate.stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
+    "hosts": Entry("operate.hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
+    "snapshot": Entry(
+        "operate.snapshots:snapshot", "Generations of the index: list, verify, go back, copy.", _OPERATOR
+    ),
+    "rebuild": Entry("operate.snapshots:rebuild", "Rebuild the index from the journal and publish it.", _OPERATOR),
+    "reindex": Entry("operate.reindex:reindex_corpus", "Embed a corpus anew with another model, then swap.", _OPERATOR),
     "freshness": Entry(
-        "freshness:freshness",
+        "operate.freshness:freshness",
         "Freshness: what is new, changed or gone since the last job, as a plan.",
         _OPERATOR,
     ),
-    "gate": Entry("gate:gate", "The gate's decisions and profiles.", _OPERATOR),
-    "prompts": Entry("prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT),
-    "eval": Entry("eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR),
-    "keys": Entry("keys:keys", "API keys: create, list, revoke.", _OPERATOR),
-    "migrate": Entry("ledger:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR),
-    "prune": Entry("ledger:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
-    "init": Entry("init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS),
-    "doctor": Entry("doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
-    "up": Entry("processes:up", "Run every process: broker, workers, reconciler, HTTP interface.", _PROCESS),
-    "worker": Entry("processes:worker", "Run one worker of a stage.", _PROCESS),
-    "reconcile": Entry("processes:reconcile", "Run the reconciler.", _PROCESS),
-    "api": Entry("processes:api", "Run the HTTP interface.", _PROCESS),
+    "gate": Entry("quality.gate:gate", "The gate's decisions and profiles.", _OPERATOR),
+    "prompts": Entry(
+        "agent.prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT
+    ),
+    "eval": Entry(
+        "quality.eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR
+    ),
+    "keys": Entry("operate.keys:keys", "API keys: create, list, revoke.", _OPERATOR),
+    "migrate": Entry(
+        "operate.ledger:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR
+    ),
+    "prune": Entry("operate.ledger:prune", "Remove runs that ended long ago from the ledger.", _OPERATOR),
+    "init": Entry(
+        "instance.init:init", "Write a sluice.toml with every setting, its default and its reason.", _PROCESS
+    ),
+    "doctor": Entry("instance.doctor:doctor", "Check what this instance needs, and say what would help.", _PROCESS),
+    "up": Entry("instance.processes:up", "Run every process: broker, workers, reconciler, HTTP interface.", _PROCESS),
+    "worker": Entry("instance.processes:worker", "Run one worker of a stage.", _PROCESS),
+    "reconcile": Entry("instance.processes:reconcile", "Run the reconciler.", _PROCESS),
+    "api": Entry("instance.processes:api", "Run the HTTP interface.", _PROCESS),
     "version": Entry("main:version", "Print the version.", _PROCESS),
 }
 

@@ -12,8 +12,8 @@ from sqlalchemy import bindparam, select, update
 
 from contracts.errors import Conflict, NotFound
 from ledger.database import Database
-from ledger.tables import AnyRow, api_keys
-from ledger.upsert import insert_once
+from ledger.schema.tables import AnyRow, api_keys
+from ledger.schema.upsert import insert_once
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ from sqlalchemy import bindparam, case, delete, exists, func, select, tuple_, up
 
 from contracts.ingest import WithdrawnBy
 from contracts.known_pages import PageLink, RememberedPage, WatchedPage, WithdrawnPage
-from ledger.citations import citing_profiles
 from ledger.database import Database
-from ledger.tables import AnyRow, pages
-from ledger.upsert import insert_into
+from ledger.schema.tables import AnyRow, pages
+from ledger.schema.upsert import insert_into
+from ledger.trust.citations import citing_profiles
 
 if TYPE_CHECKING:
-    from ledger.upsert import Insert
+    from ledger.schema.upsert import Insert
 
 MAX_VALIDATOR_CHARACTERS = 1_000
 """Of an ETag or a date as a site sends it; a longer one is not sent back."""

@@ -37,24 +37,26 @@ from contracts.errors import MalformedEvent
 from contracts.event import Body, Event, Queue
 from contracts.index import StaleCitation
 from contracts.outcome import Next, Outcome
-from ledger import backlog, citations, claims, finish, pauses, runs, settle, stale_answers
+from ledger import runs
 from ledger.api_keys import KeysTable
-from ledger.citations import CitedChunk
-from ledger.claims import Claim, NotClaimed
 from ledger.database import Database
 from ledger.dead_letters.bulk_replay import Replays
 from ledger.dead_letters.store import DeadLetters
-from ledger.erasure import Erasure
-from ledger.finish import Maker
-from ledger.forgotten import Forgotten
-from ledger.install import install
+from ledger.events import backlog, claims, finish, pauses, settle
+from ledger.events.claims import Claim, NotClaimed
+from ledger.events.finish import Maker
+from ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
+from ledger.events.settle import Settled
 from ledger.known_pages import LedgerPageMemory
-from ledger.outbox import Entry, WakeUp, wake_ups_of, write
-from ledger.quarantine import Quarantine
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
 from ledger.runs import CreatedRun, NewRun
-from ledger.settle import Settled
+from ledger.schema.install import install
+from ledger.trust import citations, stale_answers
+from ledger.trust.citations import CitedChunk
+from ledger.trust.erasure import Erasure
+from ledger.trust.forgotten import Forgotten
+from ledger.trust.quarantine import Quarantine
 
 __all__ = ["Claim", "CreatedRun", "Ledger", "NewRun", "NotClaimed", "QueueDepth", "RunSummary", "Settled", "WakeUp"]
 

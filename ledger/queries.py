@@ -14,12 +14,12 @@ from contracts.event import QUEUES, Event, GapFound, Queue, decode
 from contracts.gate import GateDecided
 from contracts.index import AnswerReady, AnswerStale
 from contracts.ingest import CrawlDirected, PageCrawled
-from ledger.columns import storable
-from ledger.finish import spend_of
-from ledger.pauses import Pause
-from ledger.reservations import usd
+from ledger.events.finish import spend_of
+from ledger.events.pauses import Pause
+from ledger.events.reservations import usd
 from ledger.runs import RunKind
-from ledger.tables import IS_OPEN, AnyRow, dead_letters, events, runs
+from ledger.schema.columns import storable
+from ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, runs
 from ledger.transaction import Transaction
 
 

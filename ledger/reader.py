@@ -8,12 +8,13 @@ from contracts.api import RunStatus, RunView, StageView
 from contracts.budget import Ceilings
 from contracts.errors import NotFound
 from contracts.event import Event, Queue
-from ledger import backlog, claims, pauses, queries, reservations
-from ledger.backlog import Backlog
+from ledger import queries
 from ledger.blob_references import Place, references
 from ledger.database import Database
-from ledger.outbox import WakeUp
-from ledger.pauses import Pause
+from ledger.events import backlog, claims, pauses, reservations
+from ledger.events.backlog import Backlog
+from ledger.events.outbox import WakeUp
+from ledger.events.pauses import Pause
 from ledger.queries import QueueDepth, RunSummary
 
 

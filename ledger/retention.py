@@ -23,15 +23,15 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, exists, func, or_
 
 from contracts.api import ENDED
 from contracts.errors import NotFound
-from ledger.citations import drop_citations
-from ledger.columns import UNITS
 from ledger.database import Database
 from ledger.dead_letters.audit import record
-from ledger.reservations import today
+from ledger.events.reservations import today
 from ledger.runs import take
-from ledger.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
-from ledger.tables import days as days_table
+from ledger.schema.columns import UNITS
+from ledger.schema.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
+from ledger.schema.tables import days as days_table
 from ledger.transaction import Transaction
+from ledger.trust.citations import drop_citations
 
 MOST_ROWS = 5_000
 """Rows that one transaction removes: some ten milliseconds in which no other writer gets its turn."""

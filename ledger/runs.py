@@ -17,13 +17,13 @@ from contracts.api import RunStatus
 from contracts.budget import Ceilings, Spend
 from contracts.errors import Conflict, NotFound
 from contracts.event import Event
-from ledger.columns import UNITS
-from ledger.fair_queue import BULK, NO_KEY, SMALL, priority_of
-from ledger.outbox import Entry, write
-from ledger.reservations import Balance, amounts_of, ceiling_columns
-from ledger.tables import AnyRow, runs
+from ledger.events.fair_queue import BULK, NO_KEY, SMALL, priority_of
+from ledger.events.outbox import Entry, write
+from ledger.events.reservations import Balance, amounts_of, ceiling_columns
+from ledger.schema.columns import UNITS
+from ledger.schema.tables import AnyRow, runs
+from ledger.schema.upsert import insert_once
 from ledger.transaction import Transaction
-from ledger.upsert import insert_once
 
 RunKind = Literal["gate", "documents", "crawl", "deletion"]
 

@@ -44,8 +44,8 @@ from contracts.event import Event, Gap, Queue
 from contracts.gate import GateDecided
 from contracts.outcome import CostlyFailure, DeadLetter, Discard, Done, Next, Outcome, Postponable, Retry
 from ingest.circuit_breaker import FailureWindow
+from ledger.events.park import subject_of
 from ledger.ledger import PROBE_SECONDS, Claim, NotClaimed, Settled
-from ledger.park import subject_of
 from otel import metrics
 from otel.context import RUN_TRACEPARENT, current_traceparent, mark_failed, span
 from workers.context import Context

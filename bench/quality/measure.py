@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.quality.baseline import baseline_rankings
 from bench.quality.formulas import Formulas, measure_formulas
-from cli.eval import LiveServer
+from cli.quality.eval import LiveServer
 from contracts.api import SubmittedDocument
 from contracts.retrieval import Strategy
 from evaluation.ask import ask_all

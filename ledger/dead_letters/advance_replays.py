@@ -22,8 +22,8 @@ from ledger.dead_letters.audit import SLUICE
 from ledger.dead_letters.replay import Orders, bring_back, replay_span
 from ledger.dead_letters.replay_progress import Pace, Progress, progress_of
 from ledger.dead_letters.replay_rows import IS_REPLAY, change, finish, own_letters
-from ledger.outbox import WakeUp, wake_ups_of
-from ledger.tables import AnyRow, dead_letters, replays
+from ledger.events.outbox import WakeUp, wake_ups_of
+from ledger.schema.tables import AnyRow, dead_letters, replays
 from ledger.transaction import Transaction
 
 log = structlog.get_logger(__name__)

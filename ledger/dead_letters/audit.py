@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, insert, select
 
 from contracts.dead_letters import OperatorAction
-from ledger.tables import operator_actions
+from ledger.schema.tables import operator_actions
 from ledger.transaction import Transaction
 
 SLUICE = "sluice"

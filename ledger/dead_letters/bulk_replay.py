@@ -36,7 +36,7 @@ from ledger.dead_letters.advance_replays import ReplayAdvance
 from ledger.dead_letters.audit import actions_on, record
 from ledger.dead_letters.replay import CASE, can_be_read, judge
 from ledger.dead_letters.replay_rows import change, find, own_letters, view_of
-from ledger.tables import AnyRow, dead_letters, replays
+from ledger.schema.tables import AnyRow, dead_letters, replays
 
 _PLAN_PAGE = 500
 

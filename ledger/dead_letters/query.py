@@ -25,9 +25,9 @@ from contracts.dead_letters import (
     Payload,
 )
 from contracts.errors import InvalidInput, NotFound
-from ledger.columns import conditions_on
 from ledger.dead_letters.audit import actions_on
-from ledger.tables import AnyRow, dead_letter_payloads, dead_letters
+from ledger.schema.columns import conditions_on
+from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
 from ledger.transaction import Transaction
 
 _LONG = ("stack", "payload")

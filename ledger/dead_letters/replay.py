@@ -21,11 +21,11 @@ from contracts.dead_letters import SkipReason
 from contracts.errors import MalformedEvent, NotFound
 from contracts.event import Event, decode
 from ledger.dead_letters.audit import record
-from ledger.fair_queue import take_turns
-from ledger.outbox import Entry, write
-from ledger.reservations import Balance, spend_in, today
+from ledger.events.fair_queue import take_turns
+from ledger.events.outbox import Entry, write
+from ledger.events.reservations import Balance, spend_in, today
 from ledger.runs import take
-from ledger.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
+from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters, events, runs
 from ledger.transaction import Transaction
 from otel.context import current_traceparent, span
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
-from ledger.tables import AnyRow, dead_letters, events
+from ledger.schema.tables import AnyRow, dead_letters, events
 from ledger.transaction import Transaction
 
 MOST_FAILED_AGAIN = 0.2

@@ -13,7 +13,7 @@ from contracts.errors import Conflict, NotFound
 from ledger.dead_letters import query as letters
 from ledger.dead_letters.audit import record
 from ledger.dead_letters.replay_progress import progress_of
-from ledger.tables import AnyRow, dead_letters, replays
+from ledger.schema.tables import AnyRow, dead_letters, replays
 from ledger.transaction import Transaction
 
 IS_REPLAY = replays.c.id == bindparam("of_replay")

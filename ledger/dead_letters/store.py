@@ -45,9 +45,9 @@ from ledger.database import Database
 from ledger.dead_letters import query as letters
 from ledger.dead_letters.audit import record
 from ledger.dead_letters.replay import MAX_REPLAYS, Orders, bring_back, case_of, replay_span
-from ledger.park import facts_of, new_dead_letter
+from ledger.events.park import facts_of, new_dead_letter
 from ledger.runs import take
-from ledger.tables import AnyRow, dead_letter_payloads, dead_letters
+from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters
 from ledger.transaction import Transaction
 from otel.context import current_traceparent
 

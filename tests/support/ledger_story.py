@@ -19,8 +19,8 @@ from contracts.index import Answer, AnswerReady
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next, Outcome
 from ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
-from ledger.migrations import schema_version
-from ledger.tables import versions
+from ledger.schema.migrations import schema_version
+from ledger.schema.tables import versions
 from tests.support.postgresql import empty_schema, empty_tables, new_database
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()

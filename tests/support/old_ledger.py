@@ -13,7 +13,7 @@ from contracts.errors import PolicyRefused
 from contracts.outcome import DeadLetter
 from ledger.database import Database
 from ledger.ledger import Ledger
-from ledger.migrations import STEPS, schema_version
+from ledger.schema.migrations import STEPS, schema_version
 from tests.support.ledger_story import Clock, Story, page
 from tests.support.repository import GOLDEN
 

@@ -27,7 +27,7 @@ from contracts.errors import InvalidInput, Unavailable
 from contracts.event import QUEUES, Event, Queue
 from contracts.outcome import DeadLetterReason
 from contracts.retrieval import Query
-from ledger.outbox import WakeUp, wake_ups_of
+from ledger.events.outbox import WakeUp, wake_ups_of
 from workers.broker.celery_app import HANDLE_TASK, make_app
 from workers.broker.keys import (
     EMBEDDER_DOWN_TTL_SECONDS,

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from contracts.event import Queue
-from ledger.backlog import Backlog
+from ledger.events.backlog import Backlog
 from ledger.ledger import Ledger, WakeUp
 from workers.settings import DeliverySettings
 

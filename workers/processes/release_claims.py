@@ -9,9 +9,9 @@ import structlog
 from sqlalchemy import select
 
 from ledger.database import Database
+from ledger.events.outbox import WakeUp
 from ledger.ledger import Ledger
-from ledger.outbox import WakeUp
-from ledger.tables import events
+from ledger.schema.tables import events
 from workers.broker.transport import Transport
 from workers.settings import Settings
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from contracts.errors import Overloaded
 from contracts.event import Queue
-from ledger.backlog import Backlog
-from ledger.fair_queue import tenant_queue_of
+from ledger.events.backlog import Backlog
+from ledger.events.fair_queue import tenant_queue_of
 from ledger.ledger import Ledger
 from ledger.runs import NewRun
 from workers.settings import DeliverySettings

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contracts.document import ChunkBatch, ChunkedDocument, Document, document_id_for
 from contracts.event import Event, Gap
 from ingest.chunk.token_ids import select_chunks
-from ledger.forgotten import Forgotten, Named
+from ledger.trust.forgotten import Forgotten, Named
 
 
 def named(document: Document | ChunkedDocument) -> Named:

@@ -11,7 +11,7 @@ from contracts.forget import ForgetProof, ForgetRequest, ForgottenEntry, Forgott
 from contracts.ingest import ForgetDirected
 from contracts.outcome import Next
 from index.search.selection import is_selected
-from ledger.outbox import Entry
+from ledger.events.outbox import Entry
 from workers.context import Context
 from workers.service.caller import Caller
 from workers.service.forget_proof import prove

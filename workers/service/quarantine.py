@@ -20,7 +20,7 @@ from contracts.quarantine import (
     QuarantinePage,
     Released,
 )
-from ledger.outbox import Entry
+from ledger.events.outbox import Entry
 from workers.context import Context
 from workers.service.caller import Caller
 from workers.service.service import Service

@@ -26,9 +26,9 @@ from contracts.outcome import Next
 from gate.budget import lifted_by, lowest_ceilings
 from gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from gate.profile import choose_profile
-from ledger.fair_queue import NO_KEY
+from ledger.events.fair_queue import NO_KEY
+from ledger.events.outbox import run_baggage
 from ledger.ledger import NewRun
-from ledger.outbox import run_baggage
 from ledger.runs import RunKind
 from otel.context import current_traceparent
 from trust.prompts.catalogue import template_named

@@ -19,7 +19,7 @@ from contracts.event import Event, Gap
 from contracts.quarantine import QuarantineState
 from contracts.trust import Inspection, Verdict
 from ingest.chunk.token_ids import select_chunks
-from ledger.quarantine import HeldChunk
+from ledger.trust.quarantine import HeldChunk
 from otel import metrics
 from workers.runtime.heartbeat import check_cancelled
 from workers.runtime.negative_list import batch_without_forgotten, refused_documents
@@ -27,8 +27,8 @@ from workers.steps.embed import load_chunks
 
 if TYPE_CHECKING:
     from contracts.trust import DocumentInspector
-    from ledger.forgotten import Forgotten
-    from ledger.quarantine import Quarantine
+    from ledger.trust.forgotten import Forgotten
+    from ledger.trust.quarantine import Quarantine
     from workers.runtime.blob_store import BlobStore
     from workers.wiring.corpora import CorpusReaders
 

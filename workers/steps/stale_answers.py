@@ -15,8 +15,8 @@ import structlog
 
 from contracts.errors import SluiceError
 from contracts.index import StaleCitation
-from ledger.citations import CitedChunk
 from ledger.ledger import Ledger
+from ledger.trust.citations import CitedChunk
 from otel import metrics
 from workers.wiring.corpora import CorpusReaders
 

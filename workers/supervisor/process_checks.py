@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from contracts.errors import SluiceError
 from ledger.database import Database
-from ledger.tables import leases
+from ledger.schema.tables import leases
 from workers.broker.transport import BROKER_ERRORS, Transport
 from workers.processes.procfs import ProcessFacts, anonymous_bytes, descendants
 from workers.processes.reconciler import LEASE

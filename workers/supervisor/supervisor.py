@@ -33,7 +33,7 @@ from contracts.event import QUEUES
 from index.qdrant.open import require_url
 from ledger.database import Database
 from ledger.ledger import Ledger
-from ledger.migrate import migrate
+from ledger.schema.migrate import migrate
 from otel.metrics import forget_process
 from workers.broker.celery_app import POOLS, pool_size
 from workers.broker.embedded import broker_command, prepare_broker

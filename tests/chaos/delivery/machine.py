@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from contracts.event import Queue
-from ledger.tables import metadata, versions
+from ledger.schema.tables import metadata, versions
 from tests.chaos.delivery.machine_bugs import BUGS
 from tests.chaos.delivery.machine_deeds import WatchedLedger
 from tests.chaos.delivery.machine_laws import Broken

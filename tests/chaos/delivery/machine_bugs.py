@@ -16,15 +16,15 @@ from sqlalchemy import bindparam, select, update
 
 from contracts.event import Event, Queue
 from contracts.outcome import Done
-from ledger import backlog as overdue
-from ledger import claims, finish, outbox, pauses, reservations
-from ledger import settle as settling
-from ledger.backlog import Backlog
+from ledger.events import backlog as overdue
+from ledger.events import claims, finish, outbox, pauses, reservations
+from ledger.events import settle as settling
+from ledger.events.backlog import Backlog
+from ledger.events.outbox import Entry, write
 from ledger.ledger import Claim, Ledger, Settled
-from ledger.outbox import Entry, write
 from ledger.runs import take
-from ledger.tables import days, events, runs
-from ledger.tables import pauses as paused_stages
+from ledger.schema.tables import days, events, runs
+from ledger.schema.tables import pauses as paused_stages
 from ledger.transaction import Transaction
 from workers.processes import reconciler
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar
 
 from contracts.event import Event, Queue
 from contracts.outcome import Next, Outcome
+from ledger.events.outbox import wake_ups_of
 from ledger.ledger import Claim, CreatedRun, Ledger, NewRun, NotClaimed, Settled, WakeUp
-from ledger.outbox import wake_ups_of
 
 
 @dataclass(slots=True)

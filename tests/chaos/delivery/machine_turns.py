@@ -25,7 +25,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from contracts.event import Queue
-from ledger.fair_queue import NO_KEY
+from ledger.events.fair_queue import NO_KEY
 from tests.chaos.delivery.machine_deeds import Deed, Free, Take, Wake
 from tests.chaos.delivery.machine_laws import demand
 from tests.chaos.delivery.machine_state import EventRow, State

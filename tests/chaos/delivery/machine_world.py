@@ -24,8 +24,8 @@ from contracts.gate import FeedbackGiven, GateRequested
 from contracts.ids import new_run_id
 from contracts.index import AnswerDirected, DocumentIndexed, SnapshotPublished
 from contracts.outcome import DeadLetter, Discard, Done, Next, Outcome, Retry
+from ledger.events.outbox import wake_ups_of
 from ledger.ledger import PROBE_SECONDS, Claim, NewRun, NotClaimed, WakeUp
-from ledger.outbox import wake_ups_of
 from tests.chaos.delivery.machine_broker import Broker
 from tests.chaos.delivery.machine_deeds import Begin, Deed, Replay, Settle, WatchedLedger
 from tests.chaos.delivery.machine_laws import Memory, demand, fits, is_lost, judge_change, judge_result, judge_state

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cli.processes import prepare_metrics
+from cli.instance.processes import prepare_metrics
 from otel.logs import configure
 from workers.settings import load_settings
 from workers.supervisor import supervisor

@@ -19,10 +19,10 @@ from contracts.outcome import DeadLetter, Retry
 from index.journal.journal import Journal
 from index.local import writer as local_writer
 from index.local.writer import IndexWriter
-from ledger.erasure import Erasure
-from ledger.forgotten import Forgotten
 from ledger.ledger import Claim, Ledger, NotClaimed
-from ledger.quarantine import Quarantine
+from ledger.trust.erasure import Erasure
+from ledger.trust.forgotten import Forgotten
+from ledger.trust.quarantine import Quarantine
 from tests.chaos.delivery.failpoints import ERASING, Failpoints
 from tests.chaos.delivery.witness import Witness
 from workers import handlers

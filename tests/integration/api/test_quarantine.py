@@ -17,7 +17,7 @@ from cli.main import app
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from contracts.trust import Finding
 from ledger.ledger import Ledger
-from ledger.quarantine import HeldChunk
+from ledger.trust.quarantine import HeldChunk
 from tests.support.valkey import Valkey
 from workers.runtime.blob_store import BlobStore
 from workers.service.api_keys import ApiKeys

@@ -28,8 +28,8 @@ from contracts.errors import InvalidInput
 from contracts.event import Event
 from contracts.ids import new_event_id, new_run_id
 from contracts.outcome import Next
+from ledger.events.outbox import WakeUp
 from ledger.ledger import Ledger, NewRun
-from ledger.outbox import WakeUp
 from tests.support.ledger_story import page
 from tests.support.repository import REPOSITORY
 from tests.support.valkey import Valkey

@@ -16,7 +16,7 @@ from contracts.errors import BudgetExhausted, InvalidInput, NotFound, Overloaded
 from contracts.event import Queue
 from contracts.gate import Limits, Message
 from contracts.ingest import CrawlDirected
-from ledger.claims import Claim
+from ledger.events.claims import Claim
 from tests.support.valkey import Valkey
 from workers.context import Context
 from workers.service.service import Service

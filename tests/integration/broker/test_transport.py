@@ -13,7 +13,7 @@ from contracts.errors import Unavailable
 from contracts.event import QUEUES, Event, Gap, GapFound
 from contracts.ids import new_event_id, new_run_id
 from contracts.retrieval import Query
-from ledger.outbox import WakeUp
+from ledger.events.outbox import WakeUp
 from tests.support.ledger_story import page
 from tests.support.valkey import Valkey
 from workers.broker import transport as transport_module

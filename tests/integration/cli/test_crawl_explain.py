@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.crawl_explain import explain
+from cli.operate.crawl_explain import explain
 from contracts.ingest import CrawlDirected
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site

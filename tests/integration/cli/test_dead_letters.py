@@ -13,8 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.dead_letter_options import moment
 from cli.main import app
+from cli.operate.dead_letter_options import moment
 from contracts.event import Event, encode
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected

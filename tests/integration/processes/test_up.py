@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.checks import checks_of
+from cli.instance.checks import checks_of
 from contracts.errors import Conflict, InvalidSetting
 from contracts.event import QUEUES, Event
 from contracts.ids import new_run_id

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.answers import print_run
+from cli.agent.answers import print_run
 from contracts.api import RunView
 from contracts.event import decode
 from contracts.gate import GateDecided

@@ -19,8 +19,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.checks import checks_of
-from cli.init import commented_settings
+from cli.instance.checks import checks_of
+from cli.instance.init import commented_settings
 from cli.main import COMMANDS, app
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, Provenance, sha256_text
 from index.local.writer import IndexWriter

@@ -9,7 +9,7 @@ import pytest
 import typer
 from rich.progress import Progress
 
-from cli.ingest import Skipped
+from cli.agent.ingest import Skipped
 from cli.output import fail, print_table
 from cli.session import goes_on
 from contracts.errors import NotFound, Overloaded, SluiceError, TimedOut

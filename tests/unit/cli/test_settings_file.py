@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.init import commented_settings
+from cli.instance.init import commented_settings
 from workers.setting_names import names_of
 from workers.settings import Settings, load_settings
 

@@ -8,8 +8,8 @@ import pytest
 
 from contracts.index import AnswerDirected, AnswerReady, Citation, StaleCitation
 from contracts.outcome import Done, Next
-from ledger.citations import CitedChunk
 from ledger.retention import Pruning
+from ledger.trust.citations import CitedChunk
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import Story, answer
 

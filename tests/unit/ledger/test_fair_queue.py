@@ -7,7 +7,7 @@ import pytest
 from contracts.event import Event
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Done, Next, Retry
-from ledger.fair_queue import ANSWERS, BULK
+from ledger.events.fair_queue import ANSWERS, BULK
 from ledger.ledger import Claim
 from tests.support.ledger_story import Story, page
 

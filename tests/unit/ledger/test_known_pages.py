@@ -13,9 +13,9 @@ from contracts.known_pages import PageLink, PageMemory, RememberedPage, Withdraw
 from ingest.crawl.links import MAX_LINKS, MAX_TEXT_CHARACTERS
 from ingest.url import MAX_URL_CHARACTERS
 from ledger.database import Database
-from ledger.install import install
 from ledger.known_pages import LedgerPageMemory
 from ledger.retention import Pruning
+from ledger.schema.install import install
 
 URL = "https://docs.example.com/guide"
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)

@@ -22,11 +22,11 @@ from contracts.errors import Conflict, Unavailable
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Done
 from ledger.database import Database
-from ledger.install import install
 from ledger.ledger import Claim, Ledger
-from ledger.migrate import Migration, look, migrate
-from ledger.migrations import INITIAL_VERSION, STEPS, schema_version
-from ledger.tables import metadata
+from ledger.schema.install import install
+from ledger.schema.migrate import Migration, look, migrate
+from ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
+from ledger.schema.tables import metadata
 from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
 from tests.support.repository import REPOSITORY

@@ -12,9 +12,9 @@ from contracts.errors import Conflict, NotFound
 from contracts.forget import Selection
 from contracts.quarantine import QuarantinePage
 from contracts.trust import Finding
-from ledger.forgotten import FEW_ENTRIES, Named
 from ledger.ledger import Ledger
-from ledger.quarantine import HeldChunk
+from ledger.trust.forgotten import FEW_ENTRIES, Named
+from ledger.trust.quarantine import HeldChunk
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

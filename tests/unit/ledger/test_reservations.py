@@ -11,8 +11,8 @@ import pytest
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted
 from contracts.outcome import DeadLetter, Done, Next, Retry
+from ledger.events.reservations import NO_CEILING, amounts_of
 from ledger.ledger import Claim, Ledger
-from ledger.reservations import NO_CEILING, amounts_of
 from tests.support.ledger_story import NOON, Story, page
 
 FIVE = {

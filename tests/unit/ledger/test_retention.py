@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from cli.ledger import age
+from cli.operate.ledger import age
 from contracts.budget import Spend
 from contracts.errors import InvalidInput, NotFound, PolicyRefused
 from contracts.event import Event

@@ -21,7 +21,7 @@ from contracts.event import Event
 from contracts.outcome import DeadLetter, Done, Next, Outcome
 from ledger.dead_letters import replay_progress
 from ledger.ledger import Claim, Ledger
-from ledger.tables import dead_letters, runs
+from ledger.schema.tables import dead_letters, runs
 from tests.support.ledger_story import Story, page
 from tests.support.repository import REPOSITORY
 

@@ -23,8 +23,8 @@ from contracts.ids import new_run_id
 from contracts.index import DocumentIndexed
 from contracts.ingest import CrawlDirected
 from contracts.outcome import DeadLetter, Done, Next
+from ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from ledger.ledger import NewRun
-from ledger.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from otel.context import span, use_provider
 from tests.support.ledger_story import NOON, Story, page
 

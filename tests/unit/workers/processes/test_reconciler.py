@@ -11,8 +11,8 @@ import pytest
 from contracts.errors import Unavailable
 from contracts.event import Queue
 from contracts.outcome import Done, Retry
+from ledger.events.outbox import wake_ups_of
 from ledger.ledger import WakeUp
-from ledger.outbox import wake_ups_of
 from tests.support.ledger_story import NOON, Story, page
 from workers.processes import reconciler as reconcile
 from workers.processes.reconciler import Reconciled, Reconciler

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.checks import checks_of
+from cli.instance.checks import checks_of
 from workers.runtime.private_files import make_private, open_to_others
 from workers.settings import Settings
 

@@ -1,0 +1,1 @@
+"""Commands of agents: ask, feed, show, sign."""

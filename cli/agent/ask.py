@@ -1,0 +1,149 @@
+"""Asking: `ask` goes through the gate, `query` straight to the index."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import BaseModel, ValidationError
+
+from cli.agent.answers import leave_unless_finished, print_prompt, print_run, print_trust
+from cli.output import AsJson, Corpus, error_console, print_json, print_table
+from cli.session import follow, goes_on, session
+from contracts.api import GateRequest
+from contracts.errors import InvalidInput, first_problem
+from contracts.gate import Plan
+from contracts.retrieval import Query, Retrieval, Strategy
+from otel.context import current_traceparent, span
+from workers.broker.direct_query import ask_query_pool
+from workers.context import Context
+from workers.service.service import Service
+
+SomeModel = TypeVar("SomeModel", bound=BaseModel)
+
+GRACE_SECONDS = 15.0
+"""What a run may take beyond its deadline to hand over its answer."""
+
+
+def ask(
+    question: str,
+    corpus: Corpus = "default",
+    profile: Annotated[str, typer.Option(help="The gate's profile; see `sluice gate profiles`.")] = "default",
+    plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
+    seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
+    deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
+    confidence_floor: Annotated[
+        float | None, typer.Option(help="Cite nothing that answers with a lower probability; 0 cites what is found.")
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
+    ] = None,
+    why: Annotated[bool, typer.Option("--why", help="Show how the gate decided, and why sources are trusted.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the gate, and wait for the cited answer."""
+    with session(as_json=as_json, needs_workers=True) as context:
+        request = _checked(
+            GateRequest,
+            query=question,
+            corpus=corpus,
+            profile=profile,
+            plan=plan,
+            seeds=tuple(seed or ()),
+            deadline_seconds=deadline,
+            confidence_floor=confidence_floor,
+            prompt=prompt,
+        )
+        with span("sluice ask", kind="client"):
+            accepted = Service(context).ask(request)
+        _tell_events(context, accepted.run_id, deadline + GRACE_SECONDS, quiet=as_json)
+        view = context.ledger.run(accepted.run_id)
+        print_run(view, as_json=as_json, why=why, show_prompt=prompt is not None)
+        leave_unless_finished(view)
+
+
+def query(
+    text: str,
+    corpus: Corpus = "default",
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="How many chunks at most.")] = 8,
+    strategy: Annotated[Strategy, typer.Option(help="Which arms find candidates.")] = Strategy.HYBRID,
+    trust_threshold: Annotated[float, typer.Option(help="Drop what is trusted less, from 0 to 1.")] = 0.0,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of all chunks together at most.")] = None,
+    diversity: Annotated[
+        float | None, typer.Option(help="0: by relevance alone; 1: by difference from those before alone.")
+    ] = None,
+    neighbours: Annotated[int, typer.Option(help="Chunks before and behind each one, given with it.")] = 0,
+    max_per_domain: Annotated[int | None, typer.Option(help="Results of one host at most; 0 for no cap.")] = None,
+    duplicate_threshold: Annotated[
+        float | None, typer.Option(help="How alike two texts must be to count as one; 0 for never.")
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option(help="Print the messages of this prompt instead; see `sluice prompts list`.")
+    ] = None,
+    rerank: Annotated[bool, typer.Option(help="Ask the reranker, where one is configured.")] = True,
+    confidence_floor: Annotated[
+        float | None, typer.Option(help="Leave out what answers with a lower probability, from 0 to 1.")
+    ] = None,
+    why: Annotated[bool, typer.Option("--why", help="Show how far each source is trusted, and why.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search the corpus as it is, without the gate."""
+    with session(as_json=as_json, needs_workers=True) as context:
+        asked = _checked(
+            Query,
+            query=text,
+            corpus=corpus,
+            top_k=top_k,
+            strategy=strategy,
+            trust_threshold=trust_threshold,
+            max_tokens=max_tokens,
+            diversity=diversity,
+            neighbours=neighbours,
+            max_per_domain=max_per_domain,
+            duplicate_threshold=duplicate_threshold,
+            rerank=rerank,
+            confidence_floor=confidence_floor,
+            prompt=prompt,
+        )
+        with span("sluice query", kind="client"):
+            raw = ask_query_pool(
+                context.transport, asked, current_traceparent(), context.settings.query_timeout_seconds
+            )
+        found = Retrieval.model_validate_json(raw)
+        if as_json:
+            print_json(found)
+        elif found.prompt:
+            print_prompt(found.prompt)
+        else:
+            _print_chunks(found)
+            if why:
+                print_trust(found.metadata.trust_scores, found.metadata.checks)
+
+
+def _tell_events(context: Context, run_id: str, timeout_seconds: float, *, quiet: bool) -> None:
+    with goes_on(run_id), error_console.status(f"run {run_id}") as status:
+        for event in follow(context, run_id, timeout_seconds):
+            if not quiet:
+                status.update(f"{event.kind} · run {run_id}")
+
+
+def _print_chunks(found: Retrieval) -> None:
+    rows = [
+        (
+            chunk.rank,
+            f"{chunk.fused_score:.4f}",
+            "" if chunk.confidence is None else f"{chunk.confidence:.0%}",
+            f"{chunk.url or chunk.file_path or chunk.document_id}:{chunk.start_line}-{chunk.end_line}",
+            " ".join(chunk.text.split())[:120],
+        )
+        for chunk in found.chunks
+    ]
+    title = f"{found.generation or 'no generation yet'} · {found.metadata.duration_ms:.1f} ms"
+    print_table(title, ("rank", "score", "confidence", "source", "text"), rows)
+
+
+def _checked(kind: type[SomeModel], **values: object) -> SomeModel:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(*first_problem(error)) from error

@@ -1,0 +1,175 @@
+"""Feeding a corpus: `ingest` reads files of this machine, `crawl` fetches pages. Both wait until it can be found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from cli.agent.answers import leave_unless_finished, print_run
+from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked
+from cli.session import follow, goes_on, session
+from contracts.api import RunView
+from contracts.document import Document
+from contracts.errors import InvalidInput
+from contracts.event import Event
+from contracts.gate import Limits
+from contracts.index import DocumentIndexed
+from contracts.ingest import CrawlDirected, DocumentsSubmitted, PageUnchanged, Render
+from otel.context import span
+from workers.context import Context
+from workers.service.read_files import documents_in
+from workers.service.service import Service
+
+SKIPS_NAMED = 10
+"""Skipped paths that are named one by one; a source tree has thousands."""
+
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the run's end; it goes on in any case.")]
+
+
+class RenderChoice(StrEnum):
+    """As `contracts.ingest.Render`."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files, folders, or a corpus.jsonl in BEIR form.")],
+    corpus: Corpus = "default",
+    timeout: Timeout = 3_600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Read files into the corpus, and wait until all of them can be found."""
+    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
+        skipped = Skipped(progress, quiet=as_json)
+        keys = context.settings.trust.keys
+        documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped, keys=keys)
+        with span("sluice ingest", kind="client"):
+            accepted = Service(context).ingest(checked_corpus(corpus), _counted(documents, progress))
+        _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+
+
+def crawl(
+    urls: Annotated[list[str], typer.Argument(help="Pages to crawl.")],
+    corpus: Corpus = "default",
+    pages: Annotated[int | None, typer.Option(min=1, help="Pages in all; the settings' ceiling holds.")] = None,
+    depth: Annotated[int | None, typer.Option(min=0, max=5, help="Links deep; the settings' ceiling holds.")] = None,
+    render: Annotated[RenderChoice | None, typer.Option(help="Whether a browser shows the pages.")] = None,
+    screenshot: Annotated[bool, typer.Option(help="Keep a picture of each page as a blob.")] = False,
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Ask for one page, print each decision about it, and record nothing.")
+    ] = False,
+    timeout: Timeout = 600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl pages into the corpus, and wait until they can be found."""
+    asked: Render | None = render.value if render else None
+    if explained:
+        _explain(checked_corpus(corpus), urls, asked, screenshot=screenshot, as_json=as_json)
+        return
+    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
+        limits = Limits(max_pages=pages, max_depth=depth)
+        with span("sluice crawl", kind="client"):
+            accepted = Service(context).crawl(checked_corpus(corpus), urls, limits, render=asked, screenshot=screenshot)
+        _finish(context, accepted.run_id, timeout, progress, as_json=as_json)
+
+
+def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
+    from cli.operate.crawl_explain import explain
+
+    with session(as_json=as_json) as context:
+        if len(urls) != 1:
+            raise InvalidInput("urls", f"{len(urls)} pages", "one page with --explain")
+        explain(context, corpus, urls[0], render, screenshot=screenshot, as_json=as_json)
+
+
+class Skipped:
+    """Tells what was not read: the first few paths by name, then how many for which reason."""
+
+    def __init__(self, progress: Progress, *, quiet: bool) -> None:
+        self._progress = progress
+        self._quiet = quiet
+        self._reasons: Counter[str] = Counter()
+
+    def __call__(self, path: Path, reason: str) -> None:
+        """One path that was left out, and why."""
+        self._reasons[reason] += 1
+        if not self._quiet and self._reasons.total() <= SKIPS_NAMED:
+            self._progress.console.print(f"[dim]skipped {marked(path)}: {marked(reason)}[/]", highlight=False)
+
+    def summary(self) -> str:
+        """How many files were not read, by reason; nothing where all were."""
+        if not self._reasons:
+            return ""
+        told = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
+        return f"; {self._reasons.total()} files skipped ({told})"
+
+
+def _progress(*, quiet: bool) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=error_console, disable=quiet)
+
+
+def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
+    task = progress.add_task("reading", total=None)
+    for document in documents:
+        yield document
+        progress.advance(task)
+    progress.update(task, total=progress.tasks[task].completed)
+
+
+def _finish(
+    context: Context,
+    run_id: str,
+    timeout_seconds: float,
+    progress: Progress,
+    skipped: Skipped | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    task = progress.add_task("indexing", total=None)
+    expected = documents = chunks = 0
+    with goes_on(run_id):
+        for event in follow(context, run_id, timeout_seconds):
+            expected += _expected(event)
+            documents += _indexed(event)
+            chunks += event.body.chunk_count if isinstance(event.body, DocumentIndexed) else 0
+            progress.update(task, total=expected or None, completed=documents)
+    view: RunView = context.ledger.run(run_id)
+    progress.update(task, completed=expected, total=expected)
+    progress.stop()
+    if not as_json:
+        told = f"{documents} documents, {chunks} chunks in corpus {view.corpus}"
+        console.print(told + (skipped.summary() if skipped else ""), markup=False, highlight=False, soft_wrap=True)
+    print_run(view, as_json=as_json)
+    leave_unless_finished(view)
+
+
+def _expected(event: Event) -> int:
+    """Documents that the event promises."""
+    if isinstance(event.body, DocumentsSubmitted):
+        return event.body.document_count
+    return 1 if isinstance(event.body, CrawlDirected) else 0
+
+
+def _indexed(event: Event) -> int:
+    """Documents that the event says are in the journal, or were there already."""
+    if isinstance(event.body, PageUnchanged):
+        return 1
+    if isinstance(event.body, DocumentIndexed) and event.body.chunk_count > 0:  # without chunks: a removal
+        return len(event.body.document_ids)
+    return 0

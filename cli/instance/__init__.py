@@ -1,0 +1,1 @@
+"""Commands that run, set up and check an instance."""

@@ -1,0 +1,266 @@
+"""`sluice dead`: the events that could not be handled, and what operators do about them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, TypeVar
+
+import typer
+
+from cli.agent.ask_first import ask_first
+from cli.operate.dead_letter_options import LetterSelection, Note, checked, selecting
+from cli.operate.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
+from cli.output import AsJson, console, marked, plain_text, print_json, print_table
+from cli.session import session
+from contracts.dead_letters import (
+    DeadLetterFilter,
+    DeadLetterGroup,
+    DeadLetterPage,
+    DeadLetterStatus,
+    DeadLetterSummary,
+    DeadLetterView,
+    Purged,
+    ReplayRequest,
+)
+from contracts.errors import Conflict, InvalidInput
+from workers.context import Context
+
+dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)
+
+DeadLetterId = Annotated[str | None, typer.Argument(help="One letter. Without it, those that the options name.")]
+EveryOne = Annotated[bool, typer.Option("--all", help="Every parked letter.")]
+
+
+@dead.command("list")
+@selecting
+def list_dead(
+    selection: LetterSelection,
+    status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
+    everything: Annotated[bool, typer.Option("--all", help="Whatever their status.")] = False,
+    each: Annotated[bool, typer.Option("--each", help="One by one, not by fingerprint.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many at most.")] = 100,
+    before: Annotated[str | None, typer.Option(help="Go on behind this position.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what failed, a line per fingerprint; one by one with --each or --fingerprint. The latest first."""
+    with session(as_json=as_json) as context:
+        wanted = selection.filter(DeadLetterPage, status="any" if everything else status, limit=limit, before=before)
+        letters = context.ledger.dead_letters
+        if each or selection.fingerprint:
+            _tell(letters.list(wanted), _print_dead_letters, wanted, as_json=as_json)
+        else:
+            _tell(letters.groups(wanted), _print_groups, wanted, as_json=as_json)
+
+
+@dead.command("show")
+def show_dead(letter_id: str, as_json: AsJson = False) -> None:
+    """Show one dead letter in full: envelope, error, stack, past payloads, operator actions."""
+    with session(as_json=as_json) as context:
+        letter = context.ledger.dead_letters.show(letter_id)
+        if as_json:
+            print_json(letter)
+        else:
+            _print_dead_letter(letter)
+
+
+@dead.command("edit")
+def edit_dead(
+    letter_id: str,
+    file: Annotated[str | None, typer.Option(help="Take the payload from this file; - for standard input.")] = None,
+    note: Note = "",
+    as_json: AsJson = False,
+) -> None:
+    """Put another payload in place, in $EDITOR or from a file; the old one is kept. Replay it afterwards."""
+    with session(as_json=as_json) as context:
+        letters = context.ledger.dead_letters
+        payload = _in_editor(letters.show(letter_id)) if file is None else _read(file)
+        edited = letters.edit(letter_id, payload, getpass.getuser(), note)
+        if as_json:
+            print_json(edited)
+        else:
+            console.print(f"{letter_id} is edited: sluice dead replay {letter_id}", markup=False, highlight=False)
+
+
+@dead.command("replay")
+@selecting
+def replay_dead(
+    selection: LetterSelection,
+    letter_id: DeadLetterId = None,
+    everything: EveryOne = False,
+    rate: Annotated[float, typer.Option(help="Letters per second.")] = 10.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    force: Annotated[bool, typer.Option(help="Although replayed three times, or its run was cancelled.")] = False,
+    note: Note = "",
+    as_json: AsJson = False,
+) -> None:
+    """Replay one event, or many at a rate (see `sluice dead replays`)."""
+    with session(as_json=as_json, needs_workers=not dry_run) as context:
+        wanted = selection.filter(DeadLetterFilter)
+        if _means_one(letter_id, wanted, everything=everything or dry_run):
+            _replay_one(context, str(letter_id), force=force, note=note, as_json=as_json)
+        else:
+            request = checked(ReplayRequest, filter=wanted, per_second=rate, force=force, note=note, dry_run=dry_run)
+            begin_replay(context, request, as_json=as_json)
+
+
+@dead.command("purge")
+@selecting
+def purge_dead(
+    selection: LetterSelection,
+    letter_id: DeadLetterId = None,
+    status: Annotated[DeadLetterStatus, typer.Option(help="Only of this status.")] = "parked",
+    everything: EveryOne = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    note: Note = "",
+    as_json: AsJson = False,
+) -> None:
+    """Purge one letter or many: payload and stack are removed, the facts stay.
+
+    Asks first; who purged, and when, is recorded.
+    """
+    with session(as_json=as_json) as context:
+        wanted = selection.filter(DeadLetterFilter, status=status)
+        if _means_one(letter_id, wanted, everything=everything or dry_run):
+            told = _purge_one(context, str(letter_id), yes=yes, note=note)
+        else:
+            told = _purge_many(context, wanted, dry_run=dry_run, yes=yes, note=note)
+        if as_json:
+            print_json(told)
+        else:
+            console.print(f"{told.purged} of {told.matching} purged", highlight=False)
+
+
+for command, name in (
+    (list_replays, "replays"),
+    (pause_replay, "pause"),
+    (resume_replay, "resume"),
+    (abort_replay, "abort"),
+):
+    dead.command(name)(command)
+
+
+Listed = TypeVar("Listed", DeadLetterSummary, DeadLetterGroup)
+
+
+def _tell(
+    found: Sequence[Listed], draw: Callable[[Sequence[Listed]], None], wanted: DeadLetterPage, *, as_json: bool
+) -> None:
+    if as_json:
+        print_json(found)
+        return
+    draw(found)
+    if len(found) == wanted.limit:
+        console.print(f"more: --before {found[-1].position}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _means_one(letter_id: str | None, wanted: DeadLetterFilter, *, everything: bool) -> bool:
+    """Whether one letter is meant and not many.
+
+    Raises:
+        InvalidInput: both are, or neither is.
+    """
+    if letter_id is not None and (everything or not wanted.is_bare):
+        raise InvalidInput("letter_id", "names one letter while the options name many", "give one of the two")
+    if letter_id is None and wanted.is_bare and not everything:
+        raise InvalidInput("letter_id", "no letter is named", "give an ID, options such as --stage, or --all")
+    return letter_id is not None
+
+
+def _replay_one(context: Context, letter_id: str, *, force: bool, note: str, as_json: bool) -> None:
+    event = context.ledger.dead_letters.replay(letter_id, getpass.getuser(), force=force, note=note)
+    context.transport.publish([event])
+    context.transport.announce([event])
+    if as_json:
+        print_json({"dead_letter_id": letter_id, "event_id": event.id, "run_id": event.run_id})
+    else:
+        console.print(f"{event.kind} {event.id} of {event.run_id} is ready again", highlight=False)
+
+
+def _purge_one(context: Context, letter_id: str, *, yes: bool, note: str) -> Purged:
+    letters = context.ledger.dead_letters
+    letter = letters.show(letter_id)
+    ask_first(f"Empty {letter.id} ({letter.kind or 'no event'}, {letter.reason}) for good?", yes=yes)
+    letters.purge(letter_id, getpass.getuser(), note)
+    return Purged(matching=1, purged=1)
+
+
+def _purge_many(context: Context, wanted: DeadLetterFilter, *, dry_run: bool, yes: bool, note: str) -> Purged:
+    letters = context.ledger.dead_letters
+    matching = letters.count_to_purge(wanted)
+    if dry_run or not matching:
+        return Purged(matching=matching, purged=0)
+    ask_first(f"Empty {matching} dead letters for good?", yes=yes)
+    return letters.purge_all(wanted, getpass.getuser(), expected=matching, note=note)
+
+
+def _in_editor(letter: DeadLetterView) -> bytes:
+    if letter.payload.encoding != "utf-8":
+        raise InvalidInput("payload", "is no text", "give the new one with --file")
+    before = _indented(letter.payload.text)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{letter.id}.json"
+        path.write_text(before)
+        _run_editor(path)
+        after = path.read_text()
+    if after == before:
+        raise Conflict("the payload was left as it is")
+    return after.encode()
+
+
+def _run_editor(path: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        subprocess.run([*shlex.split(editor), str(path)], check=True)  # noqa: S603 - the operator's own editor
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        raise InvalidInput("EDITOR", f"{editor!r} failed: {error}", "name another editor, or give --file") from error
+
+
+def _indented(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2) + "\n"
+    except (ValueError, RecursionError):
+        return text
+
+
+def _read(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+
+
+def _print_dead_letters(found: Sequence[DeadLetterSummary]) -> None:
+    columns = ("id", "stage", "kind", "reason", "fingerprint", "status", "replays", "last seen", "message")
+    rows = [
+        (x.id, x.stage, x.kind, x.reason, x.fingerprint, x.status, x.replay_count, x.last_seen, x.message[:70])
+        for x in found
+    ]
+    print_table("dead letters", columns, rows)
+
+
+def _print_groups(found: Sequence[DeadLetterGroup]) -> None:
+    columns = ("fingerprint", "count", "stage", "kinds", "reasons", "first seen", "last seen", "example", "message")
+    rows = [
+        (x.fingerprint, x.count, x.stage, x.kinds, x.reasons, x.first_seen, x.last_seen, x.example_id, x.message[:70])
+        for x in found
+    ]
+    print_table("dead letters", columns, rows)
+
+
+def _print_dead_letter(letter: DeadLetterView) -> None:
+    for name in DeadLetterSummary.model_fields:
+        value = getattr(letter, name)
+        if name != "position":
+            console.print(f"[bold]{name}[/] {marked('–' if value is None else value)}", highlight=False)
+    for title, text in (("stack", letter.stack), (f"payload ({letter.payload.encoding})", letter.payload.text)):
+        console.print(f"[bold]{title}[/]\n{marked(text)}", highlight=False)
+    past = [(one.at, one.operator, one.sha256, plain_text(one.payload.text[:200])) for one in letter.payload_history]
+    print_table("past payloads", ("replaced", "operator", "sha256", "payload"), past)
+    actions = [(one.at, one.operator, one.action, one.note) for one in letter.actions]
+    print_table("operator actions", ("at", "operator", "action", "note"), actions)

@@ -1,0 +1,262 @@
+"""Claims: a worker's exclusive, temporary hold on an event.
+
+Promises: a claim is one commit and raises the event's epoch, the fencing token that `settle` asks for; of any number
+of workers that claim at once, no two get the same event, and each gets the one whose turn it is (see `turns`). An
+event that a worker died on is a suspect: it is only claimed by a worker that has nothing else in hand, so that what
+kills a process takes no bystander with it; at the limit of deaths it is parked as poison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Select, Update, bindparam, exists, func, literal_column, select, update
+
+from contracts.errors import Fenced, MalformedEvent
+from contracts.event import Body, Event, Queue, decode
+from contracts.outcome import DeadLetter
+from ledger.events import pauses
+from ledger.events.fair_queue import SERVED
+from ledger.events.finish import close_if_done
+from ledger.events.outbox import WakeUp, own_event, wake_ups_of
+from ledger.events.park import park
+from ledger.events.reservations import Balance
+from ledger.runs import take
+from ledger.schema.tables import IS_READY, IS_SUSPECT, AnyRow, events
+from ledger.schema.tables import pauses as paused_stages
+from ledger.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The hold on an event.
+
+    `attempts` counts tries that ended in a retry, `deliveries` counts claims, this one included, and `deaths` the
+    workers that died on it. `is_probe`: its stage is paused, and this event is let through to see whether it works
+    again. `replay_traceparent` is the span of the operator who replayed it.
+    """
+
+    event: Event
+    epoch: int
+    worker: str
+    attempts: int
+    deliveries: int
+    deaths: int = 0
+    is_probe: bool = False
+    replay_traceparent: str | None = None
+
+
+Held = AnyRow
+"""A row of `events` as it was seen claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A row of `events` that a worker holds and that was not read yet."""
+
+    row: AnyRow
+    is_probe: bool = False
+
+
+Reason = Literal["nothing_ready", "paused", "suspects_wait", "malformed"]
+
+
+@dataclass(frozen=True, slots=True)
+class NotClaimed:
+    """Why there is nothing to do. `emitted` is not empty only when an event that cannot be read was parked."""
+
+    reason: Reason
+    emitted: tuple[Event, ...] = ()
+
+
+_SUSPECTS = select(events.c.seq).where(IS_SUSPECT, events.c.queue == bindparam("of_queue")).order_by(events.c.seq)
+_ANY_SUSPECT = _SUSPECTS.limit(1)
+_NEXT = (
+    select(events.c.seq)
+    .where(IS_READY, events.c.queue == bindparam("of_queue"), events.c.deaths == literal_column("0"))
+    .order_by(events.c.priority, events.c.turn, events.c.seq)
+)
+_RUNNING = ~exists().where(paused_stages.c.stage == bindparam("of_queue"))
+
+
+def _claiming(candidates: Select[Any], *conditions: Any) -> Update:
+    first = candidates.limit(1).with_for_update(skip_locked=True).scalar_subquery()
+    return (
+        update(events)
+        .where(events.c.seq == first, IS_READY, *conditions)
+        .values(
+            status="claimed",
+            epoch=events.c.epoch + 1,
+            deliveries=events.c.deliveries + 1,
+            worker=bindparam("by_worker"),
+            due_at=bindparam("until"),
+        )
+        .returning(*events.c)
+    )
+
+
+_CLAIM, _CLAIM_SUSPECT = _claiming(_NEXT, _RUNNING), _claiming(_SUSPECTS, _RUNNING)
+_PROBE, _PROBE_SUSPECT = _claiming(_NEXT), _claiming(_SUSPECTS)
+_STANDING = select(events.c.status).where(events.c.id == bindparam("of_event"))
+MINE = (
+    events.c.id == bindparam("of_event"),
+    events.c.epoch == bindparam("at_epoch"),
+    events.c.status == "claimed",
+)
+"""How a statement says that the claim on an event still stands."""
+_MINE_NOW = select(events).where(*MINE).with_for_update()
+_HEARTBEAT = update(events).where(*MINE).values(due_at=bindparam("until"))
+_STILL_HELD = (*MINE, events.c.due_at <= bindparam("run_out_by"))
+_FREE = (
+    update(events)
+    .where(*_STILL_HELD)
+    .values(
+        status="ready",
+        due_at=bindparam("moment"),
+        worker=None,
+        deaths=bindparam("counted"),
+        turn=func.coalesce(SERVED.scalar_subquery(), events.c.turn),
+    )
+)
+_LAST_DEATH = update(events).where(*_STILL_HELD).values(deaths=bindparam("counted")).returning(*events.c)
+_IS_CLAIMED = events.c.status == "claimed"
+_HELD_BY = select(events).where(_IS_CLAIMED, events.c.due_at.is_not(None), events.c.worker == bindparam("by_worker"))
+_RUN_OUT = (
+    select(events)
+    .where(_IS_CLAIMED, events.c.due_at <= bindparam("moment"))
+    .order_by(events.c.due_at)
+    .limit(bindparam("most"))
+)
+
+
+def take_next(
+    connection: Transaction,
+    stage: Queue,
+    worker: str,
+    now: float,
+    lease_seconds: float,
+    *,
+    alone: bool,
+    probe_seconds: float,
+) -> Taken | NotClaimed:
+    """Take the stage's next event, or say why there is none. `alone`: the worker holds nothing else."""
+    facts = {"of_queue": stage, "by_worker": worker, "until": now + lease_seconds}
+    if not alone and connection.execute(_ANY_SUSPECT, {"of_queue": stage}).first():
+        return NotClaimed("suspects_wait")
+    row = connection.execute(_CLAIM_SUSPECT, facts).first() if alone else None
+    row = row or connection.execute(_CLAIM, facts).first()
+    if row is not None:
+        return Taken(row)
+    if pauses.let_probe_through(connection, stage, now, probe_seconds):
+        row = connection.execute(_PROBE, facts).first() or connection.execute(_PROBE_SUSPECT, facts).first()
+        return NotClaimed("nothing_ready") if row is None else Taken(row, is_probe=True)
+    return NotClaimed("paused" if pauses.is_paused(connection, stage) else "nothing_ready")
+
+
+def claim_in(taken: Taken) -> Claim:
+    """The claim on what was taken.
+
+    Raises:
+        MalformedEvent: it cannot be read, and is to be parked.
+    """
+    row = taken.row
+    return Claim(
+        event=decode(row.payload),
+        epoch=row.epoch,
+        worker=row.worker,
+        attempts=row.attempts,
+        deliveries=row.deliveries,
+        deaths=row.deaths,
+        is_probe=taken.is_probe,
+        replay_traceparent=row.replay_traceparent,
+    )
+
+
+def park_malformed(connection: Transaction, taken: Taken, error: MalformedEvent, now: float) -> NotClaimed:
+    """Park what was taken and cannot be read, unless it was taken away meanwhile."""
+    run = take(connection, taken.row.run_id, dead=1)
+    facts = {"of_event": taken.row.id, "at_epoch": taken.row.epoch}
+    row = connection.execute(_MINE_NOW, facts).first()
+    if row is None:
+        take(connection, taken.row.run_id, dead=-1)
+        return NotClaimed("malformed")
+    return NotClaimed("malformed", tuple(_park(connection, run, row, DeadLetter("malformed", error), now)))
+
+
+def standing(connection: Transaction, event_id: str) -> str | None:
+    """The event's status; None when there is no such event."""
+    status: str | None = connection.execute(_STANDING, {"of_event": event_id}).scalar()
+    return status
+
+
+def heartbeat(connection: Transaction, held: Claim, now: float, lease_seconds: float) -> None:
+    """Extend the lease.
+
+    Raises:
+        Fenced: another worker owns the event now, or it was cancelled.
+    """
+    facts = {"of_event": held.event.id, "at_epoch": held.epoch, "until": now + lease_seconds}
+    if connection.execute(_HEARTBEAT, facts).rowcount == 0:
+        raise Fenced(f"the claim on {held.event.id} at epoch {held.epoch} was lost")
+
+
+def held_by(connection: Transaction, worker: str) -> Sequence[Held]:
+    """The event rows that `worker` has claimed."""
+    return connection.execute(_HELD_BY, {"by_worker": worker}).all()
+
+
+def run_out(connection: Transaction, now: float, most: int) -> Sequence[Held]:
+    """The event rows whose lease has run out, longest first."""
+    return connection.execute(_RUN_OUT, {"moment": now, "most": most}).all()
+
+
+def free(
+    connection: Transaction,
+    seen: Held,
+    now: float,
+    max_deliveries: int,
+    *,
+    died: bool = True,
+    run_out_by: float = math.inf,
+) -> list[WakeUp]:
+    """Take the event from the claim that `seen` shows: ready again and next in line, or parked as poison.
+
+    Returns what is to be published: that the event is ready, or what its parking emitted; nothing when the claim
+    has changed hands since it was seen, or when its lease was extended beyond `run_out_by`.
+    """
+    deaths = seen.deaths + died
+    held = {"of_event": seen.id, "at_epoch": seen.epoch, "run_out_by": run_out_by, "counted": deaths}
+    if died and deaths >= max_deliveries:
+        return wake_ups_of(_poison(connection, seen, held, now))
+    facts = {**held, "moment": now, "of_queue": seen.queue, "at_priority": seen.priority}
+    freed = connection.execute(_FREE, facts).rowcount == 1
+    return [WakeUp(seen.queue, seen.id)] if freed else []
+
+
+def _poison(connection: Transaction, seen: Held, held: Mapping[str, Any], now: float) -> list[Event]:
+    run = take(connection, seen.run_id, dead=1)
+    row = connection.execute(_LAST_DEATH, held).first()
+    if row is None:
+        take(connection, seen.run_id, dead=-1)
+        return []
+    verdict = DeadLetter("poison", _WorkerDied(f"{row.deaths} workers died while they handled this event"))
+    return _park(connection, run, row, verdict, now)
+
+
+def _park(connection: Transaction, run: AnyRow, row: AnyRow, verdict: DeadLetter, now: float) -> list[Event]:
+    balance = Balance()
+
+    def make(body: Body) -> Event:
+        return own_event(run, body, now)
+
+    emitted = park(connection, run, row, verdict, make, now, balance)
+    closing = close_if_done(connection, run, emitted, make, now)
+    balance.carry_out(connection, run, now)
+    return emitted + closing
+
+
+class _WorkerDied(Exception):
+    """The last worker that held the event did not come back."""

@@ -1,0 +1,149 @@
+"""How a run ends.
+
+A run has no counter to N. The transaction that settles, parks or cancels an event holds the run's row, and asks
+whether an open event is left. When none is:
+
+1. a gate run that no answer was directed for gets its `AnswerDirected` (reason `closed`), which opens it once more;
+2. any other run that is not finished gets its `RunFinished`.
+
+Two short cuts: `AnswerReady` finishes its run at once, even while ingest goes on (it was answered at its deadline),
+and the deadline directs an answer although events are open. No run ever gets a second `AnswerDirected` from here,
+nor a second `RunFinished`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from sqlalchemy import bindparam, select, update
+
+from contracts.budget import Spend
+from contracts.event import Body, Event, Gap, GapFound, decode
+from contracts.index import AnswerDirected, AnswerReady, RunFinished
+from contracts.ingest import PageUnchanged
+from ledger.events.outbox import Entry, own_event, write
+from ledger.events.reservations import Balance, spend_in
+from ledger.runs import take
+from ledger.schema.tables import IS_OPEN, AnyRow, events, runs
+from ledger.transaction import Transaction
+
+Maker = Callable[[Body], Event]
+"""Puts a body in its envelope: run, corpus, cause and trace are the maker's to know."""
+
+UNFINISHED = ("open", "answering")
+_ANY_OPEN = select(events.c.id).where(events.c.run_id == bindparam("of_run"), IS_OPEN).limit(1)
+_OPEN = select(events).where(events.c.run_id == bindparam("of_run"), IS_OPEN)
+_OF_KIND = (
+    select(events.c.payload)
+    .where(events.c.run_id == bindparam("of_run"), events.c.kind == bindparam("of_kind"))
+    .order_by(events.c.seq)
+)
+_RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
+_ANSWERING = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status="answering", answer_due_at=None)
+_FINISH = (
+    update(runs)
+    .where(runs.c.run_id == bindparam("of_run"))
+    .values(status=bindparam("as_status"), finished_at=bindparam("moment"), answer_due_at=None)
+)
+_DUE = (
+    select(runs.c.run_id)
+    .where(runs.c.answer_due_at <= bindparam("moment"))
+    .order_by(runs.c.answer_due_at)
+    .limit(bindparam("most"))
+)
+_CANCEL = (
+    update(events)
+    .where(events.c.run_id == bindparam("of_run"), IS_OPEN)
+    .values(status="cancelled", due_at=None, worker=None, reserved_on=None, settled_at=bindparam("moment"))
+)
+
+
+def close_if_done(
+    connection: Transaction, run: AnyRow, emitted: Sequence[Event], make: Maker, now: float
+) -> list[Event]:
+    """The events that close the run, when the transaction so far has left nothing open; the caller holds its row."""
+    if run.status not in UNFINISHED:
+        return []
+    if any(isinstance(event.body, AnswerReady) for event in emitted):
+        return _finish(connection, run, "finished", make, now)
+    if any(event.queue for event in emitted) or connection.execute(_ANY_OPEN, {"of_run": run.run_id}).first():
+        return []
+    if run.kind == "gate" and run.status == "open":
+        return _direct_answer(connection, run, "closed", make, now)
+    return _finish(connection, run, _verdict(connection, run), make, now)
+
+
+def runs_due_for_answer(connection: Transaction, now: float, most: int) -> list[str]:
+    """Gate runs whose deadline has passed with no answer directed, the longest overdue first."""
+    return list(connection.execute(_DUE, {"moment": now, "most": most}).scalars())
+
+
+def answer_at_deadline(connection: Transaction, run_id: str, now: float) -> list[Event]:
+    """Direct the answer of a run whose deadline has passed, unless somebody did so meanwhile."""
+    run = take(connection, run_id)
+    if run.status != "open" or run.answer_due_at is None or run.answer_due_at > now:
+        return []
+    return _direct_answer(connection, run, "deadline", lambda body: own_event(run, body, now), now)
+
+
+def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list[Event]]:
+    """Cancel what is open; whether that changed anything, and the closing event.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    run = take(connection, run_id)
+    open_events, balance = connection.execute(_OPEN, {"of_run": run_id}).all(), Balance()
+    for event in open_events:
+        balance.free(event)
+    connection.execute(_CANCEL, {"of_run": run_id, "moment": now})
+    emitted: list[Event] = []
+    if run.status in UNFINISHED:
+        emitted = _finish(connection, run, "cancelled", lambda body: own_event(run, body, now), now)
+    balance.carry_out(connection, run, now)
+    return bool(open_events or emitted), emitted
+
+
+def gaps_of(connection: Transaction, run_id: str) -> tuple[Gap, ...]:
+    """What the run could not have, and why, in the order it was found."""
+    found = connection.execute(_OF_KIND, {"of_run": run_id, "of_kind": GapFound.kind}).scalars()
+    bodies = [decode(payload).body for payload in found]
+    return tuple(body.gap for body in bodies if isinstance(body, GapFound))
+
+
+def spend_of(run: AnyRow) -> Spend:
+    """The sums of a row of `runs`."""
+    return spend_in(run, "spent")
+
+
+def _direct_answer(
+    connection: Transaction, run: AnyRow, reason: Literal["closed", "deadline"], make: Maker, now: float
+) -> list[Event]:
+    connection.execute(_ANSWERING, {"of_run": run.run_id})
+    current = connection.execute(_RUN, {"of_run": run.run_id}).one()
+    directed = make(AnswerDirected(minimum_journal_offset=current.journal_offset or 0, reason=reason))
+    return write(connection, run, [Entry(directed)], now)
+
+
+def _finish(
+    connection: Transaction, run: AnyRow, status: Literal["finished", "failed", "cancelled"], make: Maker, now: float
+) -> list[Event]:
+    connection.execute(_FINISH, {"of_run": run.run_id, "as_status": status, "moment": now})
+    missing = gaps_of(connection, run.run_id)
+    finished = make(RunFinished(status=status, missing=missing, spend=spend_of(run)))
+    return write(connection, run, [Entry(finished)], now)
+
+
+def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "failed"]:
+    if run.kind == "gate":  # an answer would have finished the run before this
+        return "failed"
+    current = connection.execute(_RUN, {"of_run": run.run_id}).one()
+    has_something = current.journal_offset is not None or _found_unchanged(connection, run)
+    return "finished" if has_something or not gaps_of(connection, run.run_id) else "failed"
+
+
+def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
+    """Whether a page of the run was as it was when it was read last: then the index holds it."""
+    kept = connection.execute(_OF_KIND.limit(1), {"of_run": run.run_id, "of_kind": PageUnchanged.kind}).first()
+    return kept is not None

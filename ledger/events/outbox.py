@@ -1,0 +1,160 @@
+"""An event is a ledger row before it is a message: how rows come to be.
+
+Promises: within a run a dedupe key is taken once, and a second event with it is dropped in silence. The caller holds
+the run's row, so no other transaction inserts into the run meanwhile, and `seq` is the order of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, func, insert, select, update
+
+from contracts.budget import Spend
+from contracts.event import Body, Event, Queue, encode
+from contracts.index import AnswerReady, DocumentIndexed, SnapshotPublished
+from ledger.events.fair_queue import priority_of, take_turns, tenant_queue_of
+from ledger.events.reservations import Balance, amounts_of, today
+from ledger.schema.columns import storable
+from ledger.schema.tables import AnyRow, events, runs
+from ledger.transaction import Transaction
+from ledger.trust.citations import note_answer
+from otel.context import RUN_TRACEPARENT
+
+
+class WakeUp(NamedTuple):
+    """What a message says: this stage has one more ready event. `event_id` names it; a claim may get another."""
+
+    stage: Queue
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event on its way into the ledger, the key by which a second one is dropped, and what it may cost."""
+
+    event: Event
+    dedupe_key: str | None = None
+    reserve: Spend | None = None
+    payload: str = field(init=False, repr=False)
+    """The event as it is stored: encoded at once, so that no transaction waits for it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "payload", encode(self.event).decode())
+
+    @property
+    def held(self) -> Spend | None:
+        """What it holds until it settles: nothing without a queue, since it is never settled."""
+        return self.reserve if self.event.queue else None
+
+
+_INSERT = insert(events).returning(events.c.id)
+_TAKEN = select(events.c.dedupe_key).where(
+    events.c.run_id == bindparam("of_run"), events.c.dedupe_key == bindparam("of_key")
+)
+_INDEXED = (
+    update(runs)
+    .where(runs.c.run_id == bindparam("of_run"), func.coalesce(runs.c.journal_offset, -1) < bindparam("reached"))
+    .values(journal_offset=bindparam("reached"))
+)
+_PUBLISHED = update(runs).where(runs.c.run_id == bindparam("of_run")).values(generation=bindparam("name"))
+
+
+def write(
+    connection: Transaction,
+    run: AnyRow,
+    entries: Sequence[Entry],
+    now: float,
+    balance: Balance | None = None,
+    *,
+    cause_priority: int | None = None,
+) -> list[Event]:
+    """Insert `entries` in order; the events that were not dropped. What they may cost is added to `balance`.
+
+    `cause_priority` is that of the event that they follow from.
+    """
+    fresh = _first_ones(connection, run.run_id, entries)
+    if not fresh:
+        return []
+    priority, tenant_queue = priority_of(run, cause_priority), tenant_queue_of(run)
+    turns = take_turns(connection, [entry.event.queue for entry in fresh], priority, tenant_queue)
+    place = {"priority": priority, "lane": tenant_queue}
+    rows = [_row_of(entry, now) | place | {"turn": turn} for entry, turn in zip(fresh, turns, strict=True)]
+    connection.insert_each(_INSERT, rows)
+    if balance is not None:
+        balance.held = sum((entry.held for entry in fresh if entry.held), balance.held)
+    _note_progress(connection, run.run_id, [entry.event.body for entry in fresh])
+    return [entry.event for entry in fresh]
+
+
+def own_event(run: AnyRow, body: Body, now: float) -> Event:
+    """An event that nothing but the ledger causes: it continues the trace of its run."""
+    moment = datetime.fromtimestamp(now, UTC)
+    return Event.of(
+        body,
+        run_id=run.run_id,
+        corpus=run.corpus,
+        traceparent=run.traceparent,
+        occurred_at=moment,
+        baggage=run_baggage(run.traceparent),
+    )
+
+
+def run_baggage(traceparent: str | None) -> dict[str, str]:
+    """What every event of a run carries from the first on."""
+    return {RUN_TRACEPARENT: traceparent} if traceparent else {}
+
+
+def wake_ups_of(written: Sequence[Event]) -> list[WakeUp]:
+    """The messages that say that these events are ready."""
+    return [WakeUp(event.queue, event.id) for event in written if event.queue is not None]
+
+
+def _first_ones(connection: Transaction, run_id: str, entries: Sequence[Entry]) -> list[Entry]:
+    """Those whose key is not taken, neither in the run nor by one before them."""
+    keys = {storable(entry.dedupe_key) for entry in entries if entry.dedupe_key is not None}
+    looks = [{"of_run": run_id, "of_key": key} for key in sorted(keys)]
+    free = keys - {row.dedupe_key for row in connection.execute_each(_TAKEN, looks)} if looks else keys
+    fresh: list[Entry] = []
+    for entry in entries:
+        if entry.dedupe_key is not None:
+            key = storable(entry.dedupe_key)
+            if key not in free:
+                continue
+            free.remove(key)
+        fresh.append(entry)
+    return fresh
+
+
+def _row_of(entry: Entry, now: float) -> dict[str, Any]:
+    event, reserved = entry.event, amounts_of(entry.held or _NOTHING)
+    queue = event.queue
+    return {
+        "id": event.id,
+        "run_id": event.run_id,
+        "kind": event.kind,
+        "queue": queue,
+        "status": "ready" if queue else "recorded",
+        "due_at": now if queue else None,
+        "dedupe_key": entry.dedupe_key,
+        "reserved_on": today(now) if any(reserved.values()) else None,
+        "created_at": now,
+        "payload": entry.payload,
+        **{f"reserve_{unit}": amount for unit, amount in reserved.items()},
+    }
+
+
+_NOTHING = Spend()
+
+
+def _note_progress(connection: Transaction, run_id: str, bodies: Sequence[Body]) -> None:
+    for body in bodies:
+        if isinstance(body, DocumentIndexed):
+            connection.execute(_INDEXED, {"of_run": run_id, "reached": body.journal_offset})
+        elif isinstance(body, SnapshotPublished):
+            connection.execute(_PUBLISHED, {"of_run": run_id, "name": body.generation})
+        elif isinstance(body, AnswerReady):
+            note_answer(connection, run_id, body)

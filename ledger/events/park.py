@@ -1,0 +1,160 @@
+"""Parking: how an event that cannot be handled becomes a dead letter and a gap, in its settling transaction.
+
+Promises: one dead letter per event, however often it is parked; the payload is kept to the byte, the error without its
+secrets and at a bounded length; failures that differ only in addresses, ids and numbers share a fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import traceback
+from collections import deque
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from sqlalchemy import bindparam, insert, update
+
+from contracts.errors import MalformedEvent
+from contracts.event import Body, Event, Gap, GapFound, decode
+from contracts.ids import new_event_id
+from contracts.outcome import DeadLetter, DeadLetterReason
+from ledger.events.outbox import Entry, write
+from ledger.events.reservations import Balance
+from ledger.schema.tables import AnyRow, dead_letters, events
+from ledger.transaction import Transaction
+from otel.redact import redact_text
+
+MOST_MESSAGE_CHARACTERS = 4_000
+"""Kept of an error's message: its beginning, which says what is wrong."""
+MOST_STACK_CHARACTERS = 65_536
+"""Kept of a stack: its end, where the error was raised."""
+
+_BURY = (
+    update(events)
+    .where(events.c.id == bindparam("of_event"))
+    .values(status="dead", due_at=None, worker=None, reserved_on=None)
+)
+_SEEN_AGAIN = update(dead_letters).where(dead_letters.c.event_id == bindparam("of_event"))
+
+
+def park(
+    connection: Transaction,
+    run: AnyRow,
+    row: AnyRow,
+    verdict: DeadLetter,
+    make: Callable[[GapFound], Event],
+    now: float,
+    balance: Balance,
+) -> list[Event]:
+    """Park a claimed event whose run the caller holds; the gap it leaves, as an event."""
+    balance.free(row)
+    connection.execute(_BURY, {"of_event": row.id})
+    event = _readable(row.payload)
+    facts = facts_of(row.queue, row.payload.encode(), verdict.reason, verdict.error, now)
+    facts |= {"attempts": row.attempts, "deliveries": row.deliveries, "worker": row.worker}
+    if connection.execute(_SEEN_AGAIN.values(**facts), {"of_event": row.id}).rowcount == 0:
+        connection.insert(insert(dead_letters), new_dead_letter(now) | facts | _origin(row, run, event))
+    subject = row.kind if event is None else subject_of(event.body)
+    gap = Gap(stage=row.queue, subject=subject, reason=verdict.reason, detail=facts["message"])
+    return write(connection, run, [Entry(make(GapFound(gap=gap)))], now)
+
+
+def _readable(payload: str) -> Event | None:
+    try:
+        return decode(payload)
+    except MalformedEvent:
+        return None
+
+
+def _origin(row: AnyRow, run: AnyRow, event: Event | None) -> dict[str, Any]:
+    """Where the event comes from: what its row knows, and what its envelope adds if it can be read."""
+    return {
+        "event_id": row.id,
+        "run_id": row.run_id,
+        "corpus": run.corpus,
+        "kind": row.kind,
+        "idempotency_key": row.dedupe_key,
+        "cause_id": event.cause_id if event else None,
+        "schema_version": event.version if event else None,
+        "traceparent": event.traceparent if event else run.traceparent,
+    }
+
+
+def subject_of(body: Body) -> str:
+    """What an event is about, in a reader's words: its page, question or documents, else its kind."""
+    for name in ("url", "query"):
+        if value := getattr(body, name, None):
+            return str(value)
+    documents: tuple[str, ...] = getattr(body, "document_ids", ())
+    if not documents:
+        return body.kind
+    return documents[0] + (f" and {len(documents) - 1} more" if len(documents) > 1 else "")
+
+
+def fingerprint_of(stage: str, exception_type: str, message: str) -> str:
+    """The same 16 hexadecimal digits for failures that differ only in addresses, ids and numbers."""
+    return hashlib.sha256(
+        "\0".join((stage, exception_type, _normalised(message))).encode("utf-8", "replace")
+    ).hexdigest()[:16]
+
+
+def new_dead_letter(now: float) -> dict[str, Any]:
+    """The columns of a dead letter that has not been seen before."""
+    letter_id = "dead_" + new_event_id().removeprefix("evt_")
+    return {"id": letter_id, "first_seen": now, "attempts": 0, "deliveries": 0, "replay_count": 0}
+
+
+def facts_of(
+    stage: str, payload: bytes, reason: DeadLetterReason, error: BaseException | None, now: float
+) -> dict[str, Any]:
+    """The columns that every parking sets anew."""
+    exception_type = "" if error is None else type(error).__name__.lstrip("_")
+    message = reason if error is None else _beginning(str(error))
+    return {
+        "stage": stage,
+        "reason": reason,
+        "exception_type": exception_type,
+        "message": message,
+        "stack": "" if error is None else _end("".join(traceback.format_exception(error))),
+        "fingerprint": fingerprint_of(stage, exception_type, message),
+        "last_seen": now,
+        "payload": payload,
+        "sha256": hashlib.sha256(payload).hexdigest(),
+        "status": "parked",
+        "code_version": version("sluice"),
+    }
+
+
+def _beginning(text: str) -> str:
+    """The text without its secrets; cut only after they were masked, so that no half of one is left."""
+    kept = redact_text(text[: 2 * MOST_MESSAGE_CHARACTERS])
+    return kept if len(kept) <= MOST_MESSAGE_CHARACTERS else kept[:MOST_MESSAGE_CHARACTERS] + " …"
+
+
+def _end(stack: str) -> str:
+    """The last lines of the stack, each like a message."""
+    kept: deque[str] = deque()
+    room = MOST_STACK_CHARACTERS
+    for line in reversed(stack.splitlines()):
+        kept.appendleft(_beginning(line))
+        room -= len(kept[0]) + 1
+        if room < 0:
+            kept[0] = "…"
+            break
+    return "\n".join(kept)
+
+
+_VARYING = (
+    (re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://\S+", re.IGNORECASE), "<url>"),
+    (re.compile(r"\b(?:[a-z]+_)?(?:0x)?[0-9a-f]{8,}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\d+"), "<n>"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+def _normalised(message: str) -> str:
+    for pattern, stand_in in _VARYING:
+        message = pattern.sub(stand_in, message)
+    return message.strip()

@@ -1,0 +1,97 @@
+"""Paused stages: their events stay ready and are not claimed, until a probe succeeds or an operator resumes.
+
+A circuit breaker pauses a stage whose events keep failing, so that a bad deployment does not drain its queue into the
+dead letters. When the pause is over one event is let through: the statement that lets it through begins the next
+pause, so of any number of workers one probes. Its success resumes the stage, its failure leaves the pause as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, delete, select, update
+
+from contracts.event import Queue
+from ledger.dead_letters.audit import record
+from ledger.schema.tables import pauses
+from ledger.schema.upsert import insert_once
+from ledger.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A stage that rests. `until` None: not before an operator resumes it; `operator` None: the breaker paused it."""
+
+    stage: Queue
+    since: datetime
+    until: datetime | None
+    why: str
+    operator: str | None
+    probes: int
+
+
+_OF_STAGE = pauses.c.stage == bindparam("of_stage")
+_PROBE = (
+    update(pauses)
+    .where(_OF_STAGE, pauses.c.until <= bindparam("moment"))
+    .values(until=bindparam("again"), probes=pauses.c.probes + 1)
+)
+_IS_PAUSED = select(pauses.c.stage).where(_OF_STAGE)
+_ALL = select(pauses).order_by(pauses.c.since)
+_BY_OPERATOR = (
+    update(pauses).where(_OF_STAGE).values(until=bindparam("up_to"), why=bindparam("because"), operator=bindparam("by"))
+)
+_RESUME = delete(pauses).where(_OF_STAGE)
+_RESUME_OWN = delete(pauses).where(_OF_STAGE, pauses.c.operator.is_(None))
+
+
+def pause(
+    connection: Transaction, stage: Queue, why: str, now: float, *, seconds: float | None, operator: str | None = None
+) -> bool:
+    """Pause the stage; False when it was paused before. An operator's pause replaces the breaker's."""
+    until = None if seconds is None else now + seconds
+    row = {"stage": stage, "since": now, "until": until, "why": why, "operator": operator}
+    if operator is not None:
+        record(connection, now, operator, "pause", f"stage:{stage}", why)
+    if insert_once(connection, pauses, row):
+        return True
+    if operator is not None:
+        connection.execute(_BY_OPERATOR, {"of_stage": stage, "up_to": until, "because": why, "by": operator})
+    return False
+
+
+def resume(connection: Transaction, stage: Queue, now: float, *, operator: str | None = None) -> bool:
+    """End the pause; False when there was none, or when an operator's stands and it is not one who asks."""
+    if operator is None:
+        return connection.execute(_RESUME_OWN, {"of_stage": stage}).rowcount == 1
+    resumed = connection.execute(_RESUME, {"of_stage": stage}).rowcount == 1
+    if resumed:
+        record(connection, now, operator, "resume", f"stage:{stage}", "")
+    return resumed
+
+
+def let_probe_through(connection: Transaction, stage: Queue, now: float, probe_seconds: float) -> bool:
+    """Whether the caller may probe a paused stage; the next one may after `probe_seconds`."""
+    facts = {"of_stage": stage, "moment": now, "again": now + probe_seconds}
+    return connection.execute(_PROBE, facts).rowcount == 1
+
+
+def is_paused(connection: Transaction, stage: Queue) -> bool:
+    """Whether the stage is paused."""
+    return connection.execute(_IS_PAUSED, {"of_stage": stage}).first() is not None
+
+
+def all_paused(connection: Transaction) -> list[Pause]:
+    """Every paused stage, the longest first."""
+    return [
+        Pause(
+            stage=row.stage,
+            since=datetime.fromtimestamp(row.since, UTC),
+            until=None if row.until is None else datetime.fromtimestamp(row.until, UTC),
+            why=row.why,
+            operator=row.operator,
+            probes=row.probes,
+        )
+        for row in connection.execute(_ALL).all()
+    ]

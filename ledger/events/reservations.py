@@ -1,0 +1,198 @@
+"""Pages, bytes, tokens, time and money: what a run and a UTC day have reserved, have spent, and have left.
+
+Promises: reserved and spent together never exceed a ceiling, however many ask at the same time: the ceiling is a
+condition of the very statement that raises the reservation. What an event reserved is let go when it settles, parks
+or is cancelled, and what it really spent takes its place. What was spent is booked even where it passes the ceiling:
+it has happened, and the next reservation finds no room.
+
+A transaction gathers its changes in a `Balance` and carries them out once, as the last thing it does: every run of a
+day changes that day's row, so it is locked for the shortest time, and always after everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, update
+
+from contracts.budget import Ceiling, Ceilings, Spend
+from contracts.errors import BudgetExhausted
+from ledger.schema.columns import UNITS
+from ledger.schema.tables import AnyRow, days, runs
+from ledger.schema.upsert import insert_once
+from ledger.transaction import Transaction
+
+NO_CEILING = 2**62
+"""Stands in the table for a ceiling that is not there."""
+_NANO = 1_000_000_000
+_MICRO = 1_000
+
+Amounts = dict[str, int]
+"""How much of each of `UNITS`."""
+
+
+def amounts_of(spend: Spend) -> Amounts:
+    """The whole numbers that the ledger keeps."""
+    return {
+        "nanousd": nanousd(spend.usd),
+        "pages": spend.pages,
+        "bytes": spend.bytes,
+        "tokens": spend.tokens,
+        "microseconds": round(spend.milliseconds * _MICRO),
+    }
+
+
+def spend_in(row: AnyRow, prefix: str) -> Spend:
+    """What the columns of `row` that begin with `prefix` hold."""
+    return Spend(
+        usd=usd(getattr(row, f"{prefix}_nanousd")),
+        pages=getattr(row, f"{prefix}_pages"),
+        bytes=getattr(row, f"{prefix}_bytes"),
+        tokens=getattr(row, f"{prefix}_tokens"),
+        milliseconds=getattr(row, f"{prefix}_microseconds") / _MICRO,
+    )
+
+
+@dataclass(slots=True)
+class Balance:
+    """What one transaction changes about reservations and spend of a run and its days."""
+
+    held: Spend = field(default_factory=Spend)
+    spent: Spend = field(default_factory=Spend)
+    freed: list[tuple[str, Amounts]] = field(default_factory=list)
+
+    def free(self, event: AnyRow) -> None:
+        """Let go what `event` (its `reserve_*` and `reserved_on` columns) holds, if it holds anything."""
+        if event.reserved_on is not None:
+            amounts = {unit: getattr(event, f"reserve_{unit}") for unit in UNITS}
+            self.freed.append((event.reserved_on, amounts))
+
+    def carry_out(self, connection: Transaction, run: AnyRow, now: float) -> None:
+        """Change the rows of the run (which the caller holds) and of the days.
+
+        The run's own sums of what was spent are kept where its row is taken.
+
+        Raises:
+            BudgetExhausted: a ceiling of the run or of the day would be passed. The transaction must be undone.
+        """
+        asked, spent = amounts_of(self.held), amounts_of(self.spent)
+        freed = _sum(amounts for _, amounts in self.freed)
+        if any(asked.values()) or any(freed.values()):
+            _change_run(connection, run, asked, freed, self.held)
+        today_freed = _sum(amounts for day, amounts in self.freed if day == today(now))
+        if any(asked.values()) or any(spent.values()) or any(today_freed.values()):
+            _change_today(connection, run, asked, today_freed, spent, self.held, now)
+        for day, amounts in sorted(self.freed, key=lambda one: one[0]):
+            if day != today(now):
+                connection.execute(_FREE_DAY, {"of_day": day, **_named("less", amounts)})
+
+
+def _hold(table: Table, of: str, most: dict[str, Any]) -> Update:
+    """The statement that changes what a row reserves and has spent, unless what is asked passes a ceiling."""
+    within: list[ColumnElement[bool]] = []
+    changes: dict[Any, ColumnElement[int]] = {}
+    for unit in UNITS:
+        reserved, spent = table.c[f"reserved_{unit}"], table.c[f"spent_{unit}"]
+        asked, less, used = (bindparam(f"{name}_{unit}", type_=spent.type) for name in ("asked", "less", "used"))
+        within.append(or_(asked == 0, reserved + spent + asked - less + used <= most[unit]))
+        changes |= {reserved: reserved + asked - less, spent: spent + used}
+    return update(table).where(table.c[of] == bindparam("of_row"), *within).values(changes)
+
+
+_HOLD_RUN = _hold(runs, "run_id", {unit: runs.c[f"run_{unit}"] for unit in UNITS})
+_HOLD_DAY = _hold(days, "day", {unit: bindparam(f"most_{unit}", type_=days.c.spent_pages.type) for unit in UNITS})
+_FREE_DAY = (
+    update(days)
+    .where(days.c.day == bindparam("of_day"))
+    .values({f"reserved_{unit}": days.c[f"reserved_{unit}"] - bindparam(f"less_{unit}") for unit in UNITS})
+)
+_DAY = select(days).where(days.c.day == bindparam("of_day"))
+_RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
+
+
+def nanousd(usd: float) -> int:
+    """USD as whole nano-USD."""
+    return round(usd * _NANO)
+
+
+def usd(nano: int) -> float:
+    """Whole nano-USD as USD."""
+    return nano / _NANO
+
+
+def today(now: float) -> str:
+    """The UTC day of a moment, as ISO 8601."""
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:
+    """The columns of `runs` that keep its ceilings."""
+    return _columns("run", ceilings.run) | _columns("day", ceilings.day)
+
+
+def left(connection: Transaction, run_id: str, now: float) -> Ceilings | None:
+    """What the run and its day may still reserve; None when there is no such run."""
+    run = connection.execute(_RUN, {"of_run": run_id}).first()
+    if run is None:
+        return None
+    day = connection.execute(_DAY, {"of_day": today(now)}).first()
+    return Ceilings(run=_left(run, "run", run), day=_left(run, "day", day))
+
+
+def _change_run(connection: Transaction, run: AnyRow, asked: Amounts, freed: Amounts, held: Spend) -> None:
+    facts = _named("asked", asked) | _named("less", freed) | _named("used", dict.fromkeys(UNITS, 0))
+    if connection.execute(_HOLD_RUN, {"of_row": run.run_id, **facts}).rowcount == 0:
+        raise _exhausted("run", held)
+
+
+def _change_today(
+    connection: Transaction, run: AnyRow, asked: Amounts, freed: Amounts, spent: Amounts, held: Spend, now: float
+) -> None:
+    most = {f"most_{unit}": getattr(run, f"day_{unit}") for unit in UNITS}
+    facts = _named("asked", asked) | _named("less", freed) | _named("used", spent) | most | {"of_row": today(now)}
+    if connection.execute(_HOLD_DAY, facts).rowcount:
+        return
+    opened = insert_once(connection, days, {"day": today(now)})
+    if not opened or connection.execute(_HOLD_DAY, facts).rowcount == 0:
+        raise _exhausted("day", held)
+
+
+def _columns(prefix: str, ceiling: Ceiling) -> dict[str, int]:
+    kept = amounts_of(Spend(**{unit: value for unit, value in ceiling if value is not None}))
+    unlimited = {_UNIT_OF[unit] for unit, value in ceiling if value is None}
+    return {f"{prefix}_{unit}": NO_CEILING if unit in unlimited else min(kept[unit], NO_CEILING) for unit in UNITS}
+
+
+_UNIT_OF = {"usd": "nanousd", "pages": "pages", "bytes": "bytes", "tokens": "tokens", "milliseconds": "microseconds"}
+
+
+def _left(run: AnyRow, prefix: str, used: AnyRow | None) -> Ceiling:
+    left: dict[str, float] = {}
+    for name, unit in _UNIT_OF.items():
+        most = getattr(run, f"{prefix}_{unit}")
+        if most == NO_CEILING:
+            continue
+        taken = getattr(used, f"reserved_{unit}") + getattr(used, f"spent_{unit}") if used else 0
+        free = max(0, most - taken)
+        left[name] = usd(free) if unit == "nanousd" else free / _MICRO if unit == "microseconds" else free
+    return Ceiling.model_validate(left)
+
+
+def _sum(many: Iterable[Amounts]) -> Amounts:
+    total = dict.fromkeys(UNITS, 0)
+    for amounts in many:
+        for unit, amount in amounts.items():
+            total[unit] += amount
+    return total
+
+
+def _named(prefix: str, amounts: Amounts) -> dict[str, int]:
+    return {f"{prefix}_{unit}": amount for unit, amount in amounts.items()}
+
+
+def _exhausted(whose: str, asked: Spend) -> BudgetExhausted:
+    wanted = ", ".join(f"{value:g} {unit}" for unit, value in asked if value)
+    return BudgetExhausted(f"the {whose}'s ceiling leaves no room for {wanted}")

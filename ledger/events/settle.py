@@ -1,0 +1,173 @@
+"""Settling: the one transaction in which the handling of an event becomes true.
+
+Promises: it happens once. The row must still be claimed at the claim's epoch, else `Fenced` and nothing is written;
+with it come the spend, the events emitted, the gaps, the dead letter and the closing of the run, all or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, update
+
+from contracts.budget import Spend
+from contracts.errors import Fenced
+from contracts.event import Event, GapFound
+from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
+from ledger.events.claims import MINE, Claim
+from ledger.events.finish import Maker, close_if_done
+from ledger.events.outbox import Entry, write
+from ledger.events.park import park
+from ledger.events.reservations import Balance
+from ledger.runs import take
+from ledger.schema.columns import UNITS
+from ledger.schema.tables import AnyRow, events
+from ledger.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of it.
+
+    `emitted` holds every event that the transaction recorded, in order: all are to be streamed, and those with a
+    queue to be published. `finished` says whether it closed the run, `dropped` how many events were second ones.
+    """
+
+    emitted: tuple[Event, ...] = ()
+    finished: bool = False
+    dropped: int = 0
+
+
+_SETTLE = (
+    update(events)
+    .where(*MINE)
+    .values(
+        status="settled",
+        due_at=None,
+        worker=None,
+        settled_at=bindparam("moment"),
+        why=bindparam("because"),
+    )
+    .returning(events.c.priority, events.c.reserved_on, *(events.c[f"reserve_{unit}"] for unit in UNITS))
+)
+_WAIT = (
+    update(events)
+    .where(*MINE)
+    .values(
+        status="waiting",
+        due_at=bindparam("moment"),
+        worker=None,
+        attempts=events.c.attempts + bindparam("counted"),
+        why=bindparam("because"),
+    )
+)
+_COUNT_ATTEMPT = update(events).where(*MINE).values(attempts=events.c.attempts + 1).returning(*events.c)
+_MINE_NOW = update(events).where(*MINE).values(epoch=events.c.epoch).returning(*events.c)
+
+
+def entries_of(outcome: Outcome, make: Maker) -> tuple[Entry, ...]:
+    """What the outcome wants to have written, made ready before the transaction begins."""
+    if not isinstance(outcome, Done):
+        return ()
+    gaps = [Entry(make(GapFound(gap=gap))) for gap in outcome.gaps]
+    return (*gaps, *(Entry(make(one.body), one.dedupe_key, one.reserve) for one in outcome.emits))
+
+
+def settle(
+    connection: Transaction,
+    claim: Claim,
+    outcome: Outcome,
+    entries: Sequence[Entry],
+    make: Maker,
+    max_attempts: int,
+    now: float,
+) -> Settled:
+    """Act on the outcome of a claimed event; `entries` are those of `entries_of`.
+
+    Raises:
+        Fenced: the claim was lost.
+        BudgetExhausted: what `Done.emits` reserve does not fit. Nothing was written and the claim still stands.
+    """
+    match outcome:
+        case Done():
+            return _done(connection, claim, outcome, entries, make, now)
+        case Retry() if not outcome.counts or claim.attempts + 1 < max_attempts:
+            return _wait(connection, claim, outcome, now)
+        case Retry():
+            verdict = DeadLetter("exhausted", _Exhausted(outcome.why), outcome.spend)
+            return _dead(connection, claim, verdict, make, now)
+        case Discard():
+            return _done(connection, claim, Done(), (), make, now, why=outcome.why)
+        case DeadLetter():
+            return _dead(connection, claim, outcome, make, now)
+
+
+def _done(
+    connection: Transaction,
+    claim: Claim,
+    outcome: Done,
+    entries: Sequence[Entry],
+    make: Maker,
+    now: float,
+    why: str | None = None,
+) -> Settled:
+    balance = Balance(spent=outcome.spend)
+    run = take(connection, claim.event.run_id, settled=1, spend=outcome.spend)
+    facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
+    row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
+    balance.free(row)
+    emitted = write(connection, run, entries, now, balance, cause_priority=row.priority)
+    return _closed(connection, run, emitted, make, now, balance, dropped=len(entries) - len(emitted))
+
+
+def _wait(connection: Transaction, claim: Claim, outcome: Retry, now: float) -> Settled:
+    due_at = now + max(0.0, outcome.after_seconds)
+    balance = Balance(spent=outcome.spend)
+    run = take(connection, claim.event.run_id, spend=outcome.spend) if outcome.spend != Spend() else None
+    facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": due_at, "because": outcome.why}
+    facts["counted"] = int(outcome.counts)
+    if connection.execute(_WAIT, facts).rowcount == 0:
+        raise _lost(claim)
+    if run is not None:
+        balance.carry_out(connection, run, now)
+    return Settled()
+
+
+def _dead(connection: Transaction, claim: Claim, verdict: DeadLetter, make: Maker, now: float) -> Settled:
+    run = take(connection, claim.event.run_id, dead=1, spend=verdict.spend)
+    statement = _COUNT_ATTEMPT if verdict.reason == "exhausted" else _MINE_NOW
+    found = connection.execute(statement, {"of_event": claim.event.id, "at_epoch": claim.epoch}).first()
+    row = _still_mine(found, claim)
+    balance = Balance(spent=verdict.spend)
+    emitted = park(connection, run, row, verdict, make, now, balance)
+    return _closed(connection, run, emitted, make, now, balance)
+
+
+def _closed(
+    connection: Transaction,
+    run: AnyRow,
+    emitted: Sequence[Event],
+    make: Maker,
+    now: float,
+    balance: Balance,
+    dropped: int = 0,
+) -> Settled:
+    closing = close_if_done(connection, run, emitted, make, now)
+    balance.carry_out(connection, run, now)
+    finished = any(event.kind == "RunFinished" for event in closing)
+    return Settled((*emitted, *closing), finished, dropped)
+
+
+def _still_mine(row: AnyRow | None, claim: Claim) -> AnyRow:
+    if row is None:
+        raise _lost(claim)
+    return row
+
+
+def _lost(claim: Claim) -> Fenced:
+    return Fenced(f"the claim on {claim.event.id} at epoch {claim.epoch} was lost; what it did does not count")
+
+
+class _Exhausted(Exception):
+    """The last retry's reason, after which there was no more."""

@@ -1,0 +1,178 @@
+"""Brings a ledger that an older Sluice wrote to the schema of this one.
+
+Promises: a copy of the ledger as it was is complete, and on disk, before a row is changed; the change is one
+transaction, so a process that is killed at any point leaves the old schema or the new one and never something
+between, and running it again works. Nothing is written meanwhile: the ledger is locked from before the copy is taken.
+
+The number in the table `schema_version` is the one truth about which schema a ledger has. The steps are in
+`ledger.migrations`, written with Alembic's operations; its own table of versions is not used. The copy is a file beside
+an SQLite ledger, and a schema in the same database beside a PostgreSQL one. It is kept until somebody removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text, update
+
+from contracts.errors import Unavailable
+from ledger.database import Database
+from ledger.schema.install import misfit, take_version
+from ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
+from ledger.schema.tables import metadata, versions
+
+ROOM = 5
+"""Times the ledger's own size that must be free beside it: the copy takes one, the tables that are written anew take
+one and twice that in the log (measured), and one is to spare."""
+LOCK_SECONDS = 30
+"""How long PostgreSQL may wait for those who still use the tables."""
+
+FreeBytes = Callable[[Path], int]
+"""How much the file system of a folder can still take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """From which version a ledger goes, or went, to which. `found` None: it is new. `copy`: where the old one is."""
+
+    found: int | None
+    wanted: int = field(default_factory=schema_version)
+    copy: str | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do."""
+        return self.found is not None and self.found < self.wanted
+
+
+def look(database: Database) -> Migration:
+    """What `migrate` would do; changes nothing.
+
+    Raises:
+        Conflict: the ledger was written by a newer Sluice, or by one that was never released.
+        Unavailable: the database does not answer.
+    """
+    if not _is_there(database):
+        return Migration(None)
+    with database.installing() as connection:
+        return _plan(connection)
+
+
+def migrate(database: Database, now: datetime, free_bytes: FreeBytes | None = None) -> Migration:
+    """Take a copy and carry out what is due; a new ledger and one of this version are left as they are.
+
+    Raises:
+        Conflict: the ledger was written by a newer Sluice, or by one that was never released.
+        Unavailable: the database does not answer, somebody keeps using it, or there is no room for a copy. Nothing
+            was changed.
+    """
+    if not _is_there(database):
+        return Migration(None)
+    with database.installing() as connection:
+        plan = _plan(connection)
+        if not plan.is_due:
+            return plan
+        copy = _take_copy(connection, database, plan, now, free_bytes or _free_bytes)
+        _upgrade(connection, plan)
+        connection.execute(update(versions).values(version=plan.wanted))
+    return Migration(plan.found, plan.wanted, copy)
+
+
+def _upgrade(connection: Connection, plan: Migration) -> None:
+    # Imported here: a fifth of a second, for what happens once in a ledger's life.
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+
+    operations = Operations(MigrationContext.configure(connection))
+    for version in range((plan.found or INITIAL_VERSION) + 1, plan.wanted + 1):
+        STEPS[version](operations)
+
+
+def _is_there(database: Database) -> bool:
+    """Whether there is a database at all: one on SQLite is made by looking at it."""
+    return not _on_sqlite(database) or Path(str(database.url.database)).exists()
+
+
+def _on_sqlite(database: Database) -> bool:
+    return database.url.get_backend_name() == "sqlite"
+
+
+def _plan(connection: Connection) -> Migration:
+    found = take_version(connection)
+    if found is not None and not INITIAL_VERSION <= found <= schema_version():
+        raise misfit(found)
+    return Migration(found)
+
+
+def _take_copy(
+    connection: Connection, database: Database, plan: Migration, now: datetime, free_bytes: FreeBytes
+) -> str:
+    if _on_sqlite(database):
+        return str(_copy_file(Path(str(database.url.database)), plan.wanted, now, free_bytes))
+    return _copy_tables(connection, plan.wanted, now)
+
+
+def _copy_file(ledger: Path, wanted: int, now: datetime, free_bytes: FreeBytes) -> Path:
+    """Another connection reads the ledger as it is while the caller's keeps others from writing."""
+    _require_room(ledger, free_bytes)
+    copy = ledger.with_name(f"{ledger.name}.before-{wanted}-{now:%Y%m%dT%H%M%SZ}")
+    for left_behind in ledger.parent.glob(f"{ledger.name}.before-*.partial"):
+        left_behind.unlink()
+    partial = copy.with_name(f"{copy.name}.partial")
+    try:
+        with closing(sqlite3.connect(ledger)) as reader:
+            reader.execute("VACUUM INTO ?", (str(partial),))
+        partial.chmod(ledger.stat().st_mode & 0o777)
+        _sync(partial)
+        partial.rename(copy)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync(ledger.parent)
+    return copy
+
+
+def _require_room(ledger: Path, free_bytes: FreeBytes) -> None:
+    log = ledger.with_name(f"{ledger.name}-wal")
+    size = ledger.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    free, needed = free_bytes(ledger.parent), ROOM * size
+    if free < needed:
+        raise Unavailable(
+            f"the disk of {ledger.parent} has {free / 1e6:,.0f} MB left and migrating the ledger needs "
+            f"{needed / 1e6:,.0f} MB: make room, then run `sluice migrate`"
+        )
+
+
+def _copy_tables(connection: Connection, wanted: int, now: datetime) -> str:
+    """In the transaction that migrates: where that is undone there is no copy, and none is needed."""
+    schema = f"sluice_before_{wanted}_{now:%Y%m%dt%H%M%Sz}"
+    connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+    tables = sorted(metadata.tables.keys() & set(inspect(connection).get_table_names()))
+    connection.execute(text(f"LOCK TABLE {', '.join(map(_quoted, tables))} IN ACCESS EXCLUSIVE MODE"))
+    connection.execute(text(f"CREATE SCHEMA {schema}"))
+    for table in tables:
+        connection.execute(text(f"CREATE TABLE {schema}.{_quoted(table)} AS TABLE {_quoted(table)}"))
+    return schema
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free

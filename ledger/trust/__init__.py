@@ -1,0 +1,1 @@
+"""What the ledger holds for trust: quarantine, what was forgotten, what answers cite."""

@@ -1,0 +1,137 @@
+"""Which answers cite which document: a row for each cited chunk of each run, from its answer to its pruning.
+
+An answer may be recorded just while a document that it cites changes. So a row is unchecked until the index, as it was
+after the answer was recorded, was seen to hold the chunk; it is unchecked again whenever its document is indexed.
+`ledger.stale_answers` removes the rows of a citation when it tells that its passage is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Executable, bindparam, delete, select, update
+
+from contracts.index import Answer, AnswerReady
+from ledger.schema.tables import IS_UNCHECKED, citations
+from ledger.schema.upsert import insert_into
+from ledger.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class CitedChunk:
+    """A chunk that an answer cites."""
+
+    run_id: str
+    citation: int
+    """Its number in the answer."""
+    chunk_id: str
+    document_id: str
+    checksum: str | None
+    """Of the chunk's text; None where several chunks make the passage."""
+    url: str | None
+    seen_offset: int
+    """Of the journal, as of which the document is known to have had the chunk."""
+
+
+_OF_CORPUS = citations.c.corpus == bindparam("of_corpus")
+_OF_DOCUMENT = (_OF_CORPUS, citations.c.document_id == bindparam("of_document"))
+_IS_CITED = select(citations.c.document_id).where(*_OF_DOCUMENT).limit(1)
+_CITING = select(citations.c.profile).where(*_OF_DOCUMENT, citations.c.profile.is_not(None)).distinct()
+_UNCHECK = update(citations).where(*_OF_DOCUMENT).values(is_checked=0, seen_offset=bindparam("before"))
+_COLUMNS = [citations.c[name.name] for name in fields(CitedChunk)]
+_UNCHECKED = (
+    select(*_COLUMNS)
+    .where(_OF_CORPUS, IS_UNCHECKED, citations.c.seen_offset <= bindparam("reached"))
+    .limit(bindparam("most"))
+)
+_STAND = (
+    update(citations)
+    .where(_OF_CORPUS, IS_UNCHECKED, citations.c.seen_offset == bindparam("reached"))
+    .values(is_checked=1)
+)
+_CHECKED = (
+    update(citations)
+    .where(
+        citations.c.run_id == bindparam("of_run"),
+        citations.c.citation == bindparam("of_citation"),
+        citations.c.chunk_id == bindparam("of_chunk"),
+        citations.c.seen_offset == bindparam("as_of"),
+    )
+    .values(is_checked=1)
+)
+_DROP = delete(citations).where(citations.c.run_id == bindparam("of_run"))
+
+
+def note_answer(connection: Transaction, run_id: str, ready: AnswerReady) -> None:
+    """Remember what the answer of a run cites. A second time changes nothing."""
+    rows = list(_rows(run_id, ready.answer, ready.profile))
+    if rows:
+        connection.insert_each(_insert(connection.dialect), rows)
+
+
+def uncheck(connection: Transaction, corpus: str, document_ids: Sequence[str], journal_offset: int) -> None:
+    """The documents were indexed anew, or removed, by the records up to that offset: what cites them is unchecked."""
+    for document_id in document_ids:
+        about = {"of_corpus": corpus, "of_document": document_id, "before": journal_offset - 1}
+        connection.execute(_UNCHECK, about)
+
+
+def cited_ones(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> list[str]:
+    """Those of the documents that an answer cites."""
+    asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
+    return [row.document_id for row in connection.execute_each(_IS_CITED, asked)] if asked else []
+
+
+def unchecked(connection: Transaction, corpus: str, journal_offset: int, most: int) -> list[CitedChunk]:
+    """At most `most` chunks that are to be checked against an index that covers `journal_offset`."""
+    asked = {"of_corpus": corpus, "reached": journal_offset, "most": most}
+    return [CitedChunk(*row) for row in connection.execute(_UNCHECKED, asked)]
+
+
+def pass_unchanged(connection: Transaction, corpus: str, journal_offset: int) -> None:
+    """What was answered from the index as it is now, which covers `journal_offset`, stands."""
+    connection.execute(_STAND, {"of_corpus": corpus, "reached": journal_offset})
+
+
+def pass_checked(connection: Transaction, rows: Sequence[CitedChunk]) -> None:
+    """These rows were checked and stand; one that was unchecked again meanwhile stays so."""
+    for row in rows:
+        facts = {"of_run": row.run_id, "of_citation": row.citation, "of_chunk": row.chunk_id}
+        connection.execute(_CHECKED, {**facts, "as_of": row.seen_offset})
+
+
+def citing_profiles(connection: Transaction, corpus: str, document_id: str) -> tuple[str, ...]:
+    """The profiles of the gate whose answers cite the document."""
+    found = connection.execute(_CITING, {"of_corpus": corpus, "of_document": document_id})
+    return tuple(sorted(found.scalars()))
+
+
+def drop_citations(connection: Transaction, run_id: str) -> None:
+    """Forget what the answer of a run cites."""
+    connection.execute(_DROP, {"of_run": run_id})
+
+
+def _rows(run_id: str, answer: Answer, profile: str | None) -> Iterator[dict[str, Any]]:
+    found = {chunk.chunk_id: chunk for chunk in answer.chunks}
+    for citation in answer.citations:
+        chunk = found[citation.chunk_id]
+        for chunk_id in dict.fromkeys(chunk.passage or (chunk.chunk_id,)):
+            yield {
+                "run_id": run_id,
+                "citation": citation.number,
+                "chunk_id": chunk_id,
+                "corpus": answer.corpus,
+                "document_id": chunk.document_id,
+                "checksum": None if chunk.passage else chunk.checksum,
+                "url": chunk.url,
+                "seen_offset": answer.journal_offset,
+                "profile": profile,
+            }
+
+
+@cache
+def _insert(dialect: str) -> Executable:
+    return insert_into(dialect, citations).on_conflict_do_nothing().returning(citations.c.citation)

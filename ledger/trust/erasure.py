@@ -1,0 +1,221 @@
+"""What the ledger leads to of documents that are to be forgotten: events, and the blobs that these refer to.
+
+A batch holds several documents, and is removed as a whole once the events that need it are over: those that come after
+work with a batch of their own. Nothing that is still open, or parked as a dead letter, loses what it refers to, and
+neither does what is of other documents alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select
+
+from contracts.document import document_id_for, snippet_id_for
+from contracts.forget import Selection
+from ledger.database import Database
+from ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
+from ledger.transaction import Transaction
+
+_SHA256 = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_ROWS_AT_ONCE = 500
+_EVENTS = (
+    select(events.c.seq, events.c.id, events.c.run_id, events.c.kind, events.c.payload, runs.c.corpus)
+    .join(runs, runs.c.run_id == events.c.run_id)
+    .where(events.c.seq > bindparam("after"))
+    .order_by(events.c.seq)
+    .limit(_ROWS_AT_ONCE)
+)
+_OPEN = (
+    select(events.c.id, events.c.run_id, events.c.kind, events.c.payload)
+    .join(runs, runs.c.run_id == events.c.run_id)
+    .where(IS_OPEN, runs.c.corpus == bindparam("of_corpus"))
+)
+_ONE = select(events.c.id, events.c.run_id, events.c.kind, events.c.payload).where(events.c.id == bindparam("of_event"))
+_PARKED = select(dead_letters.c.payload).where(dead_letters.c.status == "parked")
+_BODIES = select(pages.c.document_id, pages.c.body_sha256).where(pages.c.corpus == bindparam("of_corpus"))
+_OTHER_BODIES = select(pages.c.body_sha256).where(pages.c.corpus != bindparam("of_corpus"))
+_HELD = select(quarantine.c.blob_sha256).where(quarantine.c.blob_sha256.is_not(None))
+_PAGES = select(
+    pages.c.url_sha256, pages.c.document_id, pages.c.final_url, pages.c.canonical_url, pages.c.run_id
+).where(pages.c.corpus == bindparam("of_corpus"))
+_DROP_PAGE = delete(pages).where(pages.c.corpus == bindparam("of_corpus"), pages.c.url_sha256 == bindparam("of_url"))
+_BATCHES = frozenset({"DocumentChunked", "ChunksPartlyEmbedded", "ChunksEmbedded"})
+_WITH_BLOBS = _BATCHES | {"PageCrawled", "DocumentsSubmitted"}
+
+
+@dataclass(slots=True)
+class Leftovers:
+    """The blobs of forgotten documents: those that can go, and those that something still needs."""
+
+    blobs: set[str] = field(default_factory=set)
+    """All of them, whether they are still there or not."""
+    removable: set[str] = field(default_factory=set)
+    open_events: list[str] = field(default_factory=list)
+    """Ids of events of these documents that are not over."""
+    parked: set[str] = field(default_factory=set)
+    """Blobs that a dead letter needs."""
+
+
+class Erasure:
+    """Finds what the ledger leads to. Reads the events in batches, so that no look takes long."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def leftovers(
+        self,
+        corpus: str,
+        document_ids: Collection[str],
+        selection: Selection,
+        check_cancelled: Callable[[], None] = lambda: None,
+    ) -> Leftovers:
+        """The blobs of these documents: raw pages, submissions, batches of chunks, vectors, screenshots.
+
+        While events of theirs are open it gives those alone.
+        """
+        wanted, found = frozenset(document_ids), Leftovers()
+        found.open_events = self._open_events(corpus, wanted, selection)
+        if found.open_events:  # the caller waits, and what it waits for is told by a few rows
+            return found
+        own_events, blobs = self._own_events(corpus, wanted, selection, check_cancelled)
+        with self._database.reading() as connection:
+            bodies = connection.execute(_BODIES, {"of_corpus": corpus}).all()
+            of_others = {row.body_sha256 for row in bodies if row.document_id not in wanted}
+            of_others.update(connection.execute(_OTHER_BODIES, {"of_corpus": corpus}).scalars())
+            of_others.update(connection.execute(_HELD).scalars())
+            parked = {one for told in connection.execute(_PARKED).scalars() for one in _hashes(_text(told))}
+        blobs |= {row.body_sha256 for row in bodies if row.document_id in wanted}
+        for row in self._every_event():
+            check_cancelled()
+            if row.id not in own_events:
+                of_others.update(blobs.intersection(_hashes(row.payload)))
+        found.blobs = blobs
+        found.parked = blobs & parked
+        found.removable = blobs - of_others - parked
+        return found
+
+    def blobs_of_others(self, corpus: str) -> set[str]:
+        """The blobs to which only events of other corpora refer."""
+        own: set[str] = set()
+        others: set[str] = set()
+        for row in self._every_event():
+            (own if row.corpus == corpus else others).update(_hashes(row.payload))
+        return others - own
+
+    def pages(self, corpus: str, document_ids: Collection[str], selection: Selection) -> list[bytes]:
+        """The keys of the pages of these documents or addresses that are remembered, read to the end or not."""
+        wanted = frozenset(document_ids)
+        with self._database.reading() as connection:
+            rows = connection.execute(_PAGES, {"of_corpus": corpus}).all()
+        return [
+            bytes(row.url_sha256)
+            for row in rows
+            if row.document_id in wanted
+            or row.run_id == selection.run_id
+            or any(_is_meant(url, selection) for url in filter(None, (row.final_url, row.canonical_url)))
+        ]
+
+    def forget_pages(self, corpus: str, document_ids: Collection[str], selection: Selection) -> None:
+        """Forget the pages of these documents or addresses."""
+        if going := self.pages(corpus, document_ids, selection):
+            with self._database.writing() as connection:
+                for key in going:
+                    connection.execute(_DROP_PAGE, {"of_corpus": corpus, "of_url": key})
+
+    def _open_events(self, corpus: str, wanted: frozenset[str], selection: Selection) -> list[str]:
+        """The ids of the events of these documents that are under way."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_OPEN, {"of_corpus": corpus}).all()
+            return [row.id for row in rows if self._leads_to(connection, row, wanted, selection)]
+
+    def _leads_to(
+        self, connection: Transaction, row: AnyRow | None, wanted: frozenset[str], selection: Selection
+    ) -> bool:
+        """Whether an event is about these documents; a step of embedding by the batch that it goes back to."""
+        while row is not None and row.kind in _WITH_BLOBS:
+            event = json.loads(row.payload)
+            if row.run_id == selection.run_id:
+                return True
+            if row.kind == "DocumentChunked":
+                return not wanted.isdisjoint(event["body"]["document_ids"])
+            if row.kind == "PageCrawled":
+                urls = event["body"]["url"], event["body"]["final_url"]
+                return any(_is_of(url, wanted, selection) for url in urls)
+            row = connection.execute(_ONE, {"of_event": event["cause_id"]}).first()
+        return False
+
+    def _own_events(
+        self,
+        corpus: str,
+        wanted: frozenset[str],
+        selection: Selection,
+        check_cancelled: Callable[[], None],
+    ) -> tuple[set[str], set[str]]:
+        """The ids of the events of these documents, and the blobs that those refer to."""
+        own: set[str] = set()
+        blobs: set[str] = set()
+        causes: set[str] = set()
+        told: dict[str, str] = {}
+        for row in self._every_event():
+            check_cancelled()
+            if row.corpus != corpus:
+                continue
+            event = json.loads(row.payload)
+            body = event["body"]
+            is_own = event.get("cause_id") in own and row.kind in _BATCHES
+            if row.kind == "DocumentChunked" and wanted.intersection(body["document_ids"]):
+                is_own = True
+                causes.add(str(event.get("cause_id")))
+            elif row.kind == "PageCrawled":
+                is_own = any(_is_of(url, wanted, selection) for url in (body["url"], body["final_url"]))
+            if row.run_id == selection.run_id and row.kind in _WITH_BLOBS:
+                is_own = True
+            if row.kind == "DocumentsSubmitted":
+                told[row.id] = row.payload
+            if is_own:
+                own.add(row.id)
+                blobs.update(_blobs_in(body))
+        for cause in causes & told.keys():
+            own.add(cause)
+            blobs.update(_blobs_in(json.loads(told[cause])["body"]))
+        return own, blobs
+
+    def _every_event(self) -> Iterator[AnyRow]:
+        after = 0
+        while True:
+            with self._database.reading() as connection:
+                rows = connection.execute(_EVENTS, {"after": after}).all()
+            yield from rows
+            if len(rows) < _ROWS_AT_ONCE:
+                return
+            after = rows[-1].seq
+
+
+def _is_meant(url: str, selection: Selection) -> bool:
+    prefix = selection.url_prefix
+    return url == selection.url or (prefix is not None and url.startswith(prefix))
+
+
+def _is_of(url: str, wanted: frozenset[str], selection: Selection) -> bool:
+    return _is_meant(url, selection) or not wanted.isdisjoint((document_id_for(url), snippet_id_for(url)))
+
+
+def _blobs_in(body: dict[str, Any]) -> Iterator[str]:
+    """The hashes of what the body refers to."""
+    for value in body.values():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict) and isinstance(one.get("sha256"), str):
+                yield one["sha256"]
+
+
+def _hashes(text: str) -> list[str]:
+    return _SHA256.findall(text)
+
+
+def _text(told: bytes | memoryview | str) -> str:
+    return told if isinstance(told, str) else bytes(told).decode("ascii", "replace")

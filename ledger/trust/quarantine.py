@@ -1,0 +1,332 @@
+"""The quarantine: chunks that the guard blocked, as the ledger keeps them.
+
+The life of a held chunk:
+
+1. The inspection at ingest blocks it. It is held, once for each corpus, document and checksum of its text; seen again
+   it is the same row, with the document's latest version.
+2. An operator releases it: from then on the inspection lets that text of that document through. Where the corpus still
+   waits for that version, the transaction that releases it also records the run that brings it in.
+3. Or an operator purges it: its text goes, the facts stay. Seen again, it is blocked and its text is not kept.
+
+A row names the blob of the document's batch as it was chunked, all its chunks included: a release sends that through
+the inspection again, which knows by then what was released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, update
+
+from contracts.base import BlobRef
+from contracts.errors import Conflict, InvalidInput, NotFound
+from contracts.forget import Selection
+from contracts.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
+from contracts.trust import Finding, Origin
+from ledger.database import Database
+from ledger.dead_letters.audit import actions_on, record
+from ledger.events.outbox import Entry
+from ledger.runs import CreatedRun, NewRun, create
+from ledger.schema.columns import conditions_on, storable
+from ledger.schema.tables import AnyRow, quarantine
+from ledger.schema.upsert import insert_into
+from ledger.transaction import Transaction
+
+_HAS = quarantine.c
+_IS_IT = _HAS.id == bindparam("of_id")
+_ONE = select(quarantine).where(_IS_IT)
+_OF_DOCUMENT = (_HAS.corpus == bindparam("of_corpus"), _HAS.document_id == bindparam("of_document"))
+_DECIDED = select(_HAS.checksum, _HAS.state).where(*_OF_DOCUMENT, _HAS.state != "held")
+_DECIDE = (
+    update(quarantine)
+    .where(_IS_IT, _HAS.state == bindparam("was"))
+    .values(
+        state=bindparam("becomes"),
+        operator=bindparam("by_operator"),
+        decided_at=bindparam("at"),
+        note=bindparam("because"),
+    )
+)
+_EMPTY = (
+    update(quarantine)
+    .where(_IS_IT, _HAS.state == "purged")
+    .values(blob_sha256=None, blob_bytes=None, source_sha256=None)
+)
+_POINT_TO = (
+    update(quarantine)
+    .where(*_OF_DOCUMENT, _HAS.blob_sha256 == bindparam("was"), _HAS.id != bindparam("but_for"))
+    .values(blob_sha256=bindparam("becomes"), blob_bytes=bindparam("bytes"))
+)
+_HELD = select(func.count()).select_from(quarantine).where(_HAS.state == "held")
+_OF_CORPUS = select(quarantine).where(_HAS.corpus == bindparam("of_corpus"))
+_FORGET = delete(quarantine).where(_IS_IT)
+_findings = TypeAdapter(tuple[Finding, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class HeldChunk:
+    """A chunk that was blocked, and what is needed to bring it back."""
+
+    corpus: str
+    document_id: str
+    document_sha256: str
+    chunk_id: str
+    checksum: str
+    url: str | None
+    file_path: str | None
+    origin: Origin
+    submitted_by: str | None
+    findings: tuple[Finding, ...]
+    inspected_by: str | None
+    run_id: str
+    fetched_at: datetime
+    blob: BlobRef
+    """A batch of the whole document as it was chunked."""
+    source_sha256: str
+    """The batch of the chunk stage that the document came in."""
+
+
+def quarantine_id(corpus: str, document_id: str, checksum: str) -> str:
+    """The id of a held chunk: the same text of the same document always has the same."""
+    told = "\n".join((corpus, storable(document_id), checksum))
+    return "qtn_" + hashlib.sha256(told.encode()).hexdigest()[:24]
+
+
+class Quarantine:
+    """The held chunks of one ledger. Every method is one transaction and may raise `Unavailable`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    # -- at ingest
+
+    def decisions(self, corpus: str, document_id: str) -> Mapping[str, QuarantineState]:
+        """What operators decided on texts of the document, by checksum; without those that still wait for one."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_DECIDED, {"of_corpus": corpus, "of_document": document_id})
+            return {row.checksum: row.state for row in rows}
+
+    def hold(self, chunks: Sequence[HeldChunk]) -> tuple[HeldChunk, ...]:
+        """Hold these chunks; those that were not known before. What was decided on a known one stands."""
+        now = self._clock()
+        new: list[HeldChunk] = []
+        with self._database.writing() as connection:
+            for chunk in chunks:
+                held_id = quarantine_id(chunk.corpus, chunk.document_id, chunk.checksum)
+                if connection.execute(_ONE, {"of_id": held_id}).first() is None:
+                    new.append(chunk)
+                connection.insert(_hold(connection.dialect), _row_of(chunk, held_id, now))
+        return tuple(new)
+
+    # -- looking
+
+    def list(self, wanted: QuarantinePage | None = None) -> Sequence[QuarantinedChunk]:
+        """Held chunks one by one, the latest first.
+
+        Raises:
+            InvalidInput: the page's position is none.
+        """
+        wanted = wanted or QuarantinePage()
+        order = (_HAS.held_at, _HAS.id)
+        query = select(quarantine).where(*_conditions(wanted)).order_by(*(one.desc() for one in order))
+        if wanted.before is not None:
+            moment, held_id = _parse_position(wanted.before)
+            query = query.where(tuple_(*order) < tuple_(bindparam(None, moment), bindparam(None, held_id)))
+        with self._database.reading() as connection:
+            return [_chunk_of(row) for row in connection.execute(query.limit(wanted.limit))]
+
+    def show(self, held_id: str) -> tuple[QuarantinedChunk, BlobRef | None, Sequence[Any]]:
+        """One held chunk, the batch that has its text (None once purged), and what operators did to it.
+
+        Raises:
+            NotFound: there is no such chunk.
+        """
+        with self._database.reading() as connection:
+            row = _found(connection, held_id)
+            return _chunk_of(row), _blob_of(row), actions_on(connection, held_id)
+
+    def count_held(self) -> int:
+        """How many chunks wait for an operator."""
+        with self._database.reading() as connection:
+            return int(connection.execute(_HELD).scalar() or 0)
+
+    def count(self, wanted: QuarantineFilter) -> int:
+        """How many chunks meet the filter."""
+        query = select(func.count()).select_from(quarantine).where(*_conditions(wanted))
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    # -- acting
+
+    def release(
+        self, held_id: str, operator: str, note: str, run: NewRun | None = None, first: Sequence[Entry] = ()
+    ) -> CreatedRun | None:
+        """Let the text through from now on, and record the run that brings it in, if one is given.
+
+        The caller publishes `CreatedRun.events`.
+
+        Raises:
+            NotFound: there is no such chunk.
+            Conflict: it was released or purged before.
+            BudgetExhausted: what the run may cost does not fit; nothing was released.
+        """
+        now = self._clock()
+        with self._database.writing() as connection:
+            self._decide(connection, held_id, "released", operator, note, now)
+            return create(connection, run, first, now) if run is not None else None
+
+    def purge(self, held_id: str, operator: str, note: str, rest: BlobRef | None) -> tuple[str, ...]:
+        """Give up the text: the hashes of the blobs that have it, for the caller to remove before it says `emptied`.
+
+        Called again while they are there, it gives them again: a purge that was killed is finished by another one.
+        `rest` is the same document's batch without this text, for the other chunks that are held of it.
+
+        Raises:
+            NotFound: there is no such chunk.
+            Conflict: it was released, or purged and emptied before.
+        """
+        with self._database.writing() as connection:
+            row = _found(connection, held_id)
+            if row.state != "purged" or row.blob_sha256 is None:
+                self._decide(connection, held_id, "purged", operator, note, self._clock())
+            if rest is not None:
+                moved = {"of_corpus": row.corpus, "of_document": row.document_id, "was": row.blob_sha256}
+                facts = {"becomes": rest.sha256, "bytes": rest.size_bytes, "but_for": held_id}
+                connection.execute(_POINT_TO, {**moved, **facts})
+            return tuple(filter(None, (row.blob_sha256, row.source_sha256)))
+
+    def emptied(self, held_id: str) -> None:
+        """The blobs that had a purged text are gone."""
+        with self._database.writing() as connection:
+            connection.execute(_EMPTY, {"of_id": held_id})
+
+    def of(self, corpus: str, document_ids: Collection[str], selection: Selection) -> Mapping[str, str | None]:
+        """The ids of the rows of these documents, or that the selection means, each with its document's batch."""
+        wanted = frozenset(document_ids)
+        with self._database.reading() as connection:
+            rows = connection.execute(_OF_CORPUS, {"of_corpus": corpus}).all()
+        return {row.id: row.blob_sha256 for row in rows if row.document_id in wanted or _is_meant(row, selection)}
+
+    def forget(self, held_ids: Iterable[str]) -> None:
+        """Remove rows, decided or not, and with them the record of what was decided."""
+        with self._database.writing() as connection:
+            for held_id in held_ids:
+                connection.execute(_FORGET, {"of_id": held_id})
+
+    def _decide(
+        self, connection: Transaction, held_id: str, becomes: QuarantineState, operator: str, note: str, now: float
+    ) -> None:
+        row = _found(connection, held_id)
+        facts = {"of_id": held_id, "was": "held", "becomes": becomes, "by_operator": operator, "at": now}
+        if not connection.execute(_DECIDE, {**facts, "because": note}).rowcount:
+            raise Conflict(f"chunk {held_id} is {row.state} already, not held")
+        record(connection, now, operator, "release" if becomes == "released" else "purge", [held_id], note)
+
+
+def _conditions(wanted: QuarantineFilter) -> list[ColumnElement[bool]]:
+    equal: dict[ColumnElement[Any], str | None] = {
+        _HAS.state: None if wanted.state == "any" else wanted.state,
+        _HAS.document_id: wanted.document_id,
+        _HAS.run_id: wanted.run_id,
+    }
+    found = conditions_on(equal, _HAS.corpus, wanted.corpora)
+    if wanted.url_prefix is not None:
+        found.append(_HAS.url.startswith(storable(wanted.url_prefix), autoescape=True))
+    if wanted.rule is not None:
+        found.append(_HAS.findings.contains(f'"rule":{json.dumps(wanted.rule)},', autoescape=True))
+    return found
+
+
+def _is_meant(row: AnyRow, selection: Selection) -> bool:
+    url, prefix = row.url or "", selection.url_prefix
+    return (
+        (selection.url is not None and url == selection.url)
+        or (prefix is not None and url.startswith(prefix))
+        or (selection.run_id is not None and row.run_id == selection.run_id)
+        or (selection.submitted_by is not None and row.submitted_by == selection.submitted_by)
+    )
+
+
+def _found(connection: Transaction, held_id: str) -> AnyRow:
+    row = connection.execute(_ONE, {"of_id": held_id}).first()
+    if row is None:
+        raise NotFound(f"no chunk {held_id} in quarantine")
+    return row
+
+
+def _hold(dialect: str) -> Any:
+    """Insert a row; of a known one only what changes with the document's versions, and never back to an older."""
+    statement = insert_into(dialect, quarantine)
+    passing = ("document_sha256", "chunk_id", "findings", "inspected_by", "run_id", "fetched_at")
+    kept = ("blob_sha256", "blob_bytes", "source_sha256")
+    return statement.on_conflict_do_update(
+        index_elements=["id"],
+        set_={name: statement.excluded[name] for name in (*passing, *kept)},
+        where=(_HAS.state != "purged") & (_HAS.fetched_at <= statement.excluded.fetched_at),
+    )
+
+
+def _row_of(chunk: HeldChunk, held_id: str, now: float) -> dict[str, Any]:
+    return {
+        "id": held_id,
+        "corpus": chunk.corpus,
+        "document_id": chunk.document_id,
+        "document_sha256": chunk.document_sha256,
+        "chunk_id": chunk.chunk_id,
+        "checksum": chunk.checksum,
+        "url": chunk.url,
+        "file_path": chunk.file_path,
+        "origin": chunk.origin,
+        "submitted_by": chunk.submitted_by,
+        "findings": _findings.dump_json(chunk.findings).decode(),
+        "inspected_by": chunk.inspected_by,
+        "run_id": chunk.run_id,
+        "fetched_at": chunk.fetched_at.timestamp(),
+        "held_at": now,
+        "state": "held",
+        "blob_sha256": chunk.blob.sha256,
+        "blob_bytes": chunk.blob.size_bytes,
+        "source_sha256": chunk.source_sha256,
+        "operator": None,
+        "decided_at": None,
+        "note": None,
+    }
+
+
+def _chunk_of(row: AnyRow) -> QuarantinedChunk:
+    facts = {name: getattr(row, name) for name in QuarantinedChunk.model_fields if name != "position"}
+    return QuarantinedChunk.model_validate(
+        facts
+        | {
+            "position": f"{row.held_at!r}-{row.id}",
+            "findings": _findings.validate_json(row.findings),
+            "held_at": datetime.fromtimestamp(row.held_at, UTC),
+            "decided_at": None if row.decided_at is None else datetime.fromtimestamp(row.decided_at, UTC),
+        }
+    )
+
+
+def _blob_of(row: AnyRow) -> BlobRef | None:
+    if row.blob_sha256 is None:
+        return None
+    return BlobRef(sha256=row.blob_sha256, size_bytes=row.blob_bytes)
+
+
+def _parse_position(position: str) -> tuple[float, str]:
+    seconds, _, held_id = position.partition("-")
+    try:
+        moment = float(seconds)
+    except ValueError:
+        moment = math.nan
+    if not math.isfinite(moment):
+        raise InvalidInput("before", f"{position!r} is no position", "the `position` of the last one that was listed")
+    return moment, held_id

@@ -1,0 +1,43 @@
+"""An answer that cites what is no longer so is told of it: `AnswerStale` on its run.
+
+Promises: a citation is told of once. The transaction that records the event takes its rows away; who comes second, or
+again after having been killed, finds none and records nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete
+
+from contracts.errors import NotFound
+from contracts.event import Event
+from contracts.index import AnswerStale, StaleCitation
+from ledger.events.outbox import Entry, own_event, write
+from ledger.runs import take
+from ledger.schema.tables import citations
+from ledger.transaction import Transaction
+from ledger.trust.citations import drop_citations
+
+_TAKE = (
+    delete(citations)
+    .where(citations.c.run_id == bindparam("of_run"), citations.c.citation == bindparam("of_citation"))
+    .returning(citations.c.citation)
+)
+
+
+def tell_run(connection: Transaction, run_id: str, stale: Sequence[StaleCitation], now: float) -> Event | None:
+    """Record on a run which of its citations are stale; None where all of that was told before."""
+    try:
+        run = take(connection, run_id)
+    except NotFound:  # pruned meanwhile
+        drop_citations(connection, run_id)
+        return None
+    untold = tuple(
+        one for one in stale if connection.execute(_TAKE, {"of_run": run_id, "of_citation": one.citation}).all()
+    )
+    if not untold:
+        return None
+    event = own_event(run, AnswerStale(citations=untold), now)
+    write(connection, run, [Entry(event)], now)
+    return event
