@@ -10,9 +10,10 @@ from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
-from contracts.gate import GateDecided, Limits, Message, Plan, ProfileName
+from contracts.gate import GateDecided, Limits, Message, ProfileName
 from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
+from contracts.plan import Plan
 from contracts.prompt import Prompt, PromptName
 from contracts.retrieval import (
     ConfidenceFloor,

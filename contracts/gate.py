@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
+from contracts.control import Control
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
+from contracts.plan import Plan
 from contracts.prompt import PromptMessage, PromptName
 from contracts.retrieval import (
     ConfidenceFloor,
@@ -24,15 +25,6 @@ from contracts.retrieval import (
 )
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-
-
-class Plan(StrEnum):
-    """How far a run goes for its answer, nearest first."""
-
-    SKIP = "skip"
-    RETRIEVE = "retrieve"
-    SEARCH = "search"
-    FULL_LOOP = "full_loop"
 
 
 class Message(PromptMessage):
@@ -233,6 +225,8 @@ class GateDecided(Body):
     generation: str | None = None
     policy: PolicyState
     budget: BudgetState
+    control: Annotated[Control | None, Field(exclude_if=is_none)] = None
+    """What steered the decision beside the profile; None where nothing did."""
     decided_at: Moment
 
 

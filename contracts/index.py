@@ -9,7 +9,7 @@ from pydantic import Field
 from contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
-from contracts.gate import Plan
+from contracts.plan import Plan
 from contracts.prompt import Prompt
 from contracts.retrieval import RetrievedChunk
 from contracts.trust import GateCheck, Origin, TrustScore

@@ -19,17 +19,12 @@ import math
 from dataclasses import replace
 from datetime import datetime
 
+from contracts.control import NO_CONTROL, Control
 from contracts.errors import Conflict
-from contracts.gate import (
-    BudgetState,
-    Contribution,
-    CoverageProbed,
-    GateDecided,
-    GateRequested,
-    Plan,
-    PolicyState,
-)
+from contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
+from contracts.plan import Plan
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
+from gate.control import control_denials
 from gate.policy import embedder_denials, policy_denials
 from gate.profile import Profile
 from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
@@ -46,6 +41,7 @@ def decide(
     policy: PolicyState,
     budget: BudgetState,
     decided_at: datetime,
+    control: Control = NO_CONTROL,
 ) -> GateDecided:
     """The plan for `request`, and all that led to it.
 
@@ -59,7 +55,12 @@ def decide(
     wanted = request.plan or scored_plan
 
     seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
-    denials = (*policy_denials(policy), *embedder_denials(probed), *budget_denials(budget, request.limits))
+    denials = (
+        *policy_denials(policy),
+        *embedder_denials(probed),
+        *budget_denials(budget, request.limits),
+        *control_denials(control),
+    )
     plan, vetoes = lower_plan(wanted, denials, has_seeds=bool(seeds))
     searching = plan in (Plan.SEARCH, Plan.FULL_LOOP) and all(denial.capability != "search" for denial in denials)
     searches = _search_seeds(request, signals, profile, plan, budget, decided_at) if searching else ()
@@ -83,6 +84,7 @@ def decide(
         generation=probed.generation,
         policy=policy,
         budget=budget,
+        control=None if control == NO_CONTROL else control,
         decided_at=decided_at,
     )
 
@@ -152,7 +154,8 @@ def explain(request: GateRequested, probed: CoverageProbed, decided: GateDecided
     """
     if profile.config_hash != decided.config_hash:
         raise Conflict(f"the decision was made with profile {decided.config_hash}, not {profile.config_hash}")
-    return decide(request, probed, profile, decided.policy, decided.budget, decided.decided_at)
+    control = decided.control or NO_CONTROL
+    return decide(request, probed, profile, decided.policy, decided.budget, decided.decided_at, control)
 
 
 def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ...]:

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from contracts.base import Value
 from contracts.budget import Allowance, Ceilings, Spend, shares
-from contracts.gate import GateDecided, GateRequested, Limits, Plan, SearchAim
+from contracts.gate import GateDecided, GateRequested, Limits, SearchAim
 from contracts.ingest import CrawlDirected, Render, SearchCompleted, SearchDirected
 from contracts.outcome import Next
+from contracts.plan import Plan
 from gate.budget import NOTHING
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from contracts.gate import Message, Plan, SearchAim, Veto
+from contracts.gate import Message, SearchAim, Veto
 from contracts.ingest import Vertical
+from contracts.plan import Plan
 from gate.entities import extract_entities
 from gate.profile import PLACEHOLDER, SearchQueries, VerticalQuery
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -21,6 +21,8 @@ Amount = Annotated[float | None, Field(ge=0), BeforeValidator(_none_is_no_ceilin
 class GateSettings(Value):
     """The gate's own settings. Weights, thresholds and half-lives stand in the profile files."""
 
+    mode: Literal["enforce", "observe"] = "enforce"
+    """observe: decide and record, and never go outside, to see what the gate would do."""
     profiles_dir: Path | None = None
     """A folder of profile files that adds to, and by name replaces, those that come with the package."""
     deadline_seconds: Annotated[float, Field(gt=0)] = 60.0

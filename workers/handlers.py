@@ -50,6 +50,7 @@ from workers.steps.admit import admit
 from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
 from workers.steps.citation_ages import unseen_seconds
+from workers.steps.control import read_control
 from workers.steps.documents import brought_by, document_of_page, documents_of_snippets, record_page
 from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.embed import embed_next, load_chunks
@@ -123,6 +124,7 @@ def on_coverage_probed(
         policy=policy_of(settings),
         budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
+        control=read_control(settings),
     )
     return Done((Next(decided), *make_directives(request, decided, crawl_limits)))
 

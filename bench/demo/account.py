@@ -11,9 +11,10 @@ from rich.table import Table
 
 from contracts.api import RunView
 from contracts.event import Event
-from contracts.gate import GateDecided, Plan
+from contracts.gate import GateDecided
 from contracts.index import SnapshotPublished
 from contracts.ingest import ChunksEmbedded, CrawlDirected, PageCrawled, SearchCompleted, SearchDirected
+from contracts.plan import Plan
 from ingest.embed.minilm.model import FINGERPRINT
 
 GOING_OUTSIDE = (SearchDirected, SearchCompleted, CrawlDirected, PageCrawled)

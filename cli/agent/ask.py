@@ -12,7 +12,7 @@ from cli.output import AsJson, Corpus, error_console, print_json, print_table
 from cli.session import follow, goes_on, session
 from contracts.api import GateRequest
 from contracts.errors import InvalidInput, first_problem
-from contracts.gate import Plan
+from contracts.plan import Plan
 from contracts.retrieval import Query, Retrieval, Strategy
 from otel.context import current_traceparent, span
 from workers.broker.direct_query import ask_query_pool

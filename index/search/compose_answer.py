@@ -12,8 +12,8 @@ from statistics import fmean
 
 from contracts.document import sha256_text
 from contracts.event import Gap
-from contracts.gate import Plan
 from contracts.index import Answer, Citation
+from contracts.plan import Plan
 from contracts.retrieval import Retrieval, RetrievedChunk
 from contracts.trust import Verdict
 from index.search.citation_link import link_of

@@ -94,7 +94,76 @@ def add_freshness(operations: Operations) -> None:
     operations.add_column("pages", Column("changes", BigInteger, nullable=False, server_default="0"))
 
 
-STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness}
+def add_learning(operations: Operations) -> None:
+    """What became of each run; flags, steps back of the gate, and rollouts of its models."""
+    operations.create_table(
+        "outcomes",
+        Column("run_id", Text, primary_key=True),
+        Column("corpus", Text, nullable=False),
+        Column("profile", Text, nullable=False),
+        Column("plan", Text, nullable=False),
+        Column("config_hash", Text, nullable=False),
+        Column("model_version", Text),
+        Column("arm", Text),
+        Column("propensity", Float, nullable=False, server_default="1"),
+        Column("flags", Text, nullable=False, server_default=""),
+        Column("decided_at", Float, nullable=False),
+        Column("finished_at", Float),
+        Column("status", Text, nullable=False, server_default="open"),
+        Column("spent_nanousd", BigInteger, nullable=False, server_default="0"),
+        Column("tokens", BigInteger, nullable=False, server_default="0"),
+        Column("milliseconds", Float),
+        Column("external_calls", BigInteger, nullable=False, server_default="0"),
+        Column("pages_asked", BigInteger, nullable=False, server_default="0"),
+        Column("pages_read", BigInteger, nullable=False, server_default="0"),
+        Column("cited", BigInteger, nullable=False, server_default="0"),
+        Column("used", BigInteger),
+        Column("cited_age_seconds", Float),
+        Column("cited_age_without_crawl_seconds", Float),
+        Column("signals", Text, nullable=False, server_default="{}"),
+        Column("judged_at", Float),
+        Column("changed_at", Float, nullable=False),
+    )
+    operations.create_index("outcomes_decided", "outcomes", ["decided_at", "run_id"])
+    operations.create_index("outcomes_changed", "outcomes", ["changed_at", "run_id"])
+    operations.create_table(
+        "flags",
+        Column("name", Text, primary_key=True),
+        Column("enabled", Integer, nullable=False),
+        Column("changed_at", Float, nullable=False),
+        Column("operator", Text, nullable=False),
+        Column("note", Text, nullable=False),
+    )
+    operations.create_table(
+        "configurations",
+        Column("profile", Text, primary_key=True),
+        Column("config_hash", Text, primary_key=True),
+        Column("first_decided_at", Float, nullable=False),
+    )
+    operations.create_table(
+        "defences",
+        Column("name", Text, primary_key=True),
+        Column("profile", Text, primary_key=True),
+        Column("state", Text, nullable=False),
+        Column("tripped_at", Float),
+        Column("changed_at", Float, nullable=False),
+    )
+    operations.create_table(
+        "rollouts",
+        Column("model_version", Text, primary_key=True),
+        Column("model_sha256", Text, nullable=False),
+        Column("unit", Text, nullable=False),
+        Column("status", Text, nullable=False),
+        Column("share", Float, nullable=False),
+        Column("began_at", Float, nullable=False),
+        Column("stage_began_at", Float, nullable=False),
+        Column("changed_at", Float, nullable=False),
+        Column("history", Text, nullable=False),
+        Column("operator", Text, nullable=False),
+    )
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness, 6: add_learning}
 """By the version that a step leads to, without a gap behind `INITIAL_VERSION`."""
 
 

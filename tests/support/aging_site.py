@@ -10,9 +10,10 @@ from sqlalchemy import text
 
 from contracts.api import GateRequest
 from contracts.document import document_id_for
-from contracts.gate import Limits, Plan
+from contracts.gate import Limits
 from contracts.index import AnswerReady
 from contracts.ingest import ChunksEmbedded
+from contracts.plan import Plan
 from ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
 from tests.support.in_process import Instance
 from tests.support.site import Site

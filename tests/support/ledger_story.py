@@ -13,11 +13,12 @@ from sqlalchemy import text
 
 from contracts.budget import Ceilings
 from contracts.event import Body, Event, Queue
-from contracts.gate import GateRequested, Plan
+from contracts.gate import GateRequested
 from contracts.ids import new_run_id
 from contracts.index import Answer, AnswerReady
 from contracts.ingest import CrawlDirected
 from contracts.outcome import Next, Outcome
+from contracts.plan import Plan
 from ledger.ledger import Claim, Ledger, NewRun, NotClaimed, Settled
 from ledger.schema.migrations import schema_version
 from ledger.schema.tables import versions

@@ -18,8 +18,8 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from contracts.errors import InvalidInput
-from contracts.gate import Plan
 from contracts.index import Answer
+from contracts.plan import Plan
 from contracts.prompt import PromptMessage
 from trust.confidence.limits import LIMITED_BELOW
 from trust.prompts.catalogue import NONCE, Template, template_named

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.budget import Spend
 from contracts.errors import Unavailable
 from contracts.event import Gap
-from contracts.gate import GateDecided, GateRequested, Plan
+from contracts.gate import GateDecided, GateRequested
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
+from contracts.plan import Plan
 from contracts.prompt import PromptMessage
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
 from gate.budget import lifted_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from contracts.gate import Plan
+from contracts.plan import Plan
 from contracts.prompt import PromptMessage
 from contracts.retrieval import Query, Retrieval
 from index.search.compose_answer import compose_answer

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from contracts.api import GateRequest
-from contracts.gate import Plan
 from contracts.index import AnswerReady
 from contracts.ingest import CrawlDirected
+from contracts.plan import Plan
 from contracts.retrieval import Filters, Query, Retrieval
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.searching import searched

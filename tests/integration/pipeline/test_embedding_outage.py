@@ -9,7 +9,8 @@ import pytest
 
 from contracts.api import GateRequest
 from contracts.event import GapFound
-from contracts.gate import CoverageProbed, GateDecided, Plan
+from contracts.gate import CoverageProbed, GateDecided
+from contracts.plan import Plan
 from contracts.retrieval import Query, Strategy
 from ingest.circuit_breaker import BreakerRule
 from tests.support.in_process import Instance

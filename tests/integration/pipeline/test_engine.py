@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from contracts.api import GateRequest
-from contracts.gate import CoverageProbed, Plan
+from contracts.gate import CoverageProbed
+from contracts.plan import Plan
 from contracts.retrieval import Query, Strategy
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from contracts.api import GateRequest
-from contracts.gate import GateDecided, Plan
+from contracts.gate import GateDecided
+from contracts.plan import Plan
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
 

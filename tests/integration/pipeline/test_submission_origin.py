@@ -11,8 +11,8 @@ import pytest
 from contracts.api import DocumentsRequest
 from contracts.document import Document, DocumentBatch, Provenance, document_id_for
 from contracts.errors import InvalidInput
-from contracts.gate import Plan
 from contracts.ingest import CrawlDirected, DocumentsSubmitted
+from contracts.plan import Plan
 from contracts.retrieval import Query, RetrievedChunk, Strategy
 from index.search.compose_answer import compose_answer
 from tests.support.in_process import Instance, MakeInstance

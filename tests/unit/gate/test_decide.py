@@ -14,16 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import Conflict
-from contracts.gate import (
-    BudgetState,
-    CoverageProbed,
-    GateDecided,
-    GateRequested,
-    Message,
-    Plan,
-    PolicyState,
-    ProbeSentence,
-)
+from contracts.gate import BudgetState, CoverageProbed, GateDecided, GateRequested, Message, PolicyState, ProbeSentence
+from contracts.plan import Plan
 from gate.decide import decide, depends_on_sentences, explain
 from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
 from tests.support.repository import GOLDEN, REPOSITORY

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.budget import LEAST_PAGE_BYTES, LEAST_PAGE_MILLISECONDS, Allowance, Ceiling, Ceilings, Spend
-from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, Plan, PolicyState, SearchAim
+from contracts.gate import BudgetState, GateDecided, GateRequested, Limits, PolicyState, SearchAim
 from contracts.ingest import CrawlDirected, SearchCompleted, SearchDirected, SearchResult
+from contracts.plan import Plan
 from gate.decide import decide, explain
 from gate.directives import CrawlLimits, make_crawl_directives, make_directives, make_result_crawls
 from gate.profile import load_profiles

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.gate import Message, Plan
+from contracts.gate import Message
+from contracts.plan import Plan
 from gate.profile import SearchQueries, VerticalQuery, load_profiles
 from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
 

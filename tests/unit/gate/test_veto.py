@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.gate import BudgetState, Limits, Plan, PolicyState
+from contracts.gate import BudgetState, Limits, PolicyState
+from contracts.plan import Plan
 from gate.budget import affordable_searches, budget_denials
 from gate.policy import policy_denials, policy_state
 from gate.veto import Denial, lower_plan

@@ -9,7 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from contracts.gate import CoverageProbed, GateRequested, Message, Plan, ProbeHit, ProbeSentence
+from contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence
+from contracts.plan import Plan
 from gate.decide import decide
 from gate.probe import (
     enough_mass,

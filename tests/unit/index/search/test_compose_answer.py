@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.document import Provenance, sha256_text
-from contracts.gate import Plan
 from contracts.index import Answer
+from contracts.plan import Plan
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
 from contracts.trust import Finding, Inspection, Verdict
 from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens, smooth_matches

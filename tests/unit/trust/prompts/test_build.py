@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from contracts.document import Provenance, sha256_text
 from contracts.errors import InvalidInput
-from contracts.gate import Plan
 from contracts.index import Answer, Citation
+from contracts.plan import Plan
 from contracts.prompt import PromptMessage
 from contracts.retrieval import RetrievedChunk
 from trust.prompts.build import build, estimate_tokens, least_tokens

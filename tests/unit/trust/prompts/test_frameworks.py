@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime
 
 from contracts.document import Provenance, sha256_text
-from contracts.gate import Plan
 from contracts.index import Answer, Citation
+from contracts.plan import Plan
 from contracts.retrieval import RetrievedChunk
 from trust.prompts.frameworks import langchain_documents, llamaindex_nodes
 

@@ -1,0 +1,9 @@
+"""Every table of the ledger, whichever module declares it."""
+
+from __future__ import annotations
+
+from ledger.schema import learning_tables, tables
+
+DECLARED_IN = (tables, learning_tables)
+"""Importing these fills `metadata`."""
+metadata = tables.metadata
