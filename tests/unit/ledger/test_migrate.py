@@ -23,10 +23,10 @@ from contracts.ingest import CrawlDirected
 from contracts.outcome import Done
 from ledger.database import Database
 from ledger.ledger import Claim, Ledger
+from ledger.schema.all_tables import metadata
 from ledger.schema.install import install
 from ledger.schema.migrate import Migration, look, migrate
 from ledger.schema.migrations import INITIAL_VERSION, STEPS, schema_version
-from ledger.schema.tables import metadata
 from tests.support.old_ledger import LATER_VERSION, NOW, fill, install_initial_version, old_ledger_in
 from tests.support.postgresql import empty_schema
 from tests.support.repository import REPOSITORY
