@@ -22,6 +22,7 @@ outcomes = Table(
     Column("arm", Text),
     Column("propensity", Float, nullable=False, server_default="1"),
     Column("flags", Text, nullable=False, server_default=""),  # the features that were off, in order
+    Column("is_trickle", Integer, nullable=False, server_default="0"),
     Column("decided_at", Float, nullable=False),
     Column("finished_at", Float),
     Column("status", Text, nullable=False, server_default="open"),
