@@ -1,0 +1,20 @@
+"""Every metric of Sluice, declared once: its name with its unit, its labels and one sentence.
+
+Several processes make one instance. When `PROMETHEUS_MULTIPROC_DIR` names a directory before this package
+is imported (see `otel.metrics_dir`), each process keeps its figures in files there and `render_metrics`
+adds them all up; without it the figures are this process's own. Label values come from small fixed sets:
+stages, kinds, plans, outcomes, routes; never a URL, a query or an id. What went well has the outcome `ok`
+(pages, search calls) or `Done` (events): the dashboards and alerts count everything else as failed, except pages that
+are `unchanged`, or `refused` by a rule.
+
+A file of this package declares the metrics of one area; all of them are reached as `otel.metrics.NAME`.
+"""
+
+from otel.metrics.delivery import *  # noqa: F403
+from otel.metrics.exposition import *  # noqa: F403
+from otel.metrics.gate import *  # noqa: F403
+from otel.metrics.ingestion import *  # noqa: F403
+from otel.metrics.outside import *  # noqa: F403
+from otel.metrics.registry import REGISTRY as REGISTRY
+from otel.metrics.retrieval import *  # noqa: F403
+from otel.metrics.trust import *  # noqa: F403
