@@ -11,6 +11,9 @@
 A plan named by the request takes the place of the scored one, and is lowered by the same denials.
 `decide` reads no clock, draws no number and does no I/O. Products and their exact sum (`math.fsum`) are
 rounded to six places, so the same signals and profile give the same bytes in every process.
+
+A learned model (`gate.learned`) that is given decides in place of the score where the run is of its arm `canary` or
+`promoted`; in every other arm its plan is only recorded beside.
 """
 
 from __future__ import annotations
@@ -19,12 +22,15 @@ import math
 from dataclasses import replace
 from datetime import datetime
 
-from contracts.control import NO_CONTROL, Control
+from contracts.control import NO_CONTROL, Control, ModelUse
 from contracts.errors import Conflict
 from contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
 from contracts.plan import Plan
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.control import control_denials
+from gate.learned.choose import choose_learned_plan
+from gate.learned.features import read_features
+from gate.learned.model import GateModel
 from gate.policy import embedder_denials, policy_denials
 from gate.profile import Profile
 from gate.seeds import SearchSeed, crawl_seeds, list_aims, search_seeds
@@ -32,6 +38,8 @@ from gate.signals import COVERAGE_FEATURES, Signals, read_signals
 from gate.veto import lower_plan
 
 DECIMALS = 6
+DECIDING_ARMS = ("canary", "promoted")
+"""Arms whose runs the learned model decides."""
 
 
 def decide(
@@ -42,17 +50,22 @@ def decide(
     budget: BudgetState,
     decided_at: datetime,
     control: Control = NO_CONTROL,
+    model: GateModel | None = None,
 ) -> GateDecided:
     """The plan for `request`, and all that led to it.
 
+    `model` is the one that `control.model` names; it is asked where the probe's vectors are those that it knows.
+
     Raises:
         InvalidInput: a measurement of `probed` is not a finite number, or does not fit the request.
+        Conflict: `model` is not the one that `control.model` names.
     """
     signals = read_signals(request, probed, profile)
     contributions = _contributions(signals, profile)
     score = compute_score(signals, profile)
     scored_plan = choose_plan(score, signals, profile)
-    wanted = request.plan or scored_plan
+    control = _ask_model(control, model, probed, signals, profile)
+    wanted = request.plan or _learned_plan(control) or scored_plan
 
     seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
     denials = (
@@ -87,6 +100,31 @@ def decide(
         control=None if control == NO_CONTROL else control,
         decided_at=decided_at,
     )
+
+
+def _ask_model(
+    control: Control, model: GateModel | None, probed: CoverageProbed, signals: Signals, profile: Profile
+) -> Control:
+    """`control` with what the model says: its probability and its plan, or neither where it cannot be asked."""
+    use = control.model
+    if model is None or use is None:
+        return control
+    if use.model_sha256 != model.sha256:
+        raise Conflict(f"the run's model is {use.model_sha256}, not {model.sha256}")
+    probability, plan = None, None
+    if probed.embedder_down is None and probed.model_fingerprint == model.embedder_fingerprint:
+        probability = model.probability(read_features(probed)) if probed.hits else 0.0
+        plan = choose_learned_plan(probability, model.thresholds, signals, profile)
+    asked = ModelUse(**{**dict(use), "probability": probability, "plan": plan})
+    return control.model_copy(update={"model": asked})
+
+
+def _learned_plan(control: Control) -> Plan | None:
+    """The model's plan where it counts: in its arms, unless the flag is off."""
+    use = control.model
+    if use is None or use.arm not in DECIDING_ARMS or "learned_gate" in control.flags_off:
+        return None
+    return use.plan
 
 
 def compute_score(signals: Signals, profile: Profile) -> float:
@@ -146,16 +184,33 @@ def depends_on_sentences(request: GateRequested, probed: CoverageProbed, profile
     return len(plans) > 1
 
 
-def explain(request: GateRequested, probed: CoverageProbed, decided: GateDecided, profile: Profile) -> GateDecided:
+def explain(
+    request: GateRequested,
+    probed: CoverageProbed,
+    decided: GateDecided,
+    profile: Profile,
+    model: GateModel | None = None,
+) -> GateDecided:
     """The recorded decision, computed again from what it was made of; its JSON equals the record's byte for byte.
 
+    `model` is needed where the decision says that a model was asked (`needs_model`).
+
     Raises:
-        Conflict: `profile` is not the one that the decision was made with.
+        Conflict: `profile` or `model` is not the one that the decision was made with.
     """
     if profile.config_hash != decided.config_hash:
         raise Conflict(f"the decision was made with profile {decided.config_hash}, not {profile.config_hash}")
-    control = decided.control or NO_CONTROL
-    return decide(request, probed, profile, decided.policy, decided.budget, decided.decided_at, control)
+    control, wanted = decided.control or NO_CONTROL, needs_model(decided)
+    if wanted is not None and model is None:
+        raise Conflict(f"the decision asked the model {wanted}: it cannot be computed again without it")
+    asked = model if wanted is not None else None
+    return decide(request, probed, profile, decided.policy, decided.budget, decided.decided_at, control, asked)
+
+
+def needs_model(decided: GateDecided) -> str | None:
+    """The SHA-256 of the model that was asked for a decision; None where none was."""
+    use = decided.control.model if decided.control else None
+    return use.model_sha256 if use is not None and use.probability is not None else None
 
 
 def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ...]:

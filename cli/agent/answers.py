@@ -8,6 +8,7 @@ import typer
 
 from cli.output import console, marked, plain_text, print_json, print_table
 from contracts.api import RunView
+from contracts.control import ModelUse
 from contracts.event import Gap
 from contracts.gate import GateDecided
 from contracts.index import Answer, StaleCitation
@@ -72,12 +73,22 @@ def print_decision(decision: GateDecided) -> None:
     )
     if decision.coverage_probability is not None:
         console.print(f"the corpus answers with a probability of {decision.coverage_probability:.2f}", highlight=False)
+    if decision.control is not None and decision.control.model is not None:
+        console.print(describe_model(decision.control.model), highlight=False)
     rows = [
         (c.feature, f"{c.value:.3f}", f"{c.weight:+.3f}", f"{c.contribution:+.4f}", c.raw)
         for c in decision.contributions
     ]
     print_table("features", ("feature", "value", "weight", "contribution", "measured"), rows)
     print_vetoes(decision)
+
+
+def describe_model(use: ModelUse) -> str:
+    """The part that a learned model had in a decision, in words."""
+    told = f"model {marked(use.version)} ({use.arm})"
+    if use.probability is None:
+        return f"{told} was not asked"
+    return f"{told}: the corpus answers with a probability of {use.probability:.2f}, plan {use.plan}"
 
 
 def print_trust(scores: Sequence[TrustScore], checks: Sequence[GateCheck]) -> None:

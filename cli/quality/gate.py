@@ -13,7 +13,8 @@ from cli.session import session
 from contracts.errors import NotFound
 from contracts.event import Body
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
-from gate.decide import explain
+from gate.decide import explain, needs_model
+from gate.learned.model import GateModel
 from gate.profile import Profile, load_profiles
 from workers.context import Context
 
@@ -29,7 +30,7 @@ def explain_decision(run_id: str, as_json: AsJson = False) -> None:
         decided = _recorded(context, run_id, GateDecided)
         probed = _recorded(context, run_id, CoverageProbed)
         request = _recorded(context, run_id, GateRequested)
-        again = explain(request, probed, decided, _profile_of(context, decided))
+        again = explain(request, probed, decided, _profile_of(context, decided), _model_of(context, decided))
         same = again.model_dump_json() == decided.model_dump_json()
         if as_json:
             print_json({"identical": same, "recorded": decided, "recomputed": again})
@@ -69,3 +70,9 @@ def _profile_of(context: Context, decided: GateDecided) -> Profile:
     if present is not None and present.config_hash == decided.config_hash:
         return present
     return Profile.from_bytes(context.blobs.named(decided.config_hash))
+
+
+def _model_of(context: Context, decided: GateDecided) -> GateModel | None:
+    """The learned model that was asked, as it was kept then; None where none was."""
+    sha256 = needs_model(decided)
+    return None if sha256 is None else GateModel.from_bytes(context.blobs.named(sha256))

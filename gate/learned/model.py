@@ -1,0 +1,206 @@
+"""A learned model of the gate: a file of numbers, and the probability that they give.
+
+    z = bias + sum of weight x (feature - mean) / scale         `math.fsum`, in the order of the file
+    score = 1 / (1 + exp(-z))
+    probability = the calibration's line between its knots       as `numpy.interp`, clipped outside
+
+The file is JSON, is fitted by `sluice gate train`, and is named by the SHA-256 of its bytes: a decision records the
+name, the bytes are kept among the blobs, so that the decision can be computed again. Nothing here needs the
+libraries that the fit needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat, PrivateAttr, ValidationError, model_validator
+
+from contracts.base import Sha256, Value
+from contracts.errors import Conflict, InvalidInput, first_problem
+from gate.learned.features import FEATURES, FEATURES_VERSION
+
+DECIMALS = 6
+Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
+Positive = Annotated[FiniteFloat, Field(gt=0)]
+ModelVersion = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
+
+
+class Term(Value):
+    """One feature of the model: its mean and scale where it was fitted, and its weight once it is standardised."""
+
+    feature: str
+    mean: FiniteFloat
+    scale: Positive
+    weight: FiniteFloat
+
+
+class Knot(Value):
+    """A point of the calibration: what the model scored, and how often the corpus answered there."""
+
+    score: FiniteFloat
+    probability: Share
+
+
+class Costs(Value):
+    """What errors cost, in one unit of the operator's: going outside for nothing, and missing an answer.
+
+    `full_loop` is what a full loop costs where it was for nothing.
+    """
+
+    outside: Positive = 1.0
+    full_loop: Positive = 4.0
+    miss: Positive = 1.0
+
+
+class Thresholds(Value):
+    """Probabilities of an answer in the corpus below which a run searches, and crawls too."""
+
+    search_below: Share
+    full_loop_below: Share
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Thresholds:
+        if self.full_loop_below > self.search_below:
+            raise ValueError("full_loop_below must not be above search_below")
+        return self
+
+    @classmethod
+    def of_costs(cls, costs: Costs) -> Thresholds:
+        """The probabilities where going outside costs as much as staying.
+
+        Going costs `outside` where the corpus answers, staying costs `miss` where it does not; so going is cheaper
+        where P x outside < (1 - P) x miss, that is where P < miss / (outside + miss).
+        """
+        below = [costs.miss / (cost + costs.miss) for cost in (costs.outside, max(costs.outside, costs.full_loop))]
+        return cls(search_below=round(below[0], DECIMALS), full_loop_below=round(below[1], DECIMALS))
+
+
+class GateModel(Value):
+    """A model's file. `embedder_fingerprint` names the vectors that its cosines come from."""
+
+    format: Literal[1] = 1
+    version: ModelVersion
+    features_version: int
+    embedder_fingerprint: str
+    bias: FiniteFloat
+    terms: Annotated[tuple[Term, ...], Field(min_length=1)]
+    calibration_method: Literal["isotonic", "platt", "none"]
+    calibration: tuple[Knot, ...] = ()
+    platt_slope: FiniteFloat = 1.0
+    platt_intercept: FiniteFloat = 0.0
+    costs: Costs = Costs()
+    thresholds: Thresholds
+
+    _sha256: Sha256 | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _fits_these_features(self) -> GateModel:
+        if self.features_version != FEATURES_VERSION:
+            raise ValueError(
+                f"features_version {self.features_version}: this release measures version {FEATURES_VERSION}; "
+                "train a model with this release (sluice gate train)"
+            )
+        unknown = sorted({term.feature for term in self.terms} - set(FEATURES))
+        if unknown:
+            raise ValueError(f"terms: no feature {unknown[0]!r}; there are {', '.join(FEATURES)}")
+        scores = [knot.score for knot in self.calibration]
+        chances = [knot.probability for knot in self.calibration]
+        if self.calibration_method == "isotonic" and len(scores) < 1:
+            raise ValueError("calibration: an isotonic one needs knots")
+        if scores != sorted(set(scores)) or chances != sorted(chances):
+            raise ValueError("calibration: the scores must rise, and the probabilities must not fall")
+        return self
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> GateModel:
+        """The model whose file holds `raw`.
+
+        Raises:
+            InvalidInput: the bytes are not a model, or one of other features than this release measures.
+        """
+        try:
+            return cls.model_validate_json(raw, context=hashlib.sha256(raw).hexdigest())
+        except ValidationError as error:
+            raise InvalidInput(*first_problem(error, ["model"])) from error
+
+    def model_post_init(self, sha256: Sha256 | None) -> None:
+        """Remember the name of the file that the model was read from."""
+        self._sha256 = sha256
+
+    def to_bytes(self) -> bytes:
+        """The model's file: indented JSON, whose floats are read again as they were."""
+        return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
+
+    @property
+    def sha256(self) -> Sha256:
+        """The name of its file: hex SHA-256 of the bytes that it was read from, or would be written as."""
+        return self._sha256 or hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def check_fingerprint(self, fingerprint: str) -> None:
+        """Refuse an embedding model that this model was not fitted on.
+
+        Raises:
+            Conflict: the fingerprints differ.
+        """
+        if fingerprint != self.embedder_fingerprint:
+            raise Conflict(
+                f"model {self.version} reads cosines of {self.embedder_fingerprint}, not of {fingerprint}: "
+                "train one on this embedding model (sluice gate train)"
+            )
+
+    def score(self, features: Mapping[str, float]) -> float:
+        """The raw score in (0, 1), before calibration.
+
+        Raises:
+            InvalidInput: a feature that the model weighs is missing or not finite.
+        """
+        products = [self.bias]
+        for term in self.terms:
+            value = features.get(term.feature, math.nan)
+            if not math.isfinite(value):
+                raise InvalidInput(f"features.{term.feature}", "missing or not a finite number")
+            products.append(term.weight * ((value - term.mean) / term.scale))
+        return sigmoid(math.fsum(products))
+
+    def probability(self, features: Mapping[str, float]) -> float:
+        """How probable it is that the corpus answers, calibrated, to six places.
+
+        Raises:
+            InvalidInput: as `score`.
+        """
+        score = self.score(features)
+        match self.calibration_method:
+            case "isotonic":
+                calibrated = interpolate(score, self.calibration)
+            case "platt":
+                log_odds = math.log(score / (1 - score)) if 0 < score < 1 else math.copysign(700.0, score - 0.5)
+                calibrated = sigmoid(self.platt_slope * log_odds + self.platt_intercept)
+            case "none":
+                calibrated = score
+        return round(calibrated, DECIMALS)
+
+
+def sigmoid(log_odds: float) -> float:
+    """1 / (1 + exp(-x)), without overflow."""
+    if log_odds >= 0:
+        return 1 / (1 + math.exp(-log_odds))
+    grown = math.exp(log_odds)
+    return grown / (1 + grown)
+
+
+def interpolate(score: float, knots: tuple[Knot, ...]) -> float:
+    """The line between the knots at `score`; the outer knots' probabilities beyond them. Equals `numpy.interp`."""
+    place = bisect_right(knots, score, key=lambda knot: knot.score)
+    if place == 0:
+        return knots[0].probability
+    left = knots[place - 1]
+    if place == len(knots) or left.score == score:
+        return left.probability
+    right = knots[place]
+    slope = (right.probability - left.probability) / (right.score - left.score)
+    return slope * (score - left.score) + left.probability
