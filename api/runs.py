@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from api.access import AnyCaller, instance_of
 from api.problems import problem_responses, problem_responses_of_stream
 from api.tracing import request_span
-from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunStatus, RunView
+from contracts.api import FeedbackRequest, GateRequest, RunAccepted, RunKind, RunStatus, RunView
 from contracts.errors import InvalidInput
 from workers.service.announcements import PATIENCE_SECONDS, news_or_patience
 from workers.service.instance import Instance
@@ -82,10 +82,11 @@ def recent(
     caller: AnyCaller,
     corpus: str | None = None,
     status: RunStatus | None = None,
+    kind: RunKind | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> list[RunSummary]:
     """Runs of the corpora that the caller may touch, in short."""
-    return instance_of(request).runs.recent(caller, corpus, status, limit)
+    return instance_of(request).runs.recent(caller, corpus, status, limit, kind)
 
 
 @router.get("/runs/{run_id}", responses=problem_responses(404, 503), summary="One run")

@@ -140,6 +140,8 @@ class FeedbackRequest(Value):
     note: Annotated[str, Field(max_length=4_000)] = ""
 
 
+RunKind = Literal["gate", "documents", "crawl", "deletion", "control"]
+"""What a run is for. A `control` run is made by nobody's request: it records that what steers the gate was changed."""
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
 ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 """The states that a run does not leave."""
@@ -157,7 +159,7 @@ class RunView(Value):
     """`GET /v1/runs/{id}`: everything an agent may want to know about a run."""
 
     run_id: str
-    kind: Literal["gate", "documents", "crawl", "deletion"]
+    kind: RunKind
     corpus: str
     status: RunStatus
     query: str | None = None

@@ -23,7 +23,7 @@ A claim raises the row's epoch. Whatever is done under an older epoch, or after 
 
 `Ledger` opens the transactions that write, `LedgerReader` those that read; what happens in them stands in `runs`,
 `fair_queue`, `claims`, `settle`, `finish` (how a run ends), `reservations` (what work may cost), `pauses`,
-`dead_letters`, `backlog` and `queries`. Safe across threads and forks.
+`dead_letters`, `backlog`, `control_runs` and `queries`. Safe across threads and forks.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from ledger.dead_letters.bulk_replay import Replays
 from ledger.dead_letters.store import DeadLetters
 from ledger.events import backlog, claims, finish, pauses, settle
 from ledger.events.claims import Claim, NotClaimed
+from ledger.events.control_runs import ControlChange, record_control
 from ledger.events.finish import Maker
 from ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from ledger.events.settle import Settled
@@ -124,6 +125,11 @@ class Ledger(LedgerReader):
         with self.database.writing() as connection:
             run = runs.take(connection, event.run_id)
             return bool(write(connection, run, [Entry(event, dedupe_key)], self.clock()))
+
+    def record_control(self, change: ControlChange) -> CreatedRun:
+        """Record a change of what steers the gate in a run of its own; the caller announces `CreatedRun.events`."""
+        with self.database.writing() as connection:
+            return record_control(connection, change, self.clock())
 
     def cancel(self, run_id: str) -> tuple[Event, ...] | None:
         """Cancel a run's open events and finish it; None when there was nothing to cancel. Claims are fenced.

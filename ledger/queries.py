@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, exists, func, or_, select
 
-from contracts.api import RunStatus, RunView, StageView
+from contracts.api import RunKind, RunStatus, RunView, StageView
 from contracts.errors import NotFound
 from contracts.event import QUEUES, Event, GapFound, Queue, decode
 from contracts.gate import GateDecided
@@ -17,7 +17,6 @@ from contracts.ingest import CrawlDirected, PageCrawled
 from ledger.events.finish import spend_of
 from ledger.events.pauses import Pause
 from ledger.events.reservations import usd
-from ledger.runs import RunKind
 from ledger.schema.columns import storable
 from ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, runs
 from ledger.transaction import Transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contracts.api import RunStatus, RunView, StageView
+from contracts.api import RunKind, RunStatus, RunView, StageView
 from contracts.budget import Ceilings
 from contracts.errors import NotFound
 from contracts.event import Event, Queue
@@ -45,9 +45,10 @@ class LedgerReader:
         corpus: str | None = None,
         status: RunStatus | None = None,
         owner: str | None = None,
+        kind: RunKind | None = None,
     ) -> list[RunSummary]:
         """Runs that meet every filter given, the latest first; `before` is the last run id of the page before."""
-        filters = {"corpus": corpus, "status": status, "owner": owner}
+        filters = {"corpus": corpus, "status": status, "owner": owner, "kind": kind}
         with self.database.reading() as connection:
             return queries.summaries(connection, limit, before, filters)
 

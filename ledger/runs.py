@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from contracts.api import RunStatus
+from contracts.api import RunKind, RunStatus
 from contracts.budget import Ceilings, Spend
 from contracts.errors import Conflict, NotFound
 from contracts.event import Event
@@ -24,8 +24,6 @@ from ledger.schema.columns import UNITS
 from ledger.schema.tables import AnyRow, runs
 from ledger.schema.upsert import insert_once
 from ledger.transaction import Transaction
-
-RunKind = Literal["gate", "documents", "crawl", "deletion"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,12 +66,12 @@ def close_if_done(
     if run.status not in UNFINISHED:
         return []
     if any(isinstance(event.body, AnswerReady) for event in emitted):
-        return _finish(connection, run, "finished", make, now)
+        return finish(connection, run, "finished", make, now)
     if any(event.queue for event in emitted) or connection.execute(_ANY_OPEN, {"of_run": run.run_id}).first():
         return []
     if run.kind == "gate" and run.status == "open":
         return _direct_answer(connection, run, "closed", make, now)
-    return _finish(connection, run, _verdict(connection, run), make, now)
+    return finish(connection, run, _verdict(connection, run), make, now)
 
 
 def runs_due_for_answer(connection: Transaction, now: float, most: int) -> list[str]:
@@ -100,7 +100,7 @@ def cancel(connection: Transaction, run_id: str, now: float) -> tuple[bool, list
     connection.execute(_CANCEL, {"of_run": run_id, "moment": now})
     emitted: list[Event] = []
     if run.status in UNFINISHED:
-        emitted = _finish(connection, run, "cancelled", lambda body: own_event(run, body, now), now)
+        emitted = finish(connection, run, "cancelled", lambda body: own_event(run, body, now), now)
     balance.carry_out(connection, run, now)
     return bool(open_events or emitted), emitted
 
@@ -126,9 +126,10 @@ def _direct_answer(
     return write(connection, run, [Entry(directed)], now)
 
 
-def _finish(
+def finish(
     connection: Transaction, run: AnyRow, status: Literal["finished", "failed", "cancelled"], make: Maker, now: float
 ) -> list[Event]:
+    """End the run, whose row the caller holds, with its `RunFinished`."""
     connection.execute(_FINISH, {"of_run": run.run_id, "as_status": status, "moment": now})
     missing = gaps_of(connection, run.run_id)
     finished = make(RunFinished(status=status, missing=missing, spend=spend_of(run)))

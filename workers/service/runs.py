@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.api import ENDED, RunStatus, RunView
+from contracts.api import ENDED, RunKind, RunStatus, RunView
 from contracts.errors import NotFound
 from contracts.event import Event
 from ledger.ledger import Ledger, RunSummary
@@ -28,7 +28,9 @@ class Runs:
             raise NotFound(f"no run {run_id}")
         return run
 
-    def recent(self, caller: Caller, corpus: str | None, status: RunStatus | None, limit: int) -> list[RunSummary]:
+    def recent(
+        self, caller: Caller, corpus: str | None, status: RunStatus | None, limit: int, kind: RunKind | None = None
+    ) -> list[RunSummary]:
         """Runs of one corpus, or of all that the caller may touch, the newest first.
 
         Raises:
@@ -37,7 +39,7 @@ class Runs:
         if corpus is not None:
             caller.may_touch(corpus)
         wanted = [corpus] if corpus is not None or caller.corpora is None else sorted(caller.corpora)
-        found = [run for one in wanted for run in self._ledger.runs(limit=limit, corpus=one, status=status)]
+        found = [run for one in wanted for run in self._ledger.runs(limit=limit, corpus=one, status=status, kind=kind)]
         return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
 
     def ended(self, run_id: str) -> RunView | None:

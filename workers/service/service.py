@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted
+from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest, RunAccepted, RunKind
 from contracts.budget import Allowance, Ceiling, Ceilings
 from contracts.document import Document, DocumentBatch
 from contracts.errors import BudgetExhausted, Conflict, InvalidInput, InvalidSetting, NotFound, PolicyRefused
@@ -29,7 +29,6 @@ from gate.profile import choose_profile
 from ledger.events.fair_queue import NO_KEY
 from ledger.events.outbox import run_baggage
 from ledger.ledger import NewRun
-from ledger.runs import RunKind
 from otel.context import current_traceparent
 from trust.prompts.catalogue import template_named
 from workers.context import Context

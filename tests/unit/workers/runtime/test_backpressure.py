@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
+from contracts.api import RunKind
 from contracts.errors import Overloaded
 from contracts.event import Queue
 from contracts.index import AnswerDirected
 from contracts.ingest import CrawlDirected, DocumentsRemoved
 from ledger.ledger import Ledger, NewRun
-from ledger.runs import RunKind
 from tests.support.ledger_story import Story
 from workers.runtime.backpressure import LATEST_SECONDS, LOOK_SECONDS, Admission
 from workers.settings import DeliverySettings

@@ -1,0 +1,65 @@
+"""Runs that record that what steers the gate was changed: they begin finished, and no queue sees their events.
+
+Promises: the events, their run and the audit's entry are recorded in the caller's transaction, so together with the
+change that they tell of or not at all; and a key is taken once, whoever uses it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from contracts.event import Body, Event
+from contracts.ids import new_run_id
+from contracts.learning_events import CONTROL_CORPUS
+from ledger.dead_letters.audit import SLUICE, record
+from ledger.events.finish import finish
+from ledger.events.outbox import Entry, own_event, write
+from ledger.runs import CreatedRun, NewRun, create, take
+from ledger.transaction import Transaction
+from otel.context import current_traceparent
+
+
+@dataclass(frozen=True, slots=True)
+class ControlChange:
+    """A change of what steers the gate, and how it is audited: who did what (`flag_off`) to what (`flag:search`).
+
+    `bodies` tell of it and have no queue. Of several changes with one `key` only the first is recorded.
+    """
+
+    bodies: tuple[Body, ...]
+    action: str
+    subject: str
+    operator: str = SLUICE
+    note: str = ""
+    key: str | None = None
+
+
+def record_control(connection: Transaction, change: ControlChange, now: float) -> CreatedRun:
+    """Record a change in a control run of its own, and the action among the operators'.
+
+    Where its key was used before nothing is recorded, and the run is the one of then. The caller announces
+    `CreatedRun.events`.
+    """
+    run = NewRun(
+        run_id=new_run_id(),
+        kind="control",
+        corpus=CONTROL_CORPUS,
+        request_sha256=hashlib.sha256(f"control:{change.key}".encode()).hexdigest(),
+        owner=SLUICE,
+        query=f"{change.action} {change.subject}" + (f": {change.note}" if change.note else ""),
+        idempotency_key=change.key,
+        traceparent=current_traceparent(),
+    )
+    created = create(connection, run, (), now)
+    if not created.created:
+        return created
+    row = take(connection, run.run_id)
+
+    def make(body: Body) -> Event:
+        return own_event(row, body, now)
+
+    written = write(connection, row, [Entry(make(body)) for body in change.bodies], now)
+    written += finish(connection, row, "finished", make, now)
+    record(connection, now, change.operator, change.action, [change.subject], change.note)
+    return CreatedRun(run.run_id, True, "finished", tuple(written))
