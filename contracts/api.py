@@ -10,7 +10,7 @@ from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
-from contracts.gate import GateDecided, Limits, Message, ProfileName
+from contracts.gate import GateDecided, Limits, Message, ProfileName, SessionId
 from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
 from contracts.plan import Plan
@@ -54,6 +54,7 @@ class GateRequest(Value):
     render: AskedRender = None
     screenshot: Switch = False
     prompt: PromptName = None
+    session_id: SessionId = None
     wait: bool = False
 
 

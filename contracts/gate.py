@@ -27,6 +27,10 @@ from contracts.retrieval import (
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
 
+SessionId = Annotated[str | None, Field(min_length=1, max_length=128, exclude_if=is_none)]
+"""The agent's own name of its session. Requests of one session get the same gate while a model is rolled out."""
+
+
 class Message(PromptMessage):
     """One message of the agent's session so far."""
 
@@ -72,6 +76,7 @@ class GateRequested(Body):
     render: AskedRender = None
     screenshot: Switch = False
     prompt: PromptName = None
+    session_id: SessionId = None
 
 
 class ProbeHit(Value):

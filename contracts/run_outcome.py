@@ -22,6 +22,9 @@ class RunOutcome(Value):
     those that were embedded and those of the answer's context. `cited_age_seconds` is the mean age of the text that
     the answer cites, and `cited_age_without_crawl_seconds` that of the text that it would have cited without what the
     run itself has crawled; their difference is the gain in freshness. `signals` are in [0, 1].
+
+    `bucket` is the draw of a rollout for the run's unit (`ModelUse.bucket`): runs of one session have the same, and are
+    not independent of each other. `failed_checks` counts the gates of severity P0 that the answer did not pass.
     """
 
     run_id: str
@@ -32,6 +35,7 @@ class RunOutcome(Value):
     model_version: str | None = None
     arm: Arm | None = None
     propensity: Annotated[float, Field(gt=0, le=1)] = 1.0
+    bucket: Annotated[float | None, Field(ge=0, lt=1)] = None
     flags: str = ""
     is_trickle: bool = False
     decided_at: Moment
@@ -47,6 +51,7 @@ class RunOutcome(Value):
     used: Annotated[int | None, Field(ge=0)] = None
     cited_age_seconds: Annotated[float | None, Field(ge=0)] = None
     cited_age_without_crawl_seconds: Annotated[float | None, Field(ge=0)] = None
+    failed_checks: Annotated[int, Field(ge=0)] = 0
     signals: dict[SignalName, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
     judged_at: Moment | None = None
 

@@ -100,7 +100,7 @@ class SluiceClient:
 
         `fields` are the others of `contracts.api.GateRequest`: profile, session, limits, deadline_seconds,
         plan, seeds, top_k, max_tokens, filters, trust_threshold, diversity, neighbours, max_per_domain,
-        duplicate_threshold, rerank, confidence_floor, prompt.
+        duplicate_threshold, rerank, confidence_floor, prompt, session_id.
         """
         request = _request(GateRequest, query=query, corpus=corpus, wait=wait, **fields)
         patience = (request.deadline_seconds or DEFAULT_DEADLINE_SECONDS) if wait else 0.0

@@ -21,6 +21,7 @@ outcomes = Table(
     Column("model_version", Text),
     Column("arm", Text),
     Column("propensity", Float, nullable=False, server_default="1"),
+    Column("bucket", Float),  # of the run's unit, by the draw of a rollout
     Column("flags", Text, nullable=False, server_default=""),  # the features that were off, in order
     Column("is_trickle", Integer, nullable=False, server_default="0"),
     Column("decided_at", Float, nullable=False),
@@ -36,6 +37,7 @@ outcomes = Table(
     Column("used", BigInteger),
     Column("cited_age_seconds", Float),
     Column("cited_age_without_crawl_seconds", Float),
+    counter("failed_checks"),  # gates of severity P0 that the answer did not pass
     Column("signals", Text, nullable=False, server_default="{}"),  # JSON: signal -> a number in [0, 1]
     Column("judged_at", Float),
     Column("changed_at", Float, nullable=False),
@@ -82,6 +84,7 @@ rollouts = Table(
     Column("model_sha256", Text, nullable=False),
     Column("unit", Text, nullable=False),  # what is drawn: each run, or each session
     Column("status", Text, nullable=False),
+    Column("stages", Text, nullable=False, server_default="[]"),  # JSON: the shares that a canary goes through
     Column("share", Float, nullable=False),  # of the units, in [0, 1]
     Column("began_at", Float, nullable=False),
     Column("stage_began_at", Float, nullable=False),

@@ -89,6 +89,7 @@ class Service:
             render=request.render,
             screenshot=request.screenshot,
             prompt=request.prompt,
+            session_id=request.session_id,
         )
         run = self.new_run(
             "gate",
