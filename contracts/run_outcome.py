@@ -17,8 +17,8 @@ SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "be
 class RunOutcome(Value):
     """One gate run that was decided, as far as it is known by now.
 
-    `flags` names the features that were off, in order. `is_trickle` is one of the few runs that ignore the gate's steps
-    back. `milliseconds` is from its acceptance to its end; `tokens` are
+    `flags` names the features that were off, in order. `is_stepped_back` is a run that a step back of the gate
+    steered, `is_trickle` one of the few that ignored it. `milliseconds` is from its acceptance to its end; `tokens` are
     those that were embedded and those of the answer's context. `cited_age_seconds` is the mean age of the text that
     the answer cites, and `cited_age_without_crawl_seconds` that of the text that it would have cited without what the
     run itself has crawled; their difference is the gain in freshness. `signals` are in [0, 1].
@@ -38,6 +38,7 @@ class RunOutcome(Value):
     bucket: Annotated[float | None, Field(ge=0, lt=1)] = None
     flags: str = ""
     is_trickle: bool = False
+    is_stepped_back: bool = False
     decided_at: Moment
     finished_at: Moment | None = None
     status: Literal["open", "answering", "finished", "failed", "cancelled"] = "open"

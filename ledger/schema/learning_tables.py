@@ -24,6 +24,7 @@ outcomes = Table(
     Column("bucket", Float),  # of the run's unit, by the draw of a rollout
     Column("flags", Text, nullable=False, server_default=""),  # the features that were off, in order
     Column("is_trickle", Integer, nullable=False, server_default="0"),
+    Column("is_stepped_back", Integer, nullable=False, server_default="0"),
     Column("decided_at", Float, nullable=False),
     Column("finished_at", Float),
     Column("status", Text, nullable=False, server_default="open"),

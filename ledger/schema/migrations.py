@@ -109,6 +109,7 @@ def add_learning(operations: Operations) -> None:
         Column("bucket", Float),
         Column("flags", Text, nullable=False, server_default=""),
         Column("is_trickle", Integer, nullable=False, server_default="0"),
+        Column("is_stepped_back", Integer, nullable=False, server_default="0"),
         Column("decided_at", Float, nullable=False),
         Column("finished_at", Float),
         Column("status", Text, nullable=False, server_default="open"),

@@ -1,0 +1,151 @@
+"""The state machine of one defence of one profile, fed with runs in the order of their decisions.
+
+                 two bad windows in a row
+    watches  ------------------------------>  steps back
+             <------------------------------
+                 two good windows in a row, another configuration, or an operator
+
+Void windows count for nothing, in either direction. A window that is neither breaks a row. What is between the two
+thresholds changes nothing: that is the hysteresis.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from contracts.base import LaterText, Value, is_none
+from contracts.control import Defence, DefenceName
+from contracts.run_outcome import RunOutcome
+from evaluation.defence.verdicts import (
+    BASELINE_FACTOR,
+    Closed,
+    judge_freshness,
+    judge_latency,
+    judge_satisfaction,
+    percentile_95,
+)
+from evaluation.defence.windows import EMPTY, FULL, LEAST, Window, add, measure, spans_too_long
+
+IN_A_ROW = 2
+"""Windows that must agree."""
+REMEMBERED = 8
+"""Closed windows that are kept to be shown."""
+
+Change = Literal["trip", "heal"]
+
+
+class Limits(Value):
+    """What a defence is held to, of the settings."""
+
+    stale_seconds: float
+    """Cited text younger than this is fresh: crawling need gain nothing."""
+    p95_ms: float | None = None
+    """Milliseconds of the slowest run in twenty; None: by the profile's first windows."""
+
+
+class DefenceState(Value):
+    """All that the next look needs to know of the looks before: bounded, JSON, kept in the ledger.
+
+    `tripped` is the step back that stands. `config_hash` names the configuration that is watched, `fallback_hash` the
+    one that decides in its place, and `failed` those that were stepped back from and have not healed.
+    """
+
+    config_hash: LaterText = None
+    window: Window = EMPTY
+    before: Annotated[Closed | None, Field(exclude_if=is_none)] = None
+    bad: int = 0
+    good: int = 0
+    baseline_ms: float | None = None
+    closed: tuple[Closed, ...] = ()
+    tripped: Annotated[Defence | None, Field(exclude_if=is_none)] = None
+    fallback_hash: LaterText = None
+    failed: tuple[str, ...] = ()
+    lifted_day: LaterText = None
+    """The UTC day for which an operator has lifted the defence of cost."""
+
+
+def watch(
+    name: DefenceName, state: DefenceState, run: RunOutcome, limits: Limits
+) -> tuple[DefenceState, Change | None]:
+    """The state with one run more, and whether its window, closing, trips or heals the defence.
+
+    A run of another configuration begins everything anew: what is measured of one says nothing of the other. Where the
+    gate steps back from the one before, that ends with it.
+    """
+    at = run.decided_at.timestamp()
+    if state.config_hash != run.config_hash:
+        was_tripped, state = state.tripped is not None, begin_anew(state, run.config_hash)
+        state, _ = watch(name, state, run, limits)
+        return state, "heal" if was_tripped else None
+    measured = measure(name, run)
+    if measured is None:
+        return state, None
+    if spans_too_long(state.window, at):
+        state, change = _close(name, state, at, limits)
+        return _with_window(state, add(state.window, measured, at)), change
+    state = _with_window(state, add(state.window, measured, at))
+    full = LEAST if state.tripped else FULL
+    return _close(name, state, at, limits) if len(state.window.values) >= full else (state, None)
+
+
+def begin_anew(state: DefenceState, config_hash: str | None) -> DefenceState:
+    """A state of which only the configurations that failed, and the profile's baseline, remain."""
+    return DefenceState(config_hash=config_hash, failed=state.failed, baseline_ms=state.baseline_ms)
+
+
+def trip(state: DefenceState, defence: Defence, fallback_hash: str | None) -> DefenceState:
+    """The state in which `defence` stands."""
+    failed = state.failed
+    if defence.step == "previous_configuration" and state.config_hash is not None:
+        failed = (*(one for one in failed if one != state.config_hash), state.config_hash)[-REMEMBERED:]
+    update = {
+        "tripped": defence,
+        "fallback_hash": fallback_hash,
+        "failed": failed,
+        "window": EMPTY,
+        "bad": 0,
+        "good": 0,
+    }
+    return state.model_copy(update=update)
+
+
+def heal(state: DefenceState) -> DefenceState:
+    """The state in which nothing stands, and the configuration is no longer one that failed."""
+    failed = tuple(one for one in state.failed if one != state.config_hash)
+    update = {"tripped": None, "fallback_hash": None, "failed": failed, "window": EMPTY, "bad": 0, "good": 0}
+    return state.model_copy(update=update)
+
+
+def _close(name: DefenceName, state: DefenceState, at: float, limits: Limits) -> tuple[DefenceState, Change | None]:
+    state, closed = _judged(name, state, at, limits)
+    if closed.verdict == "void":
+        return _with_window(state, EMPTY), None
+    bad = state.bad + 1 if closed.verdict == "bad" else 0
+    good = state.good + 1 if closed.verdict == "good" else 0
+    told = (*state.closed, closed)[-REMEMBERED:]
+    update = {"window": EMPTY, "before": closed, "bad": bad, "good": good, "closed": told}
+    state = state.model_copy(update=update)
+    if state.tripped is None:
+        return state, "trip" if bad >= IN_A_ROW else None
+    return state, "heal" if good >= IN_A_ROW else None
+
+
+def _judged(name: DefenceName, state: DefenceState, at: float, limits: Limits) -> tuple[DefenceState, Closed]:
+    match name:
+        case "freshness":
+            return state, judge_freshness(state.window, at, state.before, limits.stale_seconds)
+        case "latency":
+            threshold = limits.p95_ms
+            if threshold is None and state.baseline_ms is None and len(state.window.values) >= LEAST:
+                state = state.model_copy(update={"baseline_ms": percentile_95(state.window.values)})
+            if threshold is None:
+                threshold = BASELINE_FACTOR * (state.baseline_ms or 0.0)
+            return state, judge_latency(state.window, at, threshold)
+        case _:
+            return state, judge_satisfaction(state.window, at)
+
+
+def _with_window(state: DefenceState, window: Window) -> DefenceState:
+    return state.model_copy(update={"window": window})
