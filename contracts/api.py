@@ -26,6 +26,7 @@ from contracts.retrieval import (
     QueryText,
     TrustThreshold,
 )
+from contracts.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, Response, Signal
 from contracts.trust import Origin, Signature
 
 
@@ -136,9 +137,12 @@ class FeedbackRequest(Value):
 
     run_id: str
     chunk_ids_used: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
-    outcome: Literal["success", "failure", "partial", "unknown"] = "unknown"
+    outcome: FeedbackOutcome = "unknown"
     rating: Annotated[float, Field(ge=0, le=1)] | None = None
     note: Annotated[str, Field(max_length=4_000)] = ""
+    signal: Signal = DEFAULT_SIGNAL
+    response: Response = None
+    """What the agent made of the answer."""
 
 
 RunKind = Literal["gate", "documents", "crawl", "deletion", "control"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from contracts.retrieval import (
     Neighbours,
     QueryText,
 )
+from contracts.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 
@@ -241,6 +242,13 @@ class FeedbackGiven(Body):
     queue: ClassVar[Queue | None] = "gate"
 
     chunk_ids_used: tuple[str, ...] = ()
-    outcome: Literal["success", "failure", "partial", "unknown"] = "unknown"
+    outcome: FeedbackOutcome = "unknown"
     rating: Annotated[float, Field(ge=0, le=1)] | None = None
     note: Annotated[str, Field(max_length=4_000)] = ""
+    signal: Signal = DEFAULT_SIGNAL
+    response: Response = None
+
+    @property
+    def value(self) -> float | None:
+        """How good the answer was, in [0, 1]: the rating, else what the outcome stands for; None: not known."""
+        return OUTCOME_VALUES.get(self.outcome) if self.rating is None else self.rating

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import CorpusName, Moment, Sha256, Value
+from contracts.base import CorpusName, Moment, Sha256, Value, is_none
 from contracts.control import Arm
 from contracts.plan import Plan
 
 SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
 """Ways to hear how an answer did: the task's own success, a tool's, a person's, a benchmark's verdict."""
+DEFAULT_SIGNAL: SignalName = "task_satisfaction"
+Signal = Annotated[SignalName, Field(exclude_if=lambda signal: signal == DEFAULT_SIGNAL)]
+"""Which signal feedback gives; it came later, so the default is left out of the JSON."""
+Response = Annotated[str | None, Field(max_length=32_000, exclude_if=is_none)]
+"""What the agent made of an answer: the text that it gave on."""
+
+FeedbackOutcome = Literal["success", "failure", "partial", "unknown"]
+OUTCOME_VALUES: Mapping[FeedbackOutcome, float] = MappingProxyType({"success": 1.0, "partial": 0.5, "failure": 0.0})
+"""What an outcome says of the answer, where no rating does; `unknown` says nothing."""
 
 
 class RunOutcome(Value):

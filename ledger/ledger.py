@@ -49,6 +49,7 @@ from ledger.events.finish import Maker
 from ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from ledger.events.settle import Settled
 from ledger.known_pages import LedgerPageMemory
+from ledger.learning.outcomes import Outcomes
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
 from ledger.runs import CreatedRun, NewRun
@@ -86,6 +87,7 @@ class Ledger(LedgerReader):
         self.quarantine = Quarantine(self.database, clock)
         self.forgotten = Forgotten(self.database, clock)
         self.erasure = Erasure(self.database)
+        self.outcomes = Outcomes(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

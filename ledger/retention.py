@@ -26,6 +26,7 @@ from contracts.errors import NotFound
 from ledger.database import Database
 from ledger.dead_letters.audit import record
 from ledger.events.reservations import today
+from ledger.learning.outcome_rows import drop_outcome
 from ledger.runs import take
 from ledger.schema.columns import UNITS
 from ledger.schema.tables import IS_OPEN, dead_letter_payloads, dead_letters, events, pages, runs
@@ -170,6 +171,7 @@ def _drop_runs(connection: Transaction, run_ids: list[str], moment: float) -> tu
         letters = connection.execute(_LETTERS_OF_RUN, {"of_run": run_id}).scalars()
         removed.dead_letters += _drop_dead_letters(connection, letters)
         drop_citations(connection, run_id)
+        drop_outcome(connection, run_id)
         removed.runs += connection.execute(_DROP_RUN, {"of_run": run_id}).rowcount
     return removed, []
 

@@ -24,6 +24,7 @@ from contracts.index import AnswerDirected, AnswerReady, RunFinished
 from contracts.ingest import PageUnchanged
 from ledger.events.outbox import Entry, own_event, write
 from ledger.events.reservations import Balance, spend_in
+from ledger.learning.outcome_rows import note_finished
 from ledger.runs import take
 from ledger.schema.tables import IS_OPEN, AnyRow, events, runs
 from ledger.transaction import Transaction
@@ -65,8 +66,9 @@ def close_if_done(
     """The events that close the run, when the transaction so far has left nothing open; the caller holds its row."""
     if run.status not in UNFINISHED:
         return []
-    if any(isinstance(event.body, AnswerReady) for event in emitted):
-        return finish(connection, run, "finished", make, now)
+    for event in emitted:
+        if isinstance(event.body, AnswerReady):
+            return finish(connection, run, "finished", make, now, event.body)
     if any(event.queue for event in emitted) or connection.execute(_ANY_OPEN, {"of_run": run.run_id}).first():
         return []
     if run.kind == "gate" and run.status == "open":
@@ -127,12 +129,19 @@ def _direct_answer(
 
 
 def finish(
-    connection: Transaction, run: AnyRow, status: Literal["finished", "failed", "cancelled"], make: Maker, now: float
+    connection: Transaction,
+    run: AnyRow,
+    status: Literal["finished", "failed", "cancelled"],
+    make: Maker,
+    now: float,
+    ready: AnswerReady | None = None,
 ) -> list[Event]:
-    """End the run, whose row the caller holds, with its `RunFinished`."""
+    """End the run, whose row the caller holds, with its `RunFinished`; `ready` is the answer that ends it."""
     connection.execute(_FINISH, {"of_run": run.run_id, "as_status": status, "moment": now})
-    missing = gaps_of(connection, run.run_id)
-    finished = make(RunFinished(status=status, missing=missing, spend=spend_of(run)))
+    missing, spend = gaps_of(connection, run.run_id), spend_of(run)
+    if run.kind == "gate":
+        note_finished(connection, run, status, ready, spend, now)
+    finished = make(RunFinished(status=status, missing=missing, spend=spend))
     return write(connection, run, [Entry(finished)], now)
 
 

@@ -15,9 +15,11 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from contracts.budget import Spend
 from contracts.event import Body, Event, Queue, encode
+from contracts.gate import GateDecided
 from contracts.index import AnswerReady, DocumentIndexed, SnapshotPublished
 from ledger.events.fair_queue import priority_of, take_turns, tenant_queue_of
 from ledger.events.reservations import Balance, amounts_of, today
+from ledger.learning.outcome_rows import note_decided
 from ledger.schema.columns import storable
 from ledger.schema.tables import AnyRow, events, runs
 from ledger.transaction import Transaction
@@ -86,7 +88,7 @@ def write(
     connection.insert_each(_INSERT, rows)
     if balance is not None:
         balance.held = sum((entry.held for entry in fresh if entry.held), balance.held)
-    _note_progress(connection, run.run_id, [entry.event.body for entry in fresh])
+    _note_progress(connection, run, [entry.event.body for entry in fresh], now)
     return [entry.event for entry in fresh]
 
 
@@ -150,7 +152,8 @@ def _row_of(entry: Entry, now: float) -> dict[str, Any]:
 _NOTHING = Spend()
 
 
-def _note_progress(connection: Transaction, run_id: str, bodies: Sequence[Body]) -> None:
+def _note_progress(connection: Transaction, run: AnyRow, bodies: Sequence[Body], now: float) -> None:
+    run_id = run.run_id
     for body in bodies:
         if isinstance(body, DocumentIndexed):
             connection.execute(_INDEXED, {"of_run": run_id, "reached": body.journal_offset})
@@ -158,3 +161,5 @@ def _note_progress(connection: Transaction, run_id: str, bodies: Sequence[Body])
             connection.execute(_PUBLISHED, {"of_run": run_id, "name": body.generation})
         elif isinstance(body, AnswerReady):
             note_answer(connection, run_id, body)
+        elif isinstance(body, GateDecided):
+            note_decided(connection, run, body, now)

@@ -14,12 +14,14 @@ from sqlalchemy import bindparam, update
 from contracts.budget import Spend
 from contracts.errors import Fenced
 from contracts.event import Event, GapFound
+from contracts.gate import FeedbackGiven
 from contracts.outcome import DeadLetter, Discard, Done, Outcome, Retry
 from ledger.events.claims import MINE, Claim
 from ledger.events.finish import Maker, close_if_done
 from ledger.events.outbox import Entry, write
 from ledger.events.park import park
 from ledger.events.reservations import Balance
+from ledger.learning.outcome_rows import note_feedback
 from ledger.runs import take
 from ledger.schema.columns import UNITS
 from ledger.schema.tables import AnyRow, events
@@ -117,6 +119,8 @@ def _done(
     facts = {"of_event": claim.event.id, "at_epoch": claim.epoch, "moment": now, "because": why}
     row = _still_mine(connection.execute(_SETTLE, facts).first(), claim)
     balance.free(row)
+    if isinstance(claim.event.body, FeedbackGiven):
+        note_feedback(connection, run.run_id, now)
     emitted = write(connection, run, entries, now, balance, cause_priority=row.priority)
     return _closed(connection, run, emitted, make, now, balance, dropped=len(entries) - len(emitted))
 

@@ -23,6 +23,7 @@ from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
 from contracts.outcome import Next
+from contracts.run_outcome import DEFAULT_SIGNAL
 from gate.budget import lifted_by, lowest_ceilings
 from gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from gate.profile import choose_profile
@@ -224,13 +225,15 @@ class Service:
             self._context.transport.announce(emitted)
         return True
 
-    def give_feedback(self, request: FeedbackRequest, *, owner: str = NO_KEY) -> None:
-        """Record what became of an answer. It counts once for each run and `owner`: the same again changes nothing.
+    def give_feedback(self, request: FeedbackRequest, *, owner: str = NO_KEY) -> bool:
+        """Record what became of an answer; whether it is new.
+
+        It counts once for each run, `owner` and signal: the same again changes nothing.
 
         Raises:
             NotFound: no such run.
             InvalidInput: a chunk id that is not in the run's answer.
-            Conflict: the owner has given other feedback on this run.
+            Conflict: the owner has given other feedback on this run, by the same signal.
         """
         self._room.require()
         ledger = self._context.ledger
@@ -239,11 +242,15 @@ class Service:
         body = FeedbackGiven.model_validate(request.model_dump(exclude={"run_id"}))
         event = Event.of(body, run_id=run.run_id, corpus=run.corpus, traceparent=run.traceparent)
         dedupe_key = f"feedback-of:{owner}"
+        if request.signal != DEFAULT_SIGNAL:
+            dedupe_key += f":{request.signal}"
         if ledger.add_event(event, dedupe_key=dedupe_key):
             self._context.transport.publish([event])
             self._context.transport.announce([event])
-        elif ledger.keyed_event(run.run_id, dedupe_key).body != body:
+            return True
+        if ledger.keyed_event(run.run_id, dedupe_key).body != body:
             raise Conflict(f"other feedback on run {run.run_id} was recorded: it is given once and stays")
+        return False
 
     def new_run(
         self,

@@ -1,0 +1,166 @@
+"""What became of gate runs, as the evaluation reads it: page by page, in the order of decisions or of changes."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, func, or_, select
+
+from contracts.base import construct_unvalidated
+from contracts.plan import Plan
+from contracts.run_outcome import RunOutcome
+from ledger.database import Database
+from ledger.events.reservations import usd
+from ledger.learning.outcome_rows import derive, drop_outcome
+from ledger.runs import take
+from ledger.schema.learning_tables import outcomes
+from ledger.schema.tables import AnyRow, runs
+
+ROWS_AT_ONCE = 2_000
+"""Of one page of a longer reading."""
+_DERIVED_AT_ONCE = 100
+"""Runs whose rows one transaction makes again: some ten milliseconds in which no other writer gets its turn."""
+
+
+class Place(NamedTuple):
+    """A place in the order of decisions: what was decided later, or then with a greater id, comes after it."""
+
+    moment: float
+    run_id: str = ""
+
+
+_HAS = outcomes.c
+_IS_AFTER = or_(
+    _HAS.decided_at > bindparam("after"),
+    and_(_HAS.decided_at == bindparam("after"), _HAS.run_id > bindparam("after_run")),
+)
+_DECIDED = (
+    select(outcomes)
+    .where(_HAS.decided_at >= bindparam("after"), _IS_AFTER, _HAS.decided_at < bindparam("before"))
+    .order_by(_HAS.decided_at, _HAS.run_id)
+    .limit(bindparam("most"))
+)
+_ONE = select(outcomes).where(_HAS.run_id == bindparam("of_run"))
+_FIRST = select(func.min(_HAS.decided_at))
+_GATE_RUNS = (
+    select(runs.c.run_id)
+    .where(runs.c.kind == "gate", runs.c.run_id > bindparam("after"))
+    .order_by(runs.c.run_id)
+    .limit(_DERIVED_AT_ONCE)
+)
+_ORPHANS = select(_HAS.run_id).where(~select(runs.c.run_id).where(runs.c.run_id == _HAS.run_id).exists()).limit(1_000)
+
+
+class Outcomes:
+    """The outcomes of one ledger. Every method may raise `Unavailable`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def of_run(self, run_id: str) -> RunOutcome | None:
+        """What became of a run; None where it was not decided, or is no gate run."""
+        with self._database.reading() as connection:
+            row = connection.execute(_ONE, {"of_run": run_id}).first()
+        return None if row is None else _outcome(row)
+
+    def first_decided_at(self) -> float | None:
+        """When the oldest run was decided, in seconds since 1970; None where there is none."""
+        with self._database.reading() as connection:
+            return connection.execute(_FIRST).scalar()
+
+    def page(
+        self, after: Place, before: float = math.inf, most: int = ROWS_AT_ONCE
+    ) -> tuple[tuple[RunOutcome, ...], Place]:
+        """At most `most` runs behind a place that were decided before a moment, in order; and the place behind them."""
+        asked = {"after": after.moment, "after_run": after.run_id, "before": min(before, _FOREVER), "most": most}
+        with self._database.reading() as connection:
+            rows = connection.execute(_DECIDED, asked).all()
+        if not rows:
+            return (), after
+        return tuple(map(_outcome, rows)), Place(rows[-1].decided_at, rows[-1].run_id)
+
+    def decided_between(self, since: float, before: float = math.inf) -> Iterator[RunOutcome]:
+        """Runs decided from one moment to before another, in order, read as they are asked for."""
+        place = Place(since)
+        while True:
+            runs_of_page, place = self.page(place, before)
+            yield from runs_of_page
+            if len(runs_of_page) < ROWS_AT_ONCE:
+                return
+
+    def rebuild(self, told: Callable[[int], None] = lambda count: None) -> int:
+        """Make every row again from the events of its run; how many there are. `told` hears the count as it grows.
+
+        Work may go on meanwhile: each row is made under the lock of its run.
+        """
+        after, made = "", 0
+        while True:
+            with self._database.writing() as connection:
+                run_ids = connection.execute(_GATE_RUNS, {"after": after}).scalars()
+                for run_id in run_ids:
+                    take(connection, run_id)
+                    made += derive(connection, run_id, self._clock())
+            if not run_ids:
+                break
+            after = run_ids[-1]
+            told(made)
+        self._drop_orphans()
+        return made
+
+    def _drop_orphans(self) -> None:
+        """Rows of runs that are not there any more."""
+        while True:
+            with self._database.writing() as connection:
+                orphans = connection.execute(_ORPHANS).scalars()
+                for run_id in orphans:
+                    drop_outcome(connection, run_id)
+            if not orphans:
+                return
+
+
+_FOREVER = 1e12
+"""Seconds since 1970, far behind any moment that a datetime can hold."""
+_PLANS = {plan.value: plan for plan in Plan}
+_NAMES = set(RunOutcome.model_fields)
+
+
+def _outcome(row: AnyRow) -> RunOutcome:
+    """A row as a value. It was valid when it was written, so it is not validated again."""
+    fields: dict[str, Any] = {
+        "run_id": row.run_id,
+        "corpus": row.corpus,
+        "profile": row.profile,
+        "plan": _PLANS[row.plan],
+        "config_hash": row.config_hash,
+        "model_version": row.model_version,
+        "arm": row.arm,
+        "propensity": row.propensity,
+        "flags": row.flags,
+        "is_trickle": bool(row.is_trickle),
+        "decided_at": datetime.fromtimestamp(row.decided_at, UTC),
+        "finished_at": _moment(row.finished_at),
+        "status": row.status,
+        "usd": usd(row.spent_nanousd),
+        "tokens": row.tokens,
+        "milliseconds": row.milliseconds,
+        "external_calls": row.external_calls,
+        "pages_asked": row.pages_asked,
+        "pages_read": row.pages_read,
+        "cited": row.cited,
+        "used": row.used,
+        "cited_age_seconds": row.cited_age_seconds,
+        "cited_age_without_crawl_seconds": row.cited_age_without_crawl_seconds,
+        "signals": json.loads(row.signals),
+        "judged_at": _moment(row.judged_at),
+    }
+    return construct_unvalidated(RunOutcome, fields, _NAMES)
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
