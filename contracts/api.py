@@ -10,7 +10,7 @@ from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
-from contracts.gate import GateDecided, Limits, Message, ProfileName, SessionId
+from contracts.gate import Decision, Limits, Message, ProfileName, SessionId
 from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
 from contracts.plan import Plan
@@ -172,7 +172,7 @@ class RunView(Value):
     deadline_at: Moment | None = None
     finished_at: Moment | None = None
     traceparent: str | None = None
-    decision: GateDecided | None = None
+    decision: Decision | None = None
     answer: Answer | None = None
     prompt: Prompt = ()
     missing: tuple[Gap, ...] = ()

@@ -207,8 +207,8 @@ class SearchAim(Value):
     filters: dict[str, str] = Field(default_factory=dict)
 
 
-class GateDecided(Body):
-    """The plan, and all that led to it. Recomputing it from its recorded signals gives the same bytes."""
+class DecisionFields(Value):
+    """The plan, and all that led to it."""
 
     plan: Plan
     scored_plan: Plan
@@ -234,6 +234,68 @@ class GateDecided(Body):
     control: Annotated[Control | None, Field(exclude_if=is_none)] = None
     """What steered the decision beside the profile; None where nothing did."""
     decided_at: Moment
+
+
+class GateDecided(DecisionFields, Body):
+    """The plan, and all that led to it. Recomputing it from its recorded signals gives the same bytes."""
+
+
+class Directives(Value):
+    """What a decision orders, as three switches, and what each feature added to the score."""
+
+    use_retrieval: bool
+    use_search: bool
+    use_crawl: bool
+    justification: dict[str, float]
+    """Feature to its contribution (weight x value); a feature without a weight contributes 0."""
+
+    @staticmethod
+    def fields_of(decided: DecisionFields) -> dict[str, object]:
+        """The values of these fields for `decided`."""
+        return {
+            "use_retrieval": decided.plan is not Plan.SKIP,
+            "use_search": decided.plan in (Plan.SEARCH, Plan.FULL_LOOP) and bool(decided.search_seeds),
+            "use_crawl": decided.plan is Plan.FULL_LOOP,
+            "justification": {part.feature: part.contribution for part in decided.contributions},
+        }
+
+
+class Decision(Directives, DecisionFields):
+    """A decision as agents see it: as it is recorded, and what it orders."""
+
+    @classmethod
+    def of(cls, decided: GateDecided) -> Decision:
+        """The decision that was recorded."""
+        return cls(**dict(decided), **cls.fields_of(decided))
+
+
+class RagDirectivesEvaluated(Directives, Body):
+    """What the gate has ordered for one question. The run's id in the envelope is the task's; handled by no one.
+
+    `gate_model_version` is the learned model's that chose the plan, or `heuristic`.
+    """
+
+    kind: ClassVar[str] = "rag_directives_evaluated"
+
+    query: QueryText
+    plan: Plan
+    profile: str
+    search_seeds: tuple[str, ...] = ()
+    crawl_seeds: tuple[str, ...] = ()
+    gate_model_version: str
+
+    @classmethod
+    def of(cls, request: GateRequested, decided: GateDecided, gate_model_version: str) -> RagDirectivesEvaluated:
+        """What `decided` orders for `request`."""
+        return cls(
+            query=request.query,
+            plan=decided.plan,
+            profile=decided.profile,
+            search_seeds=decided.search_seeds,
+            crawl_seeds=decided.crawl_seeds,
+            gate_model_version=gate_model_version,
+            **cls.fields_of(decided),
+        )
 
 
 class FeedbackGiven(Body):

@@ -25,6 +25,8 @@ class DocumentIndexed(Body):
     journal_offset: int
     erase: Switch = False
     """Whether nothing may be left of what was removed: no older generation, no record of the journal."""
+    crawled_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    """When the first of the pages among them was fetched; None where no page was crawled."""
 
 
 class SnapshotPublished(Body):

@@ -38,6 +38,8 @@ from gate.signals import COVERAGE_FEATURES, Signals, read_signals
 from gate.veto import lower_plan
 
 DECIMALS = 6
+HEURISTIC = "heuristic"
+"""In place of a model's version, where the profile's weights decided."""
 DECIDING_ARMS = ("canary", "promoted")
 """Arms whose runs the learned model decides."""
 
@@ -211,6 +213,14 @@ def needs_model(decided: GateDecided) -> str | None:
     """The SHA-256 of the model that was asked for a decision; None where none was."""
     use = decided.control.model if decided.control else None
     return use.model_sha256 if use is not None and use.probability is not None else None
+
+
+def deciding_model(decided: GateDecided) -> str:
+    """The version of the learned model that chose the plan, before any denial; `HEURISTIC` where none did."""
+    control = decided.control
+    if control is None or control.model is None or decided.requested_plan or _learned_plan(control) is None:
+        return HEURISTIC
+    return control.model.version
 
 
 def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ...]:

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, exists, func, or_, select
 from contracts.api import RunKind, RunStatus, RunView, StageView
 from contracts.errors import NotFound
 from contracts.event import QUEUES, Event, GapFound, Queue, decode
-from contracts.gate import GateDecided
+from contracts.gate import Decision, GateDecided
 from contracts.index import AnswerReady, AnswerStale
 from contracts.ingest import CrawlDirected, PageCrawled
 from ledger.events.finish import spend_of
@@ -111,7 +111,7 @@ def view(connection: Transaction, run_id: str) -> RunView:
         deadline_at=_perhaps(run.deadline_at),
         finished_at=_perhaps(run.finished_at),
         traceparent=run.traceparent,
-        decision=next((body for body in reversed(told) if isinstance(body, GateDecided)), None),
+        decision=next((Decision.of(body) for body in reversed(told) if isinstance(body, GateDecided)), None),
         answer=ready.answer if ready else None,
         prompt=ready.prompt if ready else (),
         missing=tuple(body.gap for body in told if isinstance(body, GapFound)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from contracts.api import RunKind, RunStatus, RunView, StageView
-from contracts.budget import Ceilings
+from contracts.budget import Ceilings, Spend
 from contracts.errors import NotFound
 from contracts.event import Event, Queue
 from ledger import queries
@@ -86,6 +86,11 @@ class LedgerReader:
         if left is None:
             raise NotFound(f"no run {run_id}")
         return left
+
+    def used_today(self) -> Spend:
+        """What all runs have reserved and spent together in this UTC day."""
+        with self.database.reading() as connection:
+            return reservations.used_in_day(connection, self.clock())
 
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """The run's events behind position `seq`, in commit order, each with its position."""

@@ -17,7 +17,7 @@ from contracts.budget import Spend
 from contracts.document import DocumentBatch
 from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
 from contracts.event import Event, Gap
-from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested
+from contracts.gate import CoverageProbed, FeedbackGiven, GateRequested, RagDirectivesEvaluated
 from contracts.index import AnswerDirected, AnswerReady, DocumentIndexed, SnapshotPublished
 from contracts.ingest import (
     ChunksEmbedded,
@@ -34,7 +34,7 @@ from contracts.ingest import (
     SearchDirected,
 )
 from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable, Retry
-from gate.decide import decide
+from gate.decide import decide, deciding_model
 from gate.directives import make_crawl, make_directives, make_result_crawls
 from gate.profile import choose_profile
 from ingest.chunk.token_ids import embedding_texts
@@ -51,7 +51,13 @@ from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
 from workers.steps.citation_ages import unseen_seconds
 from workers.steps.control import read_control
-from workers.steps.documents import brought_by, document_of_page, documents_of_snippets, record_page
+from workers.steps.documents import (
+    brought_by,
+    document_of_page,
+    documents_of_snippets,
+    first_crawled_at,
+    record_page,
+)
 from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.embed import embed_next, load_chunks
 from workers.steps.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
@@ -126,7 +132,8 @@ def on_coverage_probed(
         decided_at=event.occurred_at,
         control=read_control(settings),
     )
-    return Done((Next(decided), *make_directives(request, decided, crawl_limits)))
+    ordered = RagDirectivesEvaluated.of(request, decided, deciding_model(decided))
+    return Done((Next(decided), Next(ordered), *make_directives(request, decided, crawl_limits)))
 
 
 def _cause_of(event: Event, ledger: Ledger) -> Event:
@@ -345,7 +352,12 @@ def on_chunks_embedded(
     page_memory.confirm(event.corpus, checksums, run_id=event.run_id)
     ledger.uncheck_citations(event.corpus, admitted.superseded, offset)
     ids = tuple(checksums)
-    indexed = DocumentIndexed(document_ids=ids, chunk_count=len(admitted.vectors), journal_offset=offset)
+    indexed = DocumentIndexed(
+        document_ids=ids,
+        chunk_count=len(admitted.vectors),
+        journal_offset=offset,
+        crawled_at=first_crawled_at(admitted.batch),
+    )
     return Done((Next(indexed),), (*gaps, *admitted.gaps))
 
 
@@ -410,12 +422,15 @@ def on_document_indexed(
 ) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is.
 
-    Where something is to be erased, nothing but the new generation is left, here and in the object store. Answers that
-    cite what is no longer so are told, each once.
+    How long crawled pages took until they are found is counted here, and again in a second run. Where something is to
+    be erased, nothing but the new generation is left, here and in the object store. Answers that cite what is no longer
+    so are told, each once.
     """
     indexed = event.body_as(DocumentIndexed)
     with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
         generation = writer.erase() if indexed.erase else writer.publish()
+    if indexed.crawled_at:
+        metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
     shipper.ship(event.corpus, generation.name, alone=indexed.erase)
     is_cited = ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset)
     if is_cited or not indexed.document_ids:
@@ -470,7 +485,7 @@ def on_feedback_given(event: Event, ledger: Ledger) -> Outcome:
     metrics.FEEDBACK.labels(feedback.outcome).inc()
     if answer and answer.chunks:
         used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
-        metrics.ANSWER_PRECISION.observe(len(used) / len(answer.chunks))
+        metrics.PRECISION_AT_K.observe(len(used) / len(answer.chunks))
     return Done()
 
 

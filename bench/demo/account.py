@@ -11,7 +11,7 @@ from rich.table import Table
 
 from contracts.api import RunView
 from contracts.event import Event
-from contracts.gate import GateDecided
+from contracts.gate import DecisionFields
 from contracts.index import SnapshotPublished
 from contracts.ingest import ChunksEmbedded, CrawlDirected, PageCrawled, SearchCompleted, SearchDirected
 from contracts.plan import Plan
@@ -79,7 +79,7 @@ def _generation(run: RunView) -> str | None:
     return run.answer.generation if run.answer else None
 
 
-def _decision(decision: GateDecided) -> Group:
+def _decision(decision: DecisionFields) -> Group:
     table = Table(title=f"plan {decision.plan.value} · score {decision.score:.3f} · profile {decision.profile}")
     for heading in ("feature", "value", "weight", "contribution"):
         table.add_column(heading, justify="left" if heading == "feature" else "right")

@@ -10,7 +10,7 @@ from cli.output import console, marked, plain_text, print_json, print_table
 from contracts.api import RunView
 from contracts.control import ModelUse
 from contracts.event import Gap
-from contracts.gate import GateDecided
+from contracts.gate import DecisionFields
 from contracts.index import Answer, StaleCitation
 from contracts.prompt import PromptMessage
 from contracts.trust import GateCheck, TrustScore
@@ -62,7 +62,7 @@ def leave_unless_finished(view: RunView) -> None:
         raise typer.Exit(1)
 
 
-def print_decision(decision: GateDecided) -> None:
+def print_decision(decision: DecisionFields) -> None:
     """Print why the gate decided as it did."""
     console.print(
         f"[bold]plan {decision.plan}[/] · score {decision.score:.3f} "
@@ -123,7 +123,7 @@ def _factor(value: float | None) -> str:
     return "-" if value is None else f"{float(value):g}"
 
 
-def print_vetoes(decision: GateDecided) -> None:
+def print_vetoes(decision: DecisionFields) -> None:
     """Print what lowered the plan, and what would lift it."""
     for veto in decision.vetoes:
         console.print(

@@ -70,7 +70,7 @@ class _Embedding:
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         embedded = self._context.embedder.embed(texts, self._fingerprint)
-        metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
+        metrics.TOKEN_SPEND.labels("embedding").inc(embedded.tokens)
         self.tokens += embedded.tokens
         self.cache_hits += embedded.cache_hits
         self.cost_usd += embedded.cost_usd

@@ -128,6 +128,12 @@ def today(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
+def used_in_day(connection: Transaction, now: float) -> Spend:
+    """What the UTC day of a moment has reserved and spent together."""
+    row = connection.execute(select(days).where(days.c.day == today(now))).first()
+    return spend_in(row, "reserved") + spend_in(row, "spent") if row else Spend()
+
+
 def ceiling_columns(ceilings: Ceilings) -> dict[str, int]:
     """The columns of `runs` that keep its ceilings."""
     return _columns("run", ceilings.run) | _columns("day", ceilings.day)

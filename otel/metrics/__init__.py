@@ -10,6 +10,7 @@ are `unchanged`, or `refused` by a rule.
 A file of this package declares the metrics of one area; all of them are reached as `otel.metrics.NAME`.
 """
 
+from otel.metrics.budget import *  # noqa: F403
 from otel.metrics.delivery import *  # noqa: F403
 from otel.metrics.exposition import *  # noqa: F403
 from otel.metrics.gate import *  # noqa: F403

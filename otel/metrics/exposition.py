@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, Metric, generate_latest, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from otel.metrics.registry import REGISTRY
+from otel.metrics.windows import WINDOWED, Windows
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_windows = Windows()
 
 
 def render_metrics() -> bytes:
@@ -43,17 +46,29 @@ def forget_process(process_id: int) -> None:
 def metric_names() -> frozenset[str]:
     """Every name that a query may use: counters end in _total, histograms give _bucket, _sum and _count."""
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-    return frozenset(
-        metric.name + suffix for metric in REGISTRY.collect() for suffix in suffixes.get(metric.type, ("",))
-    )
+    declared = (metric.name + suffix for metric in REGISTRY.collect() for suffix in suffixes.get(metric.type, ("",)))
+    return frozenset((*declared, *WINDOWED))
+
+
+class _Exposed:
+    """The metrics of all processes and the gauges that follow from them; each is read once."""
+
+    def collect(self) -> Iterator[Metric]:
+        families = list(self._counted())
+        yield from families
+        yield from _windows.gauges(families)
+
+    @staticmethod
+    def _counted() -> Iterable[Metric]:
+        if not _shared_directory():
+            return REGISTRY.collect()
+        return MultiProcessCollector(None).collect()  # type: ignore[no-untyped-call, no-any-return]
 
 
 def _readable() -> CollectorRegistry:
-    if not _shared_directory():
-        return REGISTRY
-    merged = CollectorRegistry()
-    MultiProcessCollector(merged)  # type: ignore[no-untyped-call]
-    return merged
+    exposed = CollectorRegistry()
+    exposed.register(_Exposed())
+    return exposed
 
 
 def _shared_directory() -> str | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from otel.metrics.registry import MILLISECONDS_TO_MINUTES, SHARES, counter, histogram
 
 GATE_DECISIONS = counter(
-    "sluice_gate_decisions_total",
-    "Decisions by the plan carried out, the profile, and the plan that the score alone chose.",
-    "plan",
+    "sluice_gate_decision_total",
+    "Decisions by the plan carried out, the profile, the plan that the score alone chose, and the version of the model "
+    "that decided (heuristic: the profile's weights).",
+    "plan_type",
     "profile",
     "scored_plan",
+    "gate_model_version",
 )
 GATE_VETOES = counter(
     "sluice_gate_vetoes_total", "Times that a rule or ceiling lowered a plan, by the veto's name.", "name"
@@ -18,6 +20,13 @@ RUN_SECONDS = histogram(
     "sluice_run_seconds", "From a run's acceptance to its end, by how it ended.", MILLISECONDS_TO_MINUTES, "status"
 )
 FEEDBACK = counter("sluice_feedback_total", "Feedback on answers, by outcome.", "outcome")
-ANSWER_PRECISION = histogram(
-    "sluice_answer_precision", "Share of an answer's chunks that the agent says it used, from 0 to 1.", SHARES
+PRECISION_AT_K = histogram(
+    "sluice_precision_at_k",
+    "Share of an answer's k cited chunks that the agent says it used, from 0 to 1.",
+    SHARES,
+)
+TOKEN_SPEND = counter(
+    "sluice_token_spend_total",
+    "Tokens spent: embedded by a model, or handed to agents as the context of answers.",
+    "spent_on",
 )

@@ -12,10 +12,14 @@ EMBEDDING_SECONDS = histogram(
     "Embedding the texts of one message that the cache did not have.",
     MILLISECONDS_TO_MINUTES,
 )
-EMBEDDED_TOKENS = counter("sluice_embedded_tokens_total", "Tokens sent through an embedding model.")
 INDEX_PUBLISH_SECONDS = histogram(
     "sluice_index_publish_seconds",
     "Publishing one generation, from its first write to the swapped pointer.",
     MILLISECONDS_TO_MINUTES,
 )
 INDEX_GENERATION_CHUNKS = gauge("sluice_index_generation_chunks", "Chunks in the current generation.", "corpus")
+CRAWL_INGEST_SECONDS = histogram(
+    "sluice_crawl_ingest_latency_seconds",
+    "From the fetch of a crawled page until a published generation holds its chunks, so that queries find them.",
+    MILLISECONDS_TO_MINUTES,
+)

@@ -13,7 +13,7 @@ from otel.metrics.registry import (
 )
 
 FUSION_SECONDS = histogram(
-    "sluice_retrieval_fusion_seconds",
+    "sluice_retrieval_fusion_latency_seconds",
     "One search of a generation: both arms, their fusion, filters and budget; without embedding the query.",
     MICROSECONDS_TO_SECONDS,
 )
@@ -32,7 +32,10 @@ REPLY_SECONDS = histogram(
     "sluice_reply_seconds", "From a direct query's dispatch to its reply, queue included.", MILLISECONDS_TO_SECONDS
 )
 DOCUMENT_AGE_SECONDS = histogram(
-    "sluice_document_age_seconds", "Age of the documents cited in answers.", MINUTES_TO_YEARS
+    "sluice_document_age_seconds",
+    "Age of the documents cited in answers, by the gate's profile.",
+    MINUTES_TO_YEARS,
+    "profile",
 )
 STALE_CITATIONS = counter(
     "sluice_stale_citations_total",

@@ -315,7 +315,7 @@ def test_health_and_metrics_tell_of_every_process(filled: Instance) -> None:
     assert set(health["checks"]) == {"broker", "ledger", "disk", "workers", "embedder", "snapshot"}
     metrics = filled.http.get("/metrics").text
     for name in (
-        "sluice_gate_decisions_total",
+        "sluice_gate_decision_total",
         "sluice_query_seconds_count",
         "sluice_event_seconds_count",
         "sluice_embedding_cache_total",

@@ -15,7 +15,7 @@ from otel import metrics
 from workers.broker.embedded import is_embedded, keep_append_only_file
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
-from workers.processes import corpus_watch, freshness_schedule
+from workers.processes import budget_gauges, corpus_watch, freshness_schedule
 from workers.processes.corpus_watch import CorpusWatch
 from workers.processes.freshness_schedule import FreshnessSchedule
 from workers.runtime.blob_collection import BlobCollector
@@ -62,6 +62,7 @@ class Maintenance:
             Chore("transient_pages", TRANSIENT_LOOK_SECONDS, self._remove_read_pages),
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
             Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
+            Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
         ]
         schedule = FreshnessSchedule(context)
         if schedule.is_on:
@@ -118,6 +119,9 @@ class Maintenance:
     def _watch_corpora(self) -> None:
         if self._context.settings.index.engine == "local":
             self._corpora.look()
+
+    def _measure_budget(self) -> None:
+        budget_gauges.measure(self._context.settings.budget, self._context.ledger.used_today())
 
     def _remove_read_pages(self) -> None:
         """Whoever holds the lease: what one finds removed, the other does not miss."""

@@ -51,6 +51,7 @@ from workers.processes.process_group import (
     worker_name,
 )
 from workers.processes.worker_process import WorkerProcess
+from workers.runtime.initial_series import begin_series
 from workers.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -183,6 +184,7 @@ def _load_embedder(process: WorkerProcess) -> None:
 def _come_forward(process: WorkerProcess) -> None:
     """Serve metrics and give signs of life, in the parent of a prefork pool."""
     settings = process.settings
+    begin_series(process.stage, settings)
     if settings.telemetry.metrics_port:
         metrics.serve_metrics(settings.telemetry.metrics_port, settings.telemetry.metrics_host)
     transport = Transport(settings)

@@ -11,6 +11,7 @@ from contracts.ids import made_at
 from contracts.index import AnswerReady, RunFinished, SnapshotPublished
 from contracts.ingest import ChunksEmbedded, EgressRefused, PageCrawled, PageUnchanged, SearchCompleted
 from contracts.retrieval import RetrievedChunk
+from gate.decide import deciding_model
 from otel import metrics
 
 REFUSALS = frozenset(
@@ -52,9 +53,11 @@ def count_events(events: Iterable[Event]) -> None:
             case SnapshotPublished() as published:
                 metrics.INDEX_GENERATION_CHUNKS.labels(event.corpus).set(published.chunk_count)
             case AnswerReady(answer=answer) as ready:
-                _observe_ages(answer.chunks, event.occurred_at)
+                profile = ready.profile or "default"
+                _observe_ages(answer.chunks, event.occurred_at, profile)
+                metrics.TOKEN_SPEND.labels("context").inc(sum(chunk.token_estimate for chunk in answer.chunks))
                 for seconds in ready.unseen_seconds:
-                    metrics.CITED_AGE_SECONDS.labels(ready.profile or "default").observe(seconds)
+                    metrics.CITED_AGE_SECONDS.labels(profile).observe(seconds)
             case RunFinished() as finished:
                 lasted = event.occurred_at - made_at(event.run_id)
                 metrics.RUN_SECONDS.labels(finished.status).observe(max(0.0, lasted.total_seconds()))
@@ -68,14 +71,15 @@ def count_failed_search(providers: Iterable[str]) -> None:
         metrics.SEARCH_CALLS.labels(provider, "failed").inc()
 
 
-def _observe_ages(chunks: Sequence[RetrievedChunk], answered_at: datetime) -> None:
+def _observe_ages(chunks: Sequence[RetrievedChunk], answered_at: datetime, profile: str) -> None:
     """The age of each document that an answer cites, once."""
     for provenance in {chunk.document_id: chunk.provenance for chunk in chunks}.values():
         age = answered_at - (provenance.published_at or provenance.fetched_at)
-        metrics.DOCUMENT_AGE_SECONDS.observe(max(0.0, age.total_seconds()))
+        metrics.DOCUMENT_AGE_SECONDS.labels(profile).observe(max(0.0, age.total_seconds()))
 
 
 def _count_decision(decided: GateDecided) -> None:
-    metrics.GATE_DECISIONS.labels(decided.plan, decided.profile, decided.scored_plan).inc()
+    version = deciding_model(decided)
+    metrics.GATE_DECISIONS.labels(decided.plan, decided.profile, decided.scored_plan, version).inc()
     for veto in decided.vetoes:
         metrics.GATE_VETOES.labels(veto.name).inc()

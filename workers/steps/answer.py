@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contracts.budget import Spend
 from contracts.errors import Unavailable
 from contracts.event import Gap
-from contracts.gate import GateDecided, GateRequested
+from contracts.gate import DecisionFields, GateRequested
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
 from contracts.plan import Plan
@@ -218,7 +218,7 @@ def _not_reranked(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
     return (Gap(stage="query", subject=corpus, reason="not_reranked", detail=failure),) if failure else ()
 
 
-def _lowered(decision: GateDecided | None) -> tuple[Gap, ...]:
+def _lowered(decision: DecisionFields | None) -> tuple[Gap, ...]:
     """What the plan would have fetched, had no veto lowered it."""
     return tuple(
         Gap(stage="gate", subject=veto.lowered_from, reason=veto.name, detail=veto.why, lifted_by=veto.lifted_by)

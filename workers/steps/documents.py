@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+from datetime import datetime
 
 from contracts.base import BlobRef
-from contracts.document import Document, Provenance, document_id_for, snippet_id_for
+from contracts.document import ChunkBatch, Document, Provenance, document_id_for, snippet_id_for
 from contracts.event import Body, Event
 from contracts.ingest import PageCrawled, SearchCompleted
 from contracts.known_pages import PageMemory, RememberedPage
@@ -35,6 +36,12 @@ def document_of_page(page: PageCrawled, body: bytes, run_id: str) -> Document:
             max_snippet=page.max_snippet,
         ),
     )
+
+
+def first_crawled_at(batch: ChunkBatch) -> datetime | None:
+    """When the first crawled page of a batch was fetched; None where no page was crawled."""
+    provenances = (document.provenance for document in batch.documents)
+    return min((one.fetched_at for one in provenances if one.source == "crawl"), default=None)
 
 
 def brought_by(run_id: str, document: Document) -> Document:

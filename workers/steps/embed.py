@@ -51,7 +51,7 @@ def embed_next(
     started = time.perf_counter()
     embedded = embedding.embed_by(begun.model_fingerprint, texts[begun.chunk_count : end])
     metrics.EMBEDDING_SECONDS.observe(time.perf_counter() - started)
-    metrics.EMBEDDED_TOKENS.inc(embedded.tokens)
+    metrics.TOKEN_SPEND.labels("embedding").inc(embedded.tokens)
     cache_hits, cost_usd = begun.cache_hits + embedded.cache_hits, begun.cost_usd + embedded.cost_usd
     if end < len(texts):
         partly = ChunksPartlyEmbedded(

@@ -184,7 +184,7 @@ def _headings(path: Path) -> list[str]:
 def _embedding(instance: Instance) -> tuple[float, float]:
     """Tokens embedded and texts looked up so far, by the instance's own metrics."""
     text = instance.http.get("/metrics").text
-    return _sum(text, "sluice_embedded_tokens_total"), _sum(text, "sluice_embedding_cache_total")
+    return _sum(text, 'sluice_token_spend_total{spent_on="embedding"}'), _sum(text, "sluice_embedding_cache_total")
 
 
 def _sum(metrics: str, name: str) -> float:

@@ -67,17 +67,17 @@ def filled(make_instance: MakeInstance) -> Instance:
 
 
 def test_the_age_of_documents_is_that_of_answers_and_not_of_direct_queries(filled: Instance) -> None:
-    counted = figure("sluice_document_age_seconds_count")
+    counted = figure("sluice_document_age_seconds_count", profile="default")
     found, _ = searched(Query(query="lease heartbeat", corpus="default"), filled.context)
     assert found.chunks
-    assert figure("sluice_document_age_seconds_count") == counted
+    assert figure("sluice_document_age_seconds_count", profile="default") == counted
     run_id = filled.service.ask(GateRequest(query="what renews a lease?")).run_id
     filled.works("query", "gate", "query")
     answer = filled.context.ledger.run(run_id).answer
     assert answer is not None
     documents = {chunk.document_id for chunk in answer.chunks}
     assert documents
-    assert figure("sluice_document_age_seconds_count") == counted + len(documents)
+    assert figure("sluice_document_age_seconds_count", profile="default") == counted + len(documents)
 
 
 def test_each_handled_event_is_one_line_of_the_log(filled: Instance) -> None:

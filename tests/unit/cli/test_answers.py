@@ -11,7 +11,7 @@ import pytest
 from cli.agent.answers import print_run
 from contracts.api import RunView
 from contracts.event import decode
-from contracts.gate import GateDecided
+from contracts.gate import Decision, GateDecided
 from contracts.index import Answer, AnswerReady, AnswerStale
 from contracts.trust import TrustFactors, TrustScore
 from tests.support.repository import GOLDEN
@@ -35,7 +35,7 @@ def view(context: str) -> RunView:
         corpus="default",
         status="finished",
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
-        decision=decision,
+        decision=Decision.of(decision),
         answer=answer,
     )
 

@@ -15,7 +15,7 @@ from tests.support.repository import REPOSITORY
 _PROCESS = """
 import os, sys
 from otel import metrics
-metrics.GATE_DECISIONS.labels(plan="search", profile="default", scored_plan="full_loop").inc()
+metrics.GATE_DECISIONS.labels(plan_type="search", profile="default", scored_plan="full_loop", gate_model_version="heuristic").inc()
 metrics.SPAN_STORE_FAILURES.inc(2)
 metrics.STAGE_READY.labels(stage="crawl").set(float(sys.argv[1]))
 metrics.QUERY_SECONDS.labels(strategy="hybrid").observe(0.002)
@@ -54,7 +54,8 @@ def test_the_figures_of_two_processes_and_a_fork_add_up_and_a_gauge_dies_with_it
     _run(_PROCESS, variables, "3")
     last = _run(_PROCESS, variables, "4", "fork").strip()
     shown = _run("from otel import metrics; print(metrics.render_metrics().decode())", variables)
-    assert 'sluice_gate_decisions_total{plan="search",profile="default",scored_plan="full_loop"} 2.0' in shown
+    labels = 'gate_model_version="heuristic",plan_type="search",profile="default",scored_plan="full_loop"'
+    assert f"sluice_gate_decision_total{{{labels}}} 2.0" in shown
     assert "sluice_span_store_failures_total 9.0" in shown
     assert 'sluice_query_seconds_count{strategy="hybrid"} 2.0' in shown
     assert 'sluice_stage_ready{stage="crawl"} 4.0' in shown
@@ -76,13 +77,13 @@ def test_a_worker_serves_its_own_metrics_and_stops_when_told() -> None:
         port = free.getsockname()[1]
     stop = metrics.serve_metrics(port)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
-        assert b"sluice_gate_decisions_total" in response.read()
+        assert b"sluice_gate_decision_total" in response.read()
     stop()
 
 
 def test_every_metric_is_explained_and_every_name_ends_as_its_kind_demands() -> None:
     names = metrics.metric_names()
-    assert {"sluice_gate_decisions_total", "sluice_query_seconds_bucket", "sluice_stage_ready"} <= names
+    assert {"sluice_gate_decision_total", "sluice_query_seconds_bucket", "sluice_stage_ready"} <= names
     assert all(name.startswith("sluice_") for name in names)
     assert all(metric.documentation.endswith(".") for metric in metrics.REGISTRY.collect())
 
