@@ -92,7 +92,6 @@ class Control(Value):
     is_trickle: Switch = False
     fallback_from: LaterText = None
     model: Annotated[ModelUse | None, Field(exclude_if=is_none)] = None
-    judgement: Annotated[Judgement | None, Field(exclude_if=is_none)] = None
 
 
 NO_CONTROL = Control()

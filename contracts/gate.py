@@ -8,7 +8,7 @@ from pydantic import Field
 
 from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
-from contracts.control import Control
+from contracts.control import Control, Judgement
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
 from contracts.plan import Plan
@@ -130,6 +130,8 @@ class CoverageProbed(Body):
     probed_at: Moment
     embedder_down: Annotated[str | None, Field(exclude_if=is_none)] = None
     """Why the question has no vector: then the hits are those of BM25, and nothing new can be embedded."""
+    judgement: Annotated[Judgement | None, Field(exclude_if=is_none)] = None
+    """What a judge said to whether the passages answer the question; None where it was not asked."""
     sentences: Annotated[tuple[ProbeSentence, ...], Field(exclude_if=is_empty)] = ()
     """The sentences of the top hits that hold most of the question's words, best first; older probes have none."""
 

@@ -6,8 +6,8 @@ A file of cases has one JSON object a line:
     {"query": "what frees a lease", "relevant": {"doc_1f…": 2, "doc_77…": 1}, "filters": {"languages": ["en"]}}
 
 `relevant` names documents by id, URL or path, or single chunks by id, each with a grade (1 in a list, 0 for
-what is known to be irrelevant). Without an `id` a case is known by the hash of its question and filters, so
-the order of the lines does not matter.
+what is known to be irrelevant). `relevant_urls` may stand in its place; `notes` are for people. Without an `id` a
+case is known by the hash of its question and filters, so the order of the lines does not matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, StrictInt, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, StrictInt, ValidationError, field_validator, model_validator
 
 from contracts.base import Sha256, Value
 from contracts.errors import InvalidInput, first_problem
@@ -36,8 +36,9 @@ class Case(Value):
 
     id: Annotated[str, Field(min_length=1, max_length=512)]
     query: QueryText
-    relevant: dict[Name, Grade]
+    relevant: Annotated[dict[Name, Grade], Field(validation_alias=AliasChoices("relevant", "relevant_urls"))]
     filters: Filters = Filters()
+    notes: Annotated[str, Field(max_length=4_000)] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -98,7 +99,9 @@ def parse_case(where: str, fields: dict[str, Any]) -> Case:
         return Case.model_validate(fields)
     except ValidationError as error:
         field, problem = first_problem(error)
-        raise InvalidInput(where, f"{field}: {problem}", "fields are id, query, relevant, filters") from error
+        raise InvalidInput(
+            where, f"{field}: {problem}", "fields: id, query, relevant or relevant_urls, filters, notes"
+        ) from error
 
 
 def sample_cases(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
@@ -110,5 +113,5 @@ def sample_cases(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
 
 def fingerprint(cases: Iterable[Case]) -> Sha256:
     """A hash of everything that is asked and judged, whatever the order: two reports compare only where it agrees."""
-    lines = sorted(json.dumps(case.model_dump(mode="json"), sort_keys=True) for case in cases)
+    lines = sorted(json.dumps(case.model_dump(mode="json", exclude={"notes"}), sort_keys=True) for case in cases)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -3,6 +3,7 @@
 | measure | what it says of one question | value |
 |---|---|---|
 | recall@k | the share of its relevant documents among the first k | 0 to 1 |
+| precision@k | the share of the first k documents that are relevant | 0 to 1 |
 | hit rate@10 | whether at least one relevant document is among the first 10 | 0 or 1 |
 | MRR@10 | 1 / rank of the first relevant document, 0 beyond the tenth | 0 to 1 |
 | nDCG@10 | grade / log2(rank + 1) summed, against the best possible order | 0 to 1 |
@@ -27,6 +28,8 @@ MEASURES = {
     "nDCG@10": "nDCG@10",
     "MRR@10": "RR@10",
     f"hit rate@{HIT_DEPTH}": f"Success@{HIT_DEPTH}",
+    "precision@5": "P@5",
+    "precision@10": "P@10",
     "recall@1": "R@1",
     "recall@5": "R@5",
     "recall@10": "R@10",

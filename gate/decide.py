@@ -28,6 +28,7 @@ from contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecide
 from contracts.plan import Plan
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.control import control_denials
+from gate.judge import judged_plan
 from gate.learned.choose import choose_learned_plan
 from gate.learned.features import read_features
 from gate.learned.model import GateModel
@@ -40,6 +41,7 @@ from gate.veto import lower_plan
 DECIMALS = 6
 HEURISTIC = "heuristic"
 """In place of a model's version, where the profile's weights decided."""
+_OF_VERDICT = {"sufficient": 0.0, "unsure": 0.5, "insufficient": 1.0}
 DECIDING_ARMS = ("canary", "promoted")
 """Arms whose runs the learned model decides."""
 
@@ -67,7 +69,9 @@ def decide(
     score = compute_score(signals, profile)
     scored_plan = choose_plan(score, signals, profile)
     control = _ask_model(control, model, probed, signals, profile)
-    wanted = request.plan or _learned_plan(control) or scored_plan
+    wanted = request.plan or judged_plan(
+        _learned_plan(control) or scored_plan, probed.judgement, is_stale=_is_stale(signals, profile)
+    )
 
     seeds, refusals = crawl_seeds(request.seeds, wanted) if wanted is Plan.FULL_LOOP else ((), ())
     denials = (
@@ -86,7 +90,7 @@ def decide(
         score=score,
         threshold_search=profile.thresholds.search,
         threshold_full_loop=profile.thresholds.full_loop,
-        contributions=(*contributions, *_unweighted(policy, budget)),
+        contributions=(*contributions, *_of_judge(probed), *_unweighted(policy, budget)),
         vetoes=(*refusals, *vetoes),
         search_seeds=tuple(seed.query for seed in searches),
         search_aims=list_aims(searches),
@@ -127,6 +131,11 @@ def _learned_plan(control: Control) -> Plan | None:
     if use is None or use.arm not in DECIDING_ARMS or "learned_gate" in control.flags_off:
         return None
     return use.plan
+
+
+def _is_stale(signals: Signals, profile: Profile) -> bool:
+    """Whether the score asks for a search whatever the corpus holds: its hits are too old."""
+    return compute_score(signals, profile) - coverage_score(signals, profile) >= profile.thresholds.search
 
 
 def compute_score(signals: Signals, profile: Profile) -> float:
@@ -229,6 +238,14 @@ def _contributions(signals: Signals, profile: Profile) -> tuple[Contribution, ..
         _contribution(feature.name, feature.value, getattr(weights, feature.name), feature.raw)
         for feature in signals.features
     )
+
+
+def _of_judge(probed: CoverageProbed) -> tuple[Contribution, ...]:
+    """What the judge said, shown among the features with weight 0: it moves the plan and not the score."""
+    judgement = probed.judgement
+    if judgement is None:
+        return ()
+    return (_contribution("judge", _OF_VERDICT[judgement.verdict], 0.0, f"{judgement.verdict}: {judgement.words}"),)
 
 
 def _unweighted(policy: PolicyState, budget: BudgetState) -> tuple[Contribution, ...]:

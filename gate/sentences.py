@@ -8,12 +8,12 @@ and "she" mean, and the best few are then compared with the question by their ve
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from contracts.gate import QueryTerm
+from contracts.sentences import cut_sentences
 from gate.words import IDENTIFIER
 
 DECIMALS = 6
@@ -25,8 +25,6 @@ RARE_WORDS_ENOUGH = 4.0
 Without the bound half of the covered questions of 20 and more words (CACM) count as not covered."""
 LONGEST_SENTENCE = 240
 """Characters. A longer one (a table, a list without stops) is cut at a blank."""
-
-_END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-z])|(?<=[。！？])|\n+")
 
 Analyse = Callable[[str], Sequence[str]]
 """The terms of a text as the index has them: in one language, stemmed."""
@@ -73,7 +71,7 @@ def choose_sentences(
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text in order: up to a stop before a blank, or a line; none longer than `LONGEST_SENTENCE`."""
-    return [piece for sentence in _END.split(text) for piece in _bounded(sentence.strip()) if piece]
+    return [piece for sentence in cut_sentences(text) for piece in _bounded(sentence)]
 
 
 class TermFinder:

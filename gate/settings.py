@@ -23,6 +23,11 @@ class GateSettings(Value):
 
     mode: Literal["enforce", "observe"] = "enforce"
     """observe: decide and record, and never go outside, to see what the gate would do."""
+    judge: bool = False
+    """Ask the judge (see `judge.model`) whether the passages found answer the question, where the score is between the
+    thresholds for searching and for the full loop. It costs its price and its time, often a second."""
+    judge_margin: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """How far outside of these thresholds the judge is asked too, in units of the score."""
     profiles_dir: Path | None = None
     """A folder of profile files that adds to, and by name replaces, those that come with the package."""
     deadline_seconds: Annotated[float, Field(gt=0)] = 60.0

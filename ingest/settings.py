@@ -11,8 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.base import Value
 
-Purpose = Literal["crawl", "search", "rerank"]
-"""What leaves this machine for what: pages with all that they load and link to, search providers, a reranker."""
+Purpose = Literal["crawl", "search", "rerank", "judge"]
+"""What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a
+language model that judges."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
 """Of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""

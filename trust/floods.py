@@ -17,12 +17,13 @@ changelogs, pages of one template) cover a question together, but do not repeat 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
+
+from contracts.sentences import cut_sentences
 
 GROUP = 3
 """Independent sources from which suspected passages are a group."""
@@ -38,8 +39,6 @@ COPY = 0.25
 """Jaccard index of the content words beyond the question from which one passage is a copy of another, edited or not."""
 HALF_COVERED = 0.5
 SHARED = 0.5
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+|(?<=[。！？])|\n+")
 
 
 class Analysis(Protocol):
@@ -115,7 +114,7 @@ def _read(words: Sequence[str], content: frozenset[str], passage: Passage, analy
 
 def _is_in_one_place(content: frozenset[str], passage: Passage, analysis: Analysis) -> bool:
     """Whether a sentence of the passage, with the one before, holds most of the question's content words."""
-    sentences = [frozenset(analysis.terms(sentence)) for sentence in _SENTENCE_END.split(passage.text) if sentence]
+    sentences = [frozenset(analysis.terms(sentence)) for sentence in cut_sentences(passage.text)]
     return any(
         len(content & (before | own)) >= IN_ONE_PLACE * len(content)
         for before, own in pairwise([frozenset[str](), *sentences])

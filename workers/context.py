@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from contracts.known_pages import PageMemory
     from contracts.trust import DocumentInspector
+    from evaluation.chat_endpoint import ChatEndpoint
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from index.search.rerank.base import Reranker
@@ -292,6 +293,13 @@ class Context:
 
         trust = self.settings.trust
         return lambda text: hide(text, trust.mask, build_finder(trust))
+
+    @lazy
+    def judge(self) -> ChatEndpoint | None:
+        """The language model that judges; None where the settings name none."""
+        from workers.wiring.judge import build_judge
+
+        return build_judge(self.settings.judge, lambda: self.egress, self._hide)
 
     @lazy
     def inspector(self) -> DocumentInspector:

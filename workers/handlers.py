@@ -9,7 +9,7 @@ first line. None of them publishes, and none settles its own event: `workers.tas
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,7 @@ from workers.steps.embed import embed_next, load_chunks
 from workers.steps.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
 from workers.steps.gaps import gap_of
 from workers.steps.inspect import inspect_batch, outdated
+from workers.steps.judge import ask_judge
 from workers.steps.probe import probe_coverage
 from workers.steps.stale_answers import tell_stale_answers
 from workers.steps.vector_codec import vectors_from_bytes
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
 
     from contracts.known_pages import PageMemory
     from contracts.trust import DocumentInspector
+    from evaluation.chat_endpoint import ChatEndpoint
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from index.journal.document_facts import DocumentFacts
@@ -103,11 +105,18 @@ def on_gate_requested(
     embedding: EmbeddingService,
     readers: CorpusReaders,
     page_memory: PageMemory,
+    settings: Settings,
+    judge: ChatEndpoint | None,
+    ledger: Ledger,
 ) -> Outcome:
     """Probe the local corpus. A read: a second run measures again."""
     request = event.body_as(GateRequested)
     profile = choose_profile(profiles, request.profile)
-    probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory)
+
+    def judged(probed: CoverageProbed, passages: Sequence[str]) -> tuple[CoverageProbed, Spend]:
+        return ask_judge(probed, passages, request, profile, settings.gate, judge, event.run_id, ledger)
+
+    probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory, judged)
     return Done((Next(probed),), spend=spend)
 
 

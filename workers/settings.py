@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from contracts.base import Value
 from contracts.errors import InvalidSetting
+from evaluation.settings import JudgeSettings
 from gate.settings import BudgetSettings, GateSettings
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import (
@@ -129,6 +130,7 @@ class Settings(BaseSettings):
     query: QuerySettings = QuerySettings()
     rerank: RerankSettings = RerankSettings()
     trust: TrustSettings = TrustSettings()
+    judge: JudgeSettings = JudgeSettings()
     qdrant: QdrantSettings = QdrantSettings()
     object_store: ObjectStoreSettings = ObjectStoreSettings()
     pools: PoolSettings = PoolSettings()
@@ -151,7 +153,11 @@ class Settings(BaseSettings):
     def _entries_for_services_say_so(self) -> Settings:
         from ingest.egress.rules import unsaid_entry
 
-        services = {"search": self.search.searxng_url, "rerank": self.rerank.url}
+        services = {
+            "search": self.search.searxng_url,
+            "rerank": self.rerank.url,
+            "judge": self.judge.model and self.judge.base_url,
+        }
         for purpose, url in services.items():
             entry = unsaid_entry(self.egress.allow, url) if url else None
             if entry is not None:

@@ -141,10 +141,8 @@ def _outcome(row: AnyRow) -> RunOutcome:
         "model_version": row.model_version,
         "arm": row.arm,
         "propensity": row.propensity,
-        "bucket": row.bucket,
         "flags": row.flags,
         "is_trickle": bool(row.is_trickle),
-        "is_stepped_back": bool(row.is_stepped_back),
         "decided_at": datetime.fromtimestamp(row.decided_at, UTC),
         "finished_at": _moment(row.finished_at),
         "status": row.status,
@@ -158,7 +156,6 @@ def _outcome(row: AnyRow) -> RunOutcome:
         "used": row.used,
         "cited_age_seconds": row.cited_age_seconds,
         "cited_age_without_crawl_seconds": row.cited_age_without_crawl_seconds,
-        "failed_checks": row.failed_checks,
         "signals": json.loads(row.signals),
         "judged_at": _moment(row.judged_at),
     }

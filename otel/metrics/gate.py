@@ -16,6 +16,11 @@ GATE_DECISIONS = counter(
 GATE_VETOES = counter(
     "sluice_gate_vetoes_total", "Times that a rule or ceiling lowered a plan, by the veto's name.", "name"
 )
+JUDGE_CALLS = counter(
+    "sluice_gate_judge_calls_total",
+    "Times that the judge was asked or could not be, by its verdict, failed or no_budget.",
+    "outcome",
+)
 RUN_SECONDS = histogram(
     "sluice_run_seconds", "From a run's acceptance to its end, by how it ended.", MILLISECONDS_TO_MINUTES, "status"
 )

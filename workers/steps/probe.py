@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ from workers.wiring.observers import utc_now
 
 PROBE_HITS = 10
 """Hits that the gate looks at: an answer rarely cites more."""
+Judge = Callable[[CoverageProbed, Sequence[str]], tuple[CoverageProbed, Spend]]
+"""Adds what a judge says of the passages, and tells what asking it cost."""
 READ_HITS = 5
 """Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
 
@@ -41,6 +43,7 @@ def probe_coverage(
     embedding: EmbeddingService,
     readers: CorpusReaders,
     page_memory: PageMemory,
+    judge: Judge = lambda probed, _: (probed, Spend()),
 ) -> tuple[CoverageProbed, Spend]:
     """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost.
 
@@ -61,7 +64,7 @@ def probe_coverage(
         request.trust_threshold,
     )
     if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
-        again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory)
+        again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory, judge)
         return again, spend + more
     words = question_terms(request.query, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
     passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
@@ -86,10 +89,11 @@ def probe_coverage(
         embedder_down=why,
         sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
     )
-    if meant is None or not depends_on_sentences(request, probed, profile):
-        return probed, spend
-    compared, more = _compare_sentences(probed, sentences, meant, embedding)
-    return compared, spend + more
+    if meant is not None and depends_on_sentences(request, probed, profile):
+        probed, more = _compare_sentences(probed, sentences, meant, embedding)
+        spend += more
+    judged, more = judge(probed, [f"{passage.heading}\n{passage.text}" for passage in passages])
+    return judged, spend + more
 
 
 class _Meant(NamedTuple):

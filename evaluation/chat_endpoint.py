@@ -1,0 +1,122 @@
+"""A language model behind an endpoint that speaks OpenAI's chat completions, asked one question at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
+
+from contracts.errors import InvalidSetting, Overloaded, SluiceError, TimedOut, Unavailable
+from evaluation.settings import JudgeSettings
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+MAX_RETRIES = 1
+CHARACTERS_PER_TOKEN = 3
+"""At least, of text in any language that is mostly words: fewer characters a token cost more."""
+
+
+class ChatMessage(TypedDict):
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Reply(NamedTuple):
+    """What the model said, and what asking took."""
+
+    text: str
+    model: str
+    usd: float
+    milliseconds: float
+
+
+class ChatEndpoint:
+    """The judge of the settings. Connects at the first question; threads may share it.
+
+    `http_client` gives the client that carries the requests, and the rules of egress with it. `hide` masks what no
+    outside service may see.
+    """
+
+    def __init__(
+        self, settings: JudgeSettings, http_client: Callable[[], httpx2.Client], hide: Callable[[str], str] = str
+    ) -> None:
+        if settings.model is None:
+            raise InvalidSetting("judge.model", "not set, so there is no judge", "name a model of the endpoint")
+        self._settings = settings
+        self._model = settings.model
+        self._http_client = http_client
+        self._hide = hide
+        self._connecting = threading.Lock()
+        self._client: openai.OpenAI | None = None
+
+    def cost_at_most(self, messages: Sequence[ChatMessage], max_tokens: int) -> float:
+        """US dollars that asking takes at most, reckoned before anything is sent."""
+        asked = sum(len(message["content"]) for message in messages) / CHARACTERS_PER_TOKEN
+        return (asked + max_tokens) * self._settings.usd_per_million_tokens / 1e6
+
+    def ask(self, messages: Sequence[ChatMessage], *, max_tokens: int, as_json: bool = False) -> Reply:
+        """What the model says to the messages.
+
+        Raises:
+            TimedOut, Overloaded, Unavailable: a later try may help.
+            InvalidSetting: the endpoint refuses the key, the model or the request.
+        """
+        import openai
+
+        hidden = [ChatMessage(role=one["role"], content=self._hide(one["content"])) for one in messages]
+        started = time.perf_counter()
+        try:
+            answer = self._connected().chat.completions.create(
+                model=self._model,
+                messages=hidden,  # type: ignore[arg-type]
+                max_tokens=max_tokens,
+                temperature=0,
+                response_format={"type": "json_object"} if as_json else openai.omit,
+            )
+        except openai.APITimeoutError as error:
+            raise TimedOut(f"the judge took longer than {self._settings.timeout_seconds:g} s") from error
+        except openai.APIStatusError as error:
+            raise _translated(error) from None  # its cause may quote the key
+        except openai.APIConnectionError as error:
+            raise Unavailable(f"the judge cannot be reached: {error.__cause__ or error}") from error
+        except openai.OpenAIError as error:
+            raise Unavailable(f"the judge's answer cannot be read: {type(error).__name__}") from error
+        text = answer.choices[0].message.content if answer.choices else None
+        if not text:
+            raise Unavailable("the judge's answer holds no text")
+        tokens = answer.usage.total_tokens if answer.usage else 0
+        usd = tokens * self._settings.usd_per_million_tokens / 1e6 if tokens else self.cost_at_most(messages, 0)
+        return Reply(text, answer.model or self._model, usd, 1e3 * (time.perf_counter() - started))
+
+    def _connected(self) -> openai.OpenAI:
+        import openai
+
+        with self._connecting:
+            if self._client is None:
+                key = self._settings.api_key
+                self._client = openai.OpenAI(
+                    api_key=key.get_secret_value() if key else "none",
+                    base_url=self._settings.base_url,
+                    timeout=self._settings.timeout_seconds,
+                    max_retries=MAX_RETRIES,
+                    http_client=self._http_client(),
+                )
+                # The package takes these from the environment, where they may be meant for another endpoint.
+                self._client.organization = self._client.project = None
+            return self._client
+
+
+def _translated(error: openai.APIStatusError) -> SluiceError:
+    """An error without what the endpoint said: it may quote the key or the texts."""
+    status = error.status_code
+    if status == 429:
+        return Overloaded("the judge is over its limit", 1.0)
+    if status >= 500 or status in (408, 409):
+        return Unavailable(f"the judge failed with status {status}")
+    name = "judge.api_key" if status in (401, 403) else "judge.model" if status == 404 else "judge.base_url"
+    return InvalidSetting(name, f"refused by the endpoint with status {status}")

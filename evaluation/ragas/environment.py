@@ -1,0 +1,130 @@
+"""The environment of the `ragas` package: its own, since it brings 700 MB and versions that fit nothing else.
+
+A plain install does not import: it resolves a `langchain-community` without the module that `ragas` 0.4.3 asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from contracts.base import Value
+from contracts.errors import InvalidSetting, TimedOut, Unavailable, first_problem
+from evaluation.ragas.metrics import AnsweredQuestion
+from evaluation.settings import JudgeSettings
+
+PINS = (
+    "ragas==0.4.3",
+    "langchain-community==0.3.31",
+    "langchain-core==0.3.86",
+    "langchain-openai==0.3.35",
+    "langchain==0.3.30",
+)
+FOLDER = "ragas"
+"""In the data directory."""
+INSTALL_SECONDS = 3_600
+START_SECONDS = 60
+"""The package's import takes some ten."""
+CALLS_AN_ANSWER = 4
+_SCRIPT = Path(__file__).with_name("run_ragas.py")
+
+
+class RagasScore(Value):
+    """One answer as `ragas` judged it. None: it could not; `failures` say why."""
+
+    faithfulness: Annotated[float | None, Field(ge=0, le=1)] = None
+    groundedness: Annotated[float | None, Field(ge=0, le=1)] = None
+    failures: tuple[str, ...] = ()
+
+
+class RagasReply(Value):
+    """What `ragas` found of each answer, in order, and the tokens that its judge took."""
+
+    scores: tuple[RagasScore, ...]
+    tokens: Annotated[int, Field(ge=0)] = 0
+
+
+def find_python(folder: Path) -> Path | None:
+    """The interpreter of the environment in `folder`; None where it was not installed."""
+    python = folder / "bin" / "python"
+    return python if (folder / "installed.json").is_file() and python.exists() else None
+
+
+def install(folder: Path) -> None:
+    """Make the environment in `folder`: some 700 MB, a few minutes. Done again, it is made anew.
+
+    Raises:
+        Unavailable: the packages could not be installed; says what the installer said last.
+        TimedOut: it took longer than an hour.
+    """
+    done = folder / "installed.json"
+    done.unlink(missing_ok=True)
+    _run([sys.executable, "-m", "venv", "--clear", str(folder)])
+    _run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", *PINS])
+    done.write_text(json.dumps(PINS))
+
+
+def judge_answers(
+    python: Path, settings: JudgeSettings, proxy_url: str | None, answers: Sequence[AnsweredQuestion], most_tokens: int
+) -> RagasReply:
+    """Each answer as `ragas` judges it, with the model of the settings, through the proxy.
+
+    Once `most_tokens` were taken, the figures that are still missing stay unknown.
+
+    Raises:
+        InvalidSetting: the settings name no model.
+        TimedOut: it takes longer than all calls may take together.
+        Unavailable: the environment is damaged.
+    """
+    if settings.model is None:
+        raise InvalidSetting("judge.model", "not set, so there is no judge", "name a model of the endpoint")
+    asked = {
+        "model": settings.model,
+        "base_url": settings.base_url,
+        "api_key": settings.api_key.get_secret_value() if settings.api_key else None,
+        "proxy_url": proxy_url,
+        "timeout_seconds": settings.timeout_seconds,
+        "most_tokens": most_tokens,
+        "answers": [answer._asdict() for answer in answers],
+    }
+    most = START_SECONDS + CALLS_AN_ANSWER * settings.timeout_seconds * len(answers)
+    with tempfile.TemporaryDirectory(prefix="sluice-ragas-") as home:
+        said = _run([str(python), str(_SCRIPT)], json.dumps(asked), most, home)
+    try:
+        reply = RagasReply.model_validate_json(said)
+    except ValidationError as error:
+        raise Unavailable(f"ragas gave no figures: {': '.join(first_problem(error))}") from error
+    if len(reply.scores) != len(answers):
+        raise Unavailable(f"ragas judged {len(reply.scores)} of {len(answers)} answers")
+    return reply
+
+
+def _run(
+    command: list[str], given: str | None = None, seconds: float = INSTALL_SECONDS, home: str | None = None
+) -> str:
+    """What the command prints. With `home` it sees nothing of this process's environment but its path."""
+    environment = {"HOME": home, "PATH": "/usr/bin:/bin", "RAGAS_DO_NOT_TRACK": "true"} if home else None
+    try:
+        done = subprocess.run(  # noqa: S603 (a list of our own words, no shell)
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env=environment,
+            cwd=home,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise TimedOut(f"{Path(command[0]).name} took longer than {seconds:g} s") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+        raise Unavailable(f"{Path(command[0]).name} failed with {done.returncode}: {last[:300]}")
+    return done.stdout
