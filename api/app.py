@@ -15,6 +15,7 @@ from api import (
     api_docs,
     dead_letters,
     documents,
+    evaluation,
     forget,
     hosts,
     operations,
@@ -64,7 +65,19 @@ def make_api(settings: Settings) -> FastAPI:
     problems.install(app)
     app.add_middleware(SameOriginOnly)
     app.add_middleware(Measured)
-    for module in (api_docs, runs, retrieval, documents, forget, dead_letters, quarantine, stages, hosts, operations):
+    for module in (
+        api_docs,
+        runs,
+        retrieval,
+        documents,
+        forget,
+        dead_letters,
+        quarantine,
+        stages,
+        hosts,
+        evaluation,
+        operations,
+    ):
         app.include_router(module.router)
     return app
 
