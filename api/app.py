@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api import (
     api_docs,
     dead_letters,
+    defences,
     documents,
-    evaluation,
     forget,
     hosts,
     operations,
@@ -73,9 +73,9 @@ def make_api(settings: Settings) -> FastAPI:
         forget,
         dead_letters,
         quarantine,
+        defences,
         stages,
         hosts,
-        evaluation,
         operations,
     ):
         app.include_router(module.router)

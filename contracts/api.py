@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
+from contracts.control import Defence, DefenceName
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
 from contracts.gate import Decision, Limits, Message, ProfileName, SessionId
@@ -198,6 +199,21 @@ class StageView(Value):
     paused_by: str | None = None
     paused_since: Moment | None = None
     probe_at: Moment | None = None
+
+
+class DefenceView(Value):
+    """One defence of the gate for one profile ("*": for all). `stands` is its step back; None while it only watches.
+
+    `configuration` is what it watches: the hash of a profile, with a learned model's version behind a "+" where one
+    decides. `falls_back_to` is what decides in its place, `windows` what its latest windows showed, oldest first.
+    """
+
+    name: DefenceName
+    profile: str
+    stands: Defence | None = None
+    configuration: str | None = None
+    falls_back_to: str | None = None
+    windows: tuple[str, ...] = ()
 
 
 class Problem(Value):

@@ -1,4 +1,4 @@
-"""Facts about what steers the gate: flags that were changed, and what was purged by them.
+"""Facts about what steers the gate: flags that were changed, what was purged by them, and its own steps back.
 
 Each stands in a run of kind `control`, recorded finished (`workers.service.control_events`). No queue consumes them.
 """
@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.control import FlagName, FlagSource
+from contracts.base import LaterText
+from contracts.control import Defence, DefenceName, FlagName, FlagSource
 from contracts.event import Body, Queue
 
 CONTROL_CORPUS = "sluice.control"
@@ -47,3 +48,24 @@ class PendingPurged(Body):
     count: Annotated[int, Field(ge=0)]
     event_ids: tuple[str, ...]
     run_ids: tuple[str, ...]
+
+
+class DefenceTripped(Body):
+    """The gate steps back by itself. `configuration` is the one that was watched, and `falls_back_to` the one before.
+
+    A configuration is the hash of a profile, with the version of a learned model behind a "+" where one decided.
+    """
+
+    defence: Defence
+    configuration: LaterText = None
+    falls_back_to: LaterText = None
+
+
+class DefenceHealed(Body):
+    """A step back of the gate ended: by new data, by another configuration, or by an operator, who is named."""
+
+    name: DefenceName
+    profile: str
+    by: Literal["data", "configuration", "operator"]
+    why: str
+    operator: LaterText = None

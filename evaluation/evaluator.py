@@ -52,7 +52,6 @@ class Group(NamedTuple):
     flags: str
     """The features that were off, in order."""
     is_trickle: bool
-    is_stepped_back: bool
 
 
 @dataclass(slots=True)
@@ -164,7 +163,7 @@ class Evaluator:
 
 def group_of(run: RunOutcome) -> Group:
     """How the run was decided."""
-    return Group(run.plan, run.config_hash, run.model_version, run.arm, run.flags, run.is_trickle, run.is_stepped_back)
+    return Group(run.plan, run.config_hash, run.model_version, run.arm, run.flags, run.is_trickle)
 
 
 def merge_groups(windows: Iterable[Window], where: Callable[[Group], bool] | None = None) -> Tally:
@@ -178,4 +177,4 @@ def merge_groups(windows: Iterable[Window], where: Callable[[Group], bool] | Non
 
 
 def _bounded(group: Group, known: int) -> Group:
-    return group if known < MOST_GROUPS else Group(group.plan, "", None, None, "", False, False)
+    return group if known < MOST_GROUPS else Group(group.plan, "", None, None, "", False)

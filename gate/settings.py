@@ -62,3 +62,17 @@ class BudgetSettings(Value):
     """Milliseconds that the searches and pages of all runs of a UTC day may take together; no ceiling by default."""
     day_usd: Amount = 5.0
     """USD all runs of a UTC day may spend together: a mistake costs a coffee and not a salary."""
+
+
+class DefenceSettings(Value):
+    """When the gate steps back by itself. Its thresholds of satisfaction and freshness are fixed (docs/learning.md)."""
+
+    enabled: bool = True
+    """Step back to the configuration before where answers get worse, by one plan where crawling gets slow, and to the
+    corpus alone where a day's budget is nearly used up. Without feedback nothing is known of answers."""
+    p95_seconds: Amount = None
+    """What 19 of 20 crawling runs should end within; by default 1.2 times what the profile's first hundred took."""
+    trickle_share: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+    """Share of the runs that ignore a step back, so that it can be seen whether it is still needed."""
+    trickle_runs_per_day: Annotated[int, Field(ge=0)] = 50
+    """The most such runs of one profile in a UTC day: what a bad configuration may cost while it is tried."""

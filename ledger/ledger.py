@@ -49,6 +49,8 @@ from ledger.events.finish import Maker
 from ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from ledger.events.settle import Settled
 from ledger.known_pages import LedgerPageMemory
+from ledger.learning.configurations import Configurations
+from ledger.learning.defences import Defences
 from ledger.learning.outcomes import Outcomes
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
@@ -88,6 +90,8 @@ class Ledger(LedgerReader):
         self.forgotten = Forgotten(self.database, clock)
         self.erasure = Erasure(self.database)
         self.outcomes = Outcomes(self.database, clock)
+        self.configurations = Configurations(self.database)
+        self.defences = Defences(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

@@ -92,6 +92,11 @@ class LedgerReader:
         with self.database.reading() as connection:
             return reservations.used_in_day(connection, self.clock())
 
+    def spent_today(self) -> Spend:
+        """What the runs of this UTC day have spent."""
+        with self.database.reading() as connection:
+            return reservations.spent_on_day(connection, self.clock())
+
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """The run's events behind position `seq`, in commit order, each with its position."""
         with self.database.reading() as connection:

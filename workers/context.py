@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from workers.broker.cancellation import Cancellations
     from workers.broker.transport import Transport
     from workers.runtime.backpressure import Admission
+    from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
     from workers.wiring.searcher import Searcher
     from workers.wiring.snapshot_upload import Shipper
@@ -134,6 +135,13 @@ class Context:
         from gate.profile import load_profiles
 
         return load_profiles(self.settings.gate.profiles_dir)
+
+    @lazy
+    def standing_defences(self) -> StandingDefences:
+        """Which steps back of the gate stand."""
+        from workers.runtime.standing_defences import StandingDefences
+
+        return StandingDefences(self.ledger, self.blobs, self.settings.defence)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:

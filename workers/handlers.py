@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from ledger.ledger import Ledger
     from workers.context import Context
     from workers.runtime.blob_store import BlobStore
+    from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
     from workers.settings import Settings
     from workers.wiring.corpora import CorpusReaders, CorpusWriters
@@ -127,19 +128,23 @@ def on_coverage_probed(
     blobs: BlobStore,
     settings: Settings,
     crawl_limits: CrawlLimits,
+    standing_defences: StandingDefences,
 ) -> Outcome:
-    """Decide. Pure; the profile is kept under its hash, so that the decision can always be recomputed."""
+    """Decide, by the profile asked for or the one that the gate has stepped back to.
+
+    The profile is kept under its hash, so that the decision can always be recomputed.
+    """
     request = _cause_of(event, ledger).body_as(GateRequested)
-    profile = choose_profile(profiles, request.profile)
-    blobs.put(profile.canonical_bytes())
+    steps_back = standing_defences.of(event.run_id, choose_profile(profiles, request.profile))
+    blobs.put(steps_back.profile.canonical_bytes())
     decided = decide(
         request,
         event.body_as(CoverageProbed),
-        profile,
+        steps_back.profile,
         policy=policy_of(settings),
         budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
-        control=read_control(settings),
+        control=read_control(settings, steps_back),
     )
     ordered = RagDirectivesEvaluated.of(request, decided, deciding_model(decided))
     return Done((Next(decided), Next(ordered), *make_directives(request, decided, crawl_limits)))

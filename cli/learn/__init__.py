@@ -1,1 +1,1 @@
-"""Commands of what became of runs, and of what the gate learns from it."""
+"""Commands about what the gate learns of its runs."""

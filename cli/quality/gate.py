@@ -8,6 +8,7 @@ import typer
 
 from cli.agent.answers import print_decision
 from cli.configured import configured
+from cli.learn.defences import defences
 from cli.output import AsJson, console, errors_told, print_json, print_table
 from cli.session import session
 from contracts.errors import NotFound
@@ -21,6 +22,7 @@ from workers.context import Context
 SomeBody = TypeVar("SomeBody", bound=Body)
 
 gate = typer.Typer(help="The gate's decisions and profiles.", no_args_is_help=True)
+gate.add_typer(defences, name="defences")
 
 
 @gate.command("explain")

@@ -30,6 +30,9 @@ from evaluation.defence.windows import EMPTY, FULL, LEAST, Window, add, measure,
 
 IN_A_ROW = 2
 """Windows that must agree."""
+TO_SWITCH = 10
+"""Runs in a row by which another configuration takes the place of the one that is watched: while one process after the
+other gets a new one, both decide."""
 REMEMBERED = 8
 """Closed windows that are kept to be shown."""
 
@@ -48,11 +51,11 @@ class Limits(Value):
 class DefenceState(Value):
     """All that the next look needs to know of the looks before: bounded, JSON, kept in the ledger.
 
-    `tripped` is the step back that stands. `config_hash` names the configuration that is watched, `fallback_hash` the
-    one that decides in its place, and `failed` those that were stepped back from and have not healed.
+    `tripped` is the step back that stands. `configuration` is the one that is watched (see `configuration_of`),
+    `falls_back_to` the one that decides in its place, and `failed` those that were stepped back from and did not heal.
     """
 
-    config_hash: LaterText = None
+    configuration: LaterText = None
     window: Window = EMPTY
     before: Annotated[Closed | None, Field(exclude_if=is_none)] = None
     bad: int = 0
@@ -60,8 +63,11 @@ class DefenceState(Value):
     baseline_ms: float | None = None
     closed: tuple[Closed, ...] = ()
     tripped: Annotated[Defence | None, Field(exclude_if=is_none)] = None
-    fallback_hash: LaterText = None
+    falls_back_to: LaterText = None
     failed: tuple[str, ...] = ()
+    other: LaterText = None
+    others: int = 0
+    """The configuration of the latest runs, where it is another one, and how many in a row they are."""
     lifted_day: LaterText = None
     """The UTC day for which an operator has lifted the defence of cost."""
 
@@ -71,14 +77,20 @@ def watch(
 ) -> tuple[DefenceState, Change | None]:
     """The state with one run more, and whether its window, closing, trips or heals the defence.
 
-    A run of another configuration begins everything anew: what is measured of one says nothing of the other. Where the
-    gate steps back from the one before, that ends with it.
+    Some runs in a row of another configuration begin everything anew: what is measured of one says nothing of the
+    other. Where the gate steps back from the one before, that ends with it.
     """
-    at = run.decided_at.timestamp()
-    if state.config_hash != run.config_hash:
-        was_tripped, state = state.tripped is not None, begin_anew(state, run.config_hash)
+    at, configuration = run.decided_at.timestamp(), configuration_of(run)
+    if run.is_stepped_back or run.arm in ("canary", "control"):
+        return state, None  # a canary has a test of its own, and its control is of the configuration as it was
+    if state.configuration != configuration:
+        state = _heard_of(configuration, state)
+        if state.configuration is not None and state.others < TO_SWITCH:
+            return state, None
+        was_tripped, state = state.tripped is not None, begin_anew(state, configuration)
         state, _ = watch(name, state, run, limits)
         return state, "heal" if was_tripped else None
+    state = state if state.others == 0 else state.model_copy(update={"other": None, "others": 0})
     measured = measure(name, run)
     if measured is None:
         return state, None
@@ -90,19 +102,25 @@ def watch(
     return _close(name, state, at, limits) if len(state.window.values) >= full else (state, None)
 
 
-def begin_anew(state: DefenceState, config_hash: str | None) -> DefenceState:
+def configuration_of(run: RunOutcome) -> str:
+    """What decided the run: the hash of a profile, with the version of a learned model behind a "+" where one did."""
+    decided_by_model = run.arm == "promoted" and run.model_version
+    return f"{run.config_hash}+{run.model_version}" if decided_by_model else run.config_hash
+
+
+def begin_anew(state: DefenceState, configuration: str) -> DefenceState:
     """A state of which only the configurations that failed, and the profile's baseline, remain."""
-    return DefenceState(config_hash=config_hash, failed=state.failed, baseline_ms=state.baseline_ms)
+    return DefenceState(configuration=configuration, failed=state.failed, baseline_ms=state.baseline_ms)
 
 
-def trip(state: DefenceState, defence: Defence, fallback_hash: str | None) -> DefenceState:
+def trip(state: DefenceState, defence: Defence, falls_back_to: str | None) -> DefenceState:
     """The state in which `defence` stands."""
     failed = state.failed
-    if defence.step == "previous_configuration" and state.config_hash is not None:
-        failed = (*(one for one in failed if one != state.config_hash), state.config_hash)[-REMEMBERED:]
+    if defence.step == "previous_configuration" and state.configuration is not None:
+        failed = (*(one for one in failed if one != state.configuration), state.configuration)[-REMEMBERED:]
     update = {
         "tripped": defence,
-        "fallback_hash": fallback_hash,
+        "falls_back_to": falls_back_to,
         "failed": failed,
         "window": EMPTY,
         "bad": 0,
@@ -113,9 +131,14 @@ def trip(state: DefenceState, defence: Defence, fallback_hash: str | None) -> De
 
 def heal(state: DefenceState) -> DefenceState:
     """The state in which nothing stands, and the configuration is no longer one that failed."""
-    failed = tuple(one for one in state.failed if one != state.config_hash)
-    update = {"tripped": None, "fallback_hash": None, "failed": failed, "window": EMPTY, "bad": 0, "good": 0}
+    failed = tuple(one for one in state.failed if one != state.configuration)
+    update = {"tripped": None, "falls_back_to": None, "failed": failed, "window": EMPTY, "bad": 0, "good": 0}
     return state.model_copy(update=update)
+
+
+def _heard_of(configuration: str, state: DefenceState) -> DefenceState:
+    others = state.others + 1 if state.other == configuration else 1
+    return state.model_copy(update={"other": configuration, "others": others})
 
 
 def _close(name: DefenceName, state: DefenceState, at: float, limits: Limits) -> tuple[DefenceState, Change | None]:

@@ -148,6 +148,12 @@ def left(connection: Transaction, run_id: str, now: float) -> Ceilings | None:
     return Ceilings(run=_left(run, "run", run), day=_left(run, "day", day))
 
 
+def spent_on_day(connection: Transaction, now: float) -> Spend:
+    """What the runs of the UTC day of a moment have spent."""
+    day = connection.execute(_DAY, {"of_day": today(now)}).first()
+    return Spend() if day is None else spend_in(day, "spent")
+
+
 def _change_run(connection: Transaction, run: AnyRow, asked: Amounts, freed: Amounts, held: Spend) -> None:
     facts = _named("asked", asked) | _named("less", freed) | _named("used", dict.fromkeys(UNITS, 0))
     if connection.execute(_HOLD_RUN, {"of_row": run.run_id, **facts}).rowcount == 0:

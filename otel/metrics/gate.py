@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otel.metrics.registry import MILLISECONDS_TO_MINUTES, SHARES, counter, histogram
+from otel.metrics.registry import MILLISECONDS_TO_MINUTES, SHARES, counter, gauge, histogram
 
 GATE_DECISIONS = counter(
     "sluice_gate_decision_total",
@@ -20,6 +20,12 @@ JUDGE_CALLS = counter(
     "sluice_gate_judge_calls_total",
     "Times that the judge was asked or could not be, by its verdict, failed or no_budget.",
     "outcome",
+)
+SELF_DEFENCE_ACTIVE = gauge(
+    "sluice_self_defence_active",
+    'Whether a step back of the gate stands, by its name and profile ("*": for all); 1 while it does.',
+    "name",
+    "profile",
 )
 RUN_SECONDS = histogram(
     "sluice_run_seconds", "From a run's acceptance to its end, by how it ended.", MILLISECONDS_TO_MINUTES, "status"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from contracts.api import Health, StageView
+from contracts.api import DefenceView, Health, StageView
+from contracts.control import DefenceName
 from contracts.event import Queue
 from contracts.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
@@ -14,7 +15,7 @@ from workers.context import Context
 from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
-from workers.service.evaluation import By, Evaluation, evaluate
+from workers.service.defences import lift_defence, list_defences
 from workers.service.forget import ForgetDesk
 from workers.service.health import check_health
 from workers.service.quarantine import QuarantineDesk
@@ -71,14 +72,18 @@ class Instance:
         self.context.ledger.resume(stage, operator=operator)
         return self.stages()
 
+    def defences(self) -> list[DefenceView]:
+        """Every defence of the gate: whether it has stepped back, and why."""
+        return list_defences(self.context.ledger)
+
+    def lift_defence(self, name: DefenceName, profile: str | None, note: str, operator: str) -> list[DefenceView]:
+        """End a step back of the gate before it heals; those that were ended."""
+        return list(lift_defence(self.context, name, operator, profile, note))
+
     def hosts(self, days: int, limit: int) -> list[HostView]:
         """What the crawl did to each host in the last days, UTC, today included; the most asked first."""
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
         return list(self.context.host_stats.top(limit, since))
-
-    def evaluation(self, since: datetime, until: datetime, by: By, profile: str | None) -> Evaluation:
-        """How the runs did that were decided in that time."""
-        return evaluate(self.context.ledger.outcomes, since, until, by, profile)
 
     async def close(self) -> None:
         """Close what was opened."""

@@ -10,7 +10,7 @@ import pytest
 from contracts.control import Defence, DefenceName
 from contracts.plan import Plan
 from contracts.run_outcome import RunOutcome
-from evaluation.defence.watch import Change, DefenceState, Limits, heal, trip, watch
+from evaluation.defence.watch import TO_SWITCH, Change, DefenceState, Limits, heal, trip, watch
 from evaluation.defence.windows import FULL, LEAST, LONGEST_SECONDS
 
 NOON = datetime(2031, 5, 6, 12, tzinfo=UTC).timestamp()
@@ -50,7 +50,7 @@ def changes(
 
 
 def stepped_back(state: DefenceState | None = None) -> DefenceState:
-    return trip(state or DefenceState(config_hash=NEW), STANDING, OLD)
+    return trip(state or DefenceState(configuration=NEW), STANDING, OLD)
 
 
 def test_two_windows_that_surely_lie_under_the_floor_trip_it() -> None:
@@ -83,6 +83,17 @@ def test_a_run_that_nobody_judged_counts_for_nothing() -> None:
     assert (state.window.values, found) == ((), [])
 
 
+def test_runs_that_a_step_back_steered_and_those_of_a_canary_are_not_looked_at() -> None:
+    for facts in ({"is_stepped_back": True, "config_hash": OLD}, {"arm": "canary", "model_version": "3"}):
+        state, found = changes(judged(0.1, 5 * FULL, **facts), DefenceState(configuration=NEW))
+        assert (state, found) == (DefenceState(configuration=NEW), [])
+
+
+def test_a_promoted_model_is_another_configuration_than_the_profile_alone() -> None:
+    state, _ = changes(judged(0.5, FULL, arm="promoted", model_version="7"))
+    assert state.configuration == f"{NEW}+7"
+
+
 def test_it_heals_by_two_small_windows_that_surely_lie_above_the_floor_and_its_margin() -> None:
     assert changes(judged(0.9, 2 * LEAST - 1), stepped_back())[1] == []
     assert changes(judged(0.9, 2 * LEAST), stepped_back())[1] == ["heal"]
@@ -94,10 +105,13 @@ def test_between_the_floor_and_the_margin_nothing_changes_in_either_direction() 
 
 
 def test_another_configuration_ends_a_step_back_and_begins_anew() -> None:
-    state, found = changes(judged(0.2, 1, config_hash="c" * 64), stepped_back())
+    few = judged(0.2, TO_SWITCH - 1, config_hash="c" * 64)
+    state, found = changes([*few, *judged(0.9, 1), *few], stepped_back())
+    assert found == [], "two processes decide by different ones while the new one is brought out"
+    state, found = changes(judged(0.2, 1, config_hash="c" * 64), state)
     assert found == ["heal"]
     assert state.tripped is None
-    assert state.config_hash == "c" * 64
+    assert state.configuration == "c" * 64
     assert state.failed == (NEW,), "what failed is no configuration to fall back to"
 
 

@@ -1,0 +1,127 @@
+"""Which steps back of the gate stand for a decision, and by which configuration it is made.
+
+What stands is read from the ledger at most once a second. A share of the runs, drawn by a hash of the run's id and
+limited for each UTC day, ignores the steps back: the trickle, by which they heal. A step back for cost has no trickle:
+what it saves is what the trickle would spend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from contracts.control import Defence
+from contracts.errors import SluiceError, Unavailable
+from evaluation.defence.watch import DefenceState
+from gate.profile import Profile
+from gate.settings import DefenceSettings
+from ledger.learning.defences import WHOLE_INSTANCE
+from ledger.ledger import Ledger
+from workers.runtime.blob_store import BlobStore
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 1.0
+"""How long what was read is taken for what stands."""
+SALT = "defence trickle:"
+"""Of this draw alone: a run that is in the trickle is no likelier to be in a canary or a sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepsBack:
+    """What stands for one decision. `profile` decides; `fallback_from` is the configuration that would have decided."""
+
+    profile: Profile
+    defences: tuple[Defence, ...] = ()
+    is_trickle: bool = False
+    fallback_from: str | None = None
+
+
+class StandingDefences:
+    """The steps back as one process knows them. Safe across threads."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        blobs: BlobStore,
+        settings: DefenceSettings,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger, self._blobs, self._settings, self._monotonic = ledger, blobs, settings, monotonic
+        self._lock = threading.Lock()
+        self._states: tuple[tuple[str, DefenceState], ...] = ()
+        self._read_at: float | None = None
+        self._profiles: dict[str, Profile] = {}
+
+    def of(self, run_id: str, profile: Profile) -> StepsBack:
+        """What stands for a run that `profile` would decide."""
+        if not self._settings.enabled:
+            return StepsBack(profile)
+        states = [state for name, state in self._standing() if _concerns(name, state, profile)]
+        defences = [state.tripped for state in states if state.tripped is not None]
+        if not defences:
+            return StepsBack(profile)
+        if all(defence.name != "cost" for defence in defences) and self._is_trickle(run_id, profile.name):
+            return StepsBack(profile, tuple(defences), is_trickle=True)
+        fallback = next((state.falls_back_to for state in states if state.falls_back_to is not None), None)
+        if fallback is None:
+            return StepsBack(profile, tuple(defences))
+        before = self._profile(fallback)
+        if before is None:
+            return StepsBack(profile, tuple(map(_alone, defences)))
+        configured = next(state.configuration for state in states if state.falls_back_to is not None)
+        return StepsBack(before, tuple(defences), fallback_from=configured)
+
+    def _standing(self) -> tuple[tuple[str, DefenceState], ...]:
+        with self._lock:
+            now = self._monotonic()
+            if self._read_at is None or now - self._read_at >= LOOK_SECONDS:
+                rows = self._ledger.defences.standing()
+                self._states = tuple((row.profile, DefenceState.model_validate_json(row.state)) for row in rows)
+                self._read_at = now
+            return self._states
+
+    def _is_trickle(self, run_id: str, profile: str) -> bool:
+        if draw(run_id) >= self._settings.trickle_share:
+            return False
+        day = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
+        return self._ledger.defences.take_trickle(profile, day, self._settings.trickle_runs_per_day)
+
+    def _profile(self, configuration: str) -> Profile | None:
+        """The profile of a configuration; None where its bytes are not there any more."""
+        config_hash = configuration.partition("+")[0]
+        if config_hash not in self._profiles:
+            try:
+                self._profiles[config_hash] = Profile.from_bytes(self._blobs.named(config_hash))
+            except Unavailable:
+                raise
+            except SluiceError as error:
+                log.warning("previous_configuration_gone", config_hash=config_hash, error=str(error))
+                return None
+        return self._profiles[config_hash]
+
+
+def draw(run_id: str) -> float:
+    """A number in [0, 1) that is the run's own: the first 8 bytes of SHA-256 through 2 to the 64th."""
+    return int.from_bytes(hashlib.sha256(f"{SALT}{run_id}".encode()).digest()[:8], "big") / 2**64
+
+
+def _concerns(name: str, state: DefenceState, profile: Profile) -> bool:
+    """Whether a step back of the profile `name` is of this very configuration: a new one begins without."""
+    if name == WHOLE_INSTANCE:
+        return True
+    return name == profile.name and (state.configuration or "").partition("+")[0] == profile.config_hash
+
+
+def _alone(defence: Defence) -> Defence:
+    """The step back where there is no configuration to fall back to: to the local corpus alone."""
+    if defence.step != "previous_configuration":
+        return defence
+    why = f"{defence.why}; the configuration before is not kept any more"
+    return defence.model_copy(update={"step": "retrieve_only", "why": why})
