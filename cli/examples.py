@@ -10,6 +10,8 @@ EXAMPLES = (
     "show --lines 10-24 docs/leases.md",
     "ingest docs/ README.md",
     "ingest --corpus papers corpus.jsonl",
+    "ingest --git . --ref main",
+    "ingest --git https://github.com/psf/requests --corpus code",
     "crawl --pages 20 --depth 1 https://example.org/docs/",
     "crawl --explain https://example.org/docs/",
     "runs",

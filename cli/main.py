@@ -54,7 +54,9 @@ COMMANDS = {
         _AGENT,
     ),
     "ingest": Entry(
-        "agent.ingest:ingest", "Read files into the corpus, and wait until all of them can be found.", _AGENT
+        "agent.ingest:ingest",
+        "Read files or a repository into the corpus, and wait until all of them can be found.",
+        _AGENT,
     ),
     "crawl": Entry("agent.ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
     "runs": Entry("operate.runs:runs", "Show one run, or list the latest.", _OPERATOR),

@@ -37,6 +37,11 @@ class Provenance(Value):
     """Of what a caller handed in: the API key's id; None where no key was needed."""
     signed_by: LaterText = None
     """The id of the key in `trust.keys` whose signature was found valid when the document came in."""
+    repository: LaterText = None
+    """Of a file of a repository: its address, or its folder on this machine."""
+    commit: LaterText = None
+    """The commit at which the file was read."""
+    branch: LaterText = None
 
     @property
     def origin(self) -> Origin:

@@ -9,6 +9,7 @@ from pydantic import Field
 from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
 from contracts.control import Control, Judgement
+from contracts.domain_measures import DomainMeasures
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
 from contracts.plan import Plan
@@ -134,6 +135,8 @@ class CoverageProbed(Body):
     """What a judge said to whether the passages answer the question; None where it was not asked."""
     sentences: Annotated[tuple[ProbeSentence, ...], Field(exclude_if=is_empty)] = ()
     """The sentences of the top hits that hold most of the question's words, best first; older probes have none."""
+    domain: Annotated[DomainMeasures | None, Field(exclude_if=is_none)] = None
+    """What the profile's domain has measured besides; None where it weighs nothing of the kind."""
 
 
 class Contribution(Value):

@@ -9,6 +9,7 @@ from pydantic import Field
 from contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
+from contracts.insights import AnswerInsights, CodeSample, PassageInsights
 from contracts.plan import Plan
 from contracts.prompt import Prompt
 from contracts.retrieval import RetrievedChunk
@@ -70,6 +71,10 @@ class Citation(Value):
     """Rules of the guard that mark the passage."""
     link: LaterText = None
     """An address that opens at the passage: with the heading's anchor or the PDF's page, and a text fragment."""
+    insights: Annotated[PassageInsights | None, Field(exclude_if=is_none)] = None
+    """What the profile has passages checked for; None where it asks for nothing or nothing was found."""
+    code: Annotated[CodeSample | None, Field(exclude_if=is_none)] = None
+    """Of a passage with code, where the profile asks: what a tool must know before it runs any of it."""
 
 
 class Answer(Value):
@@ -91,6 +96,8 @@ class Answer(Value):
     trust_scores: Annotated[tuple[TrustScore, ...], Field(exclude_if=is_empty)] = ()
     """One for each cited chunk, in the order of `chunks`."""
     checks: Annotated[tuple[GateCheck, ...], Field(exclude_if=is_empty)] = ()
+    insights: Annotated[AnswerInsights | None, Field(exclude_if=is_none)] = None
+    """What the profile has whole answers checked for."""
 
 
 class AnswerReady(Body):

@@ -21,6 +21,7 @@ from gate.words import STOP_WORDS
 ENTITY_NAMES = ("cve", "ghsa", "rfc", "error", "brand", "campaign", "region")
 MAX_ENTITY_CHARACTERS = 120
 MAX_MESSAGES = 8
+MAX_BRANDS = 5
 MAX_MESSAGE_CHARACTERS = 4_000
 """Characters read of each message: a conversation names its subject early and often."""
 
@@ -64,6 +65,25 @@ def extract_entities(query: str, session: Sequence[Message], regions: Sequence[s
     }
     filled = {name: _clean(value) for name, value in found.items() if value}
     return {name: value for name, value in filled.items() if value}
+
+
+def extract_brands(
+    query: str, session: Sequence[Message], regions: Sequence[str], known: Sequence[str]
+) -> tuple[str, ...]:
+    """Extract the brands that the question names, in its order: those of `known`, and names by how they stand.
+
+    Where the question names none, the one that the session is about.
+    """
+    campaign = _campaign(query)
+    elsewhere = query.replace(campaign, " ") if campaign else query
+    none = frozenset(name.casefold() for name in regions)
+    named = {match[1]: match.start(1) for pattern in (_INSIDE, _POSSESSIVE) for match in pattern.finditer(elsewhere)}
+    named = {name: at for name, at in named.items() if name.casefold() not in none and not _is_plain(name.split()[0])}
+    named |= {name: at for name in known if (at := _place(name, query)) >= 0}
+    own = sorted(named, key=lambda name: named[name])
+    brands = [name for name in own if not any(name != other and name in other.split() for other in own)]
+    fallback = extract_entities(query, session, regions).get("brand")
+    return tuple(filter(None, map(_clean, brands or ([fallback] if fallback else []))))[:MAX_BRANDS]
 
 
 def _own_texts(session: Sequence[Message]) -> list[str]:

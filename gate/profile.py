@@ -24,6 +24,7 @@ from contracts.base import Value, is_empty, is_none
 from contracts.errors import InvalidInput, InvalidSetting, first_problem
 from contracts.gate import ProfileName
 from contracts.ingest import Vertical
+from gate.domains.wanted import InsightSettings
 from gate.entities import ENTITY_NAMES
 
 PROFILES_DIR = Path(__file__).parent / "profiles"
@@ -53,6 +54,10 @@ class Weights(Value):
     session_sufficiency: Relief
     sentence_dissimilarity: LaterNeed = None
     sentence_missing_terms: LaterNeed = None
+    mention_velocity: LaterNeed = None
+    dependency_drift: LaterNeed = None
+    failing_tests: LaterNeed = None
+    todo_density: LaterNeed = None
 
 
 class Thresholds(Value):
@@ -197,6 +202,7 @@ class Profile(Value):
     search: SearchQueries = SearchQueries()
     calibration: Annotated[Calibration | None, Field(exclude_if=is_none)] = None
     talk: Annotated[TalkModel | None, Field(exclude_if=is_none)] = None
+    insights: Annotated[InsightSettings | None, Field(exclude_if=is_none)] = None
 
     @model_validator(mode="after")
     def _weighted_intents_are_there(self) -> Profile:

@@ -18,6 +18,13 @@ and, where the profile weighs them, which older ones do not:
     sentence_missing_terms  share of the question's idf mass that no sentence of the top hits, with the one before it
                             and its headings, holds
 
+and of one domain alone (`gate.domains`), measured and weighed where its profile says so:
+
+    mention_velocity     how much more is published about the question's brand or company than before
+    dependency_drift     how far a package that the question names is behind its newest indexed release
+    failing_tests        how many failing tests of a report the question's words name
+    todo_density         how much of the code found is marked as unfinished
+
 All but `self_contained` and `session_sufficiency` speak for going outside. Every feature is monotone in the hits: a
 hit or a sentence that is nearer, newer, of one more document, or holds a term more never raises one of those with a
 weight.
@@ -32,8 +39,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from contracts.domain_measures import DomainMeasures
 from contracts.errors import InvalidInput
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from gate.domains.repository import rate_drift, rate_failing_tests, rate_todo_density
+from gate.domains.velocity import rate_velocity
 from gate.intent import QuestionKind, classify
 from gate.probe import compute_coverage, content_terms, is_informative
 from gate.profile import Profile, Scales
@@ -42,6 +52,8 @@ from gate.talk.read import TalkKind, read_talk
 
 DECIMALS = 6
 SECONDS_PER_DAY = 86_400.0
+ABOUT_VERSIONS = frozenset({"dependency_version", "latest_release"})
+"""Intents that ask for a release or an upgrade."""
 COVERAGE_FEATURES = (
     "empty_corpus",
     "dissimilarity",
@@ -111,6 +123,7 @@ def read_signals(request: GateRequested, probed: CoverageProbed, profile: Profil
             _self_contained(kind, talk, profile),
             _session_sufficiency(request, probed, profile.scales),
             *_sentence_features(probed, similarities, profile),
+            *_domain_features(probed, kind, profile),
         ),
         talk,
     )
@@ -154,6 +167,20 @@ def _sentence_features(probed: CoverageProbed, similarities: list[float], profil
         yield _sentence_dissimilarity(probed, similarities, profile.scales)
     if profile.weights.sentence_missing_terms is not None:
         yield _sentence_missing_terms(probed)
+
+
+def _domain_features(probed: CoverageProbed, kind: QuestionKind, profile: Profile) -> Iterator[Feature]:
+    measures, weights = probed.domain or DomainMeasures(), profile.weights
+    if weights.mention_velocity is not None:
+        yield Feature("mention_velocity", *rate_velocity(measures.velocity))
+    if weights.dependency_drift is not None:
+        yield Feature(
+            "dependency_drift", *rate_drift(measures.dependencies, asks_for_version=kind.intent in ABOUT_VERSIONS)
+        )
+    if weights.failing_tests is not None:
+        yield Feature("failing_tests", *rate_failing_tests(measures.failing_tests))
+    if weights.todo_density is not None:
+        yield Feature("todo_density", *rate_todo_density(measures.todo_marks, measures.code_lines))
 
 
 def _sentence_dissimilarity(probed: CoverageProbed, similarities: list[float], scales: Scales) -> Feature:

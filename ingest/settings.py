@@ -11,9 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.base import Value
 
-Purpose = Literal["crawl", "search", "rerank", "judge"]
+Purpose = Literal["crawl", "search", "rerank", "judge", "git"]
 """What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a
-language model that judges."""
+language model that judges, repositories."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
 """Of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""

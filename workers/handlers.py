@@ -466,6 +466,7 @@ def on_answer_directed(
     tokenizer: Tokenizer,
     settings: Settings,
     page_memory: PageMemory,
+    profiles: Mapping[str, Profile],
 ) -> Outcome:
     """Answer the run's question with what is there, naming what is not. A read."""
     directed = event.body_as(AnswerDirected)
@@ -480,6 +481,7 @@ def on_answer_directed(
         tokenizer=tokenizer,
         rerank=settings.rerank,
         trust=settings.trust,
+        profiles=profiles,
     )
     duration_ms = (time.perf_counter() - started) * 1e3
     ready = AnswerReady(

@@ -12,6 +12,7 @@ from contracts.control import ModelUse
 from contracts.event import Gap
 from contracts.gate import DecisionFields
 from contracts.index import Answer, StaleCitation
+from contracts.insights import CodeSample, PassageInsights
 from contracts.prompt import PromptMessage
 from contracts.trust import GateCheck, TrustScore
 
@@ -141,8 +142,47 @@ def print_answer(answer: Answer) -> None:
         console.print()
     else:
         console.print(f"[dim]nothing in corpus {marked(answer.corpus)} answers this[/]", highlight=False)
+    print_insights(answer)
     if answer.limits:
         console.print(f"[yellow]{marked(answer.limits)}[/]", highlight=False, soft_wrap=True)
+
+
+def print_insights(answer: Answer) -> None:
+    """Print what a profile had the answer checked for; nothing where it asks for nothing."""
+    for citation in answer.citations:
+        told = [*_told_insights(citation.insights), *_told_code(citation.code)]
+        if told:
+            console.print(f"[dim]\\[{citation.number}] {marked(' · '.join(told))}[/]", highlight=False, soft_wrap=True)
+    if answer.insights is None:
+        return
+    for where, voices in (("answer", answer.insights.answer_voices), ("corpus", answer.insights.corpus_voices)):
+        if voices:
+            shares = ", ".join(f"{one.brand} {one.share:.0%} ({one.passages} passages)" for one in voices)
+            console.print(
+                f"[dim]{marked(f'share of voice in the {where}: {shares}')}[/]", highlight=False, soft_wrap=True
+            )
+    if channels := answer.insights.channels:
+        kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in channels.passages.items())
+        told_channels = f"channels: {kinds} · {channels.domains} domains · diversity {channels.diversity:.2f}"
+        console.print(f"[dim]{told_channels}[/]", highlight=False, soft_wrap=True)
+
+
+def _told_insights(found: PassageInsights | None) -> list[str]:
+    if found is None:
+        return []
+    told = [found.channel.replace("_", " ")] if found.channel else []
+    if found.sentiment:
+        told.append(f"{found.sentiment.label} {found.sentiment.score:+.2f}")
+    if found.disclosure:
+        told.append(f"disclosure {found.disclosure.status} ({found.disclosure.text})")
+    return [*told, *(f"claim needs proof: {claim.text} ({claim.rule})" for claim in found.claims)]
+
+
+def _told_code(sample: CodeSample | None) -> list[str]:
+    if sample is None:
+        return []
+    why = f" ({'; '.join(sample.why)})" if sample.why else ""
+    return [f"{sample.language or 'code'}, not executed, {sample.policy.replace('_', ' ')}{why}"]
 
 
 def print_prompt(messages: Sequence[PromptMessage]) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cli.agent.answers import leave_unless_finished, print_run
-from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked
+from cli.output import AsJson, Corpus, checked_corpus, console, error_console, marked, print_json
 from cli.session import follow, goes_on, session
 from contracts.api import RunView
 from contracts.document import Document
@@ -42,12 +43,23 @@ class RenderChoice(StrEnum):
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files, folders, or a corpus.jsonl in BEIR form.")],
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files, folders, or a corpus.jsonl in BEIR form.")] = None,
     corpus: Corpus = "default",
+    git: Annotated[
+        str | None, typer.Option(help="A repository instead: a folder or an https:// address. Reads what changed.")
+    ] = None,
+    ref: Annotated[str | None, typer.Option(help="Branch, tag or commit; without it what is checked out.")] = None,
     timeout: Timeout = 3_600.0,
     as_json: AsJson = False,
 ) -> None:
-    """Read files into the corpus, and wait until all of them can be found."""
+    """Read files or a repository into the corpus, and wait until all of them can be found."""
+    if git is not None:
+        _ingest_repository(checked_corpus(corpus), git, ref, paths, timeout, as_json=as_json)
+        return
+    if not paths:
+        raise typer.BadParameter("name files or folders, or a repository by --git")
+    if ref is not None:
+        raise typer.BadParameter("--ref needs --git")
     with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
         skipped = Skipped(progress, quiet=as_json)
         keys = context.settings.trust.keys
@@ -55,6 +67,40 @@ def ingest(
         with span("sluice ingest", kind="client"):
             accepted = Service(context).ingest(checked_corpus(corpus), _counted(documents, progress))
         _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+
+
+def _ingest_repository(
+    corpus: str, source: str, ref: str | None, paths: list[Path] | None, timeout: float, *, as_json: bool
+) -> None:
+    from workers.service.repositories import open_repository, read_repository
+
+    if paths:
+        raise typer.BadParameter("name files or a repository, not both")
+    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
+        skipped = Skipped(progress, quiet=as_json)
+        with open_repository(context, source, ref) as opened, span("sluice ingest", kind="client"):
+            reading = read_repository(context, corpus, opened, now=datetime.now(UTC), on_skip=skipped)
+            documents = _counted(reading.documents, progress)
+            first = next(documents, None)
+            told = f"{reading.repository} at {reading.commit.sha[:12]} ({reading.commit.branch or 'no branch'})"
+            if first is None and not reading.removed:
+                progress.stop()
+                told += f": {reading.unchanged} files, nothing has changed"
+                _tell_up_to_date(told, reading.commit.sha, as_json=as_json)
+                return
+            found = chain([first] if first else [], documents)
+            accepted = Service(context).ingest(corpus, found, reading.removed)
+        if not as_json:
+            told += f": {reading.unchanged} files unchanged, {len(reading.removed)} removed"
+            progress.console.print(told, markup=False, highlight=False, soft_wrap=True)
+        _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+
+
+def _tell_up_to_date(told: str, commit: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"status": "up_to_date", "commit": commit})
+    else:
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 def crawl(

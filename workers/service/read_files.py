@@ -29,6 +29,8 @@ from contracts.errors import InvalidInput, first_problem
 from contracts.trust import Signature
 from ingest.extract.charset import decode
 from ingest.extract.media_types import HTML, JSON, PDF, PLAIN, XML, media_type_for
+from ingest.repository.facts import FACTS_KEY, TESTS, write_failing_tests
+from ingest.repository.junit import parse_report
 from trust.signature import SIGNATURE_SUFFIX, problem_with
 
 MAX_FILE_BYTES = 10_000_000
@@ -74,6 +76,26 @@ def documents_in(
                 yield from reading.documents(found, os.path.join(resolved.name, found.relative_to(resolved)))
         else:
             yield from reading.documents(resolved, path.name)
+
+
+def read_content(body: bytes, file_path: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The fields of a `Document` that a file's content gives, a test report as what it tells; or why there are none."""
+    media_type = media_type_for(file_path, body[:HEAD_BYTES])
+    if not body.strip():
+        return None, "empty"
+    if media_type == PDF:
+        return {"media_type": PDF, "data": base64.b64encode(body)}, None
+    if not (media_type.startswith("text/") or media_type in _READABLE) or _is_binary(body[:HEAD_BYTES]):
+        return None, "binary"
+    try:
+        text = decode(body, None)
+    except InvalidInput:
+        return None, "binary"
+    report = parse_report(text) if media_type == XML else None
+    if report is None:
+        return {"media_type": media_type, "text": text}, None
+    told = write_failing_tests(file_path, report.failing, report.total)
+    return {"media_type": PLAIN, "text": told, "metadata": {FACTS_KEY: TESTS}}, None
 
 
 @dataclass
@@ -134,19 +156,10 @@ class _Reading:
 
     def _content(self, body: bytes, path: Path, file_path: str) -> dict[str, Any] | None:
         """Media type and text or data; None, and the reason told, where there is nothing to read."""
-        media_type = media_type_for(file_path, body[:HEAD_BYTES])
-        if not body.strip():
-            self.on_skip(path, "empty")
-        elif media_type == PDF:
-            return {"media_type": PDF, "data": base64.b64encode(body)}
-        elif not (media_type.startswith("text/") or media_type in _READABLE) or _is_binary(body[:HEAD_BYTES]):
-            self.on_skip(path, "binary")
-        else:
-            try:
-                return {"media_type": media_type, "text": decode(body, None)}
-            except InvalidInput:
-                self.on_skip(path, "binary")
-        return None
+        content, reason = read_content(body, file_path)
+        if reason:
+            self.on_skip(path, reason)
+        return content
 
     def _lines(self, file: BinaryIO, path: Path) -> Iterator[Document]:
         number = 0

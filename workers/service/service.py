@@ -150,8 +150,10 @@ class Service:
         gaps = (Next(GapFound(gap=gap)) for gap in refused)
         return self._accept(run, [*map(self._submission, batches), *crawls, *gaps])
 
-    def ingest(self, corpus: str, documents: Iterable[Document]) -> RunAccepted:
+    def ingest(self, corpus: str, documents: Iterable[Document], removed: Sequence[str] = ()) -> RunAccepted:
         """Record documents that were read on this machine (`sluice ingest`), as one run.
+
+        `removed` are ids of documents that are no more where the others come from: they go in the same run.
 
         Raises:
             Overloaded: its queues are full; says when to come back.
@@ -160,10 +162,12 @@ class Service:
         self._context.admission.require_room(run, {"chunk": 1})  # reading may take long
         size = Size()
         events = list(self.submissions(size.count(documents)))
+        if removed:
+            events.append(Next(DocumentsRemoved(document_ids=tuple(removed))))
         if not events:
             raise InvalidInput("path", "nothing to ingest", "name files with text in them")
         run = replace(run, is_small=size.is_small)
-        self._context.admission.admit(run, {"chunk": len(events)})
+        self._context.admission.admit(run, _entering(events))
         return self._accept(run, events)
 
     def submissions(self, documents: Iterable[Document]) -> Iterable[Next]:

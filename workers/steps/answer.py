@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.budget import Spend
@@ -15,6 +16,7 @@ from contracts.plan import Plan
 from contracts.prompt import PromptMessage
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
 from gate.budget import lifted_by
+from gate.profile import Profile
 from index.search.compose_answer import compose_answer
 from index.settings import RerankSettings
 from ingest.embed.tokens import count_tokens
@@ -24,6 +26,7 @@ from trust.confidence.judge import Asked
 from trust.prompts.catalogue import template_named
 from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
+from workers.steps.insights import add_insights
 from workers.steps.prompts import make_prompt, with_prompt
 from workers.steps.question import describe_question
 from workers.steps.trusted import apply_trust, count_gates
@@ -123,6 +126,7 @@ def answer_question(
     tokenizer: Tokenizer,
     rerank: RerankSettings,
     trust: TrustSettings,
+    profiles: Mapping[str, Profile],
 ) -> Answered:
     """The cited answer of a run.
 
@@ -157,6 +161,7 @@ def answer_question(
     )
     left_out = _left_out(found, answer, corpus)
     complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})
+    complete = add_insights(complete, request, profiles.get(request.profile), readers)
     return Answered(complete, (*gaps, *left_out), spend, _prompt(request, complete, tokenizer), request.profile)
 
 

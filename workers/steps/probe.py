@@ -24,6 +24,7 @@ from gate.question_words import QUESTION_WORDS
 from gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
 from index.search.probe import RawHit
 from ingest.embed.port import Vectors
+from workers.steps.domain_probe import measure_domain
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
 from workers.wiring.observers import utc_now
@@ -88,6 +89,7 @@ def probe_coverage(
         probed_at=utc_now(),
         embedder_down=why,
         sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
+        domain=measure_domain(request, profile, corpus, readers.retrieval(corpus), utc_now()),
     )
     if meant is not None and depends_on_sentences(request, probed, profile):
         probed, more = _compare_sentences(probed, sentences, meant, embedding)

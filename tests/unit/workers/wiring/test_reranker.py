@@ -96,6 +96,7 @@ def answered_in(context: Context, run_id: str) -> Answered:
         tokenizer=context.tokenizer,
         rerank=context.settings.rerank,
         trust=context.settings.trust,
+        profiles=context.profiles,
     )
 
 

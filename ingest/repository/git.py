@@ -1,0 +1,239 @@
+"""One repository, read through the git program: which commit, which files it tracks, what is in them.
+
+Only plumbing commands that run nothing of the repository: no checkout, hooks, filters, pager or file-system monitor, no
+configuration of the user or the machine, no network. What is read is the commit, not the working tree, so the commit's
+hash stands for every word that is indexed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
+
+TIMEOUT_SECONDS = 120.0
+"""Of one command that reads a local repository: listing the files of Linux takes a few seconds."""
+BATCH_BYTES = 32_000_000
+"""Contents read at a time."""
+MAX_FILES = 200_000
+"""Of one commit: more than the largest repositories that are read as a corpus."""
+_BLOCK_BYTES = 512
+"""The unit of `ulimit -f` (POSIX)."""
+_SYMLINK, _SUBMODULE = "120000", "160000"
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "credential.helper": "",
+    "fetch.fsckObjects": "true",
+    "fetch.recurseSubmodules": "false",
+    "submodule.recurse": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.proxyAuthMethod": "basic",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "30",
+    "protocol.allow": "never",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that was asked for, and the branch it was asked for by, where it was one."""
+
+    sha: str
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedFile:
+    """A file of a commit: its path in the repository, the id and size of its content."""
+
+    path: str
+    blob: str
+    size_bytes: int
+
+
+class GitRepository:
+    """A repository of this machine: a checkout, a worktree or a bare one."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `InvalidInput` where there is no repository, or git may not read it."""
+        self._path = path
+        self.root = Path(self._text("rev-parse", "--absolute-git-dir"))
+
+    def commit(self, ref: str | None = None) -> Commit:
+        """The commit of a branch, tag or hash; without one, what is checked out.
+
+        Raises:
+            NotFound: there is none.
+        """
+        try:
+            sha = self._text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref or 'HEAD'}^{{commit}}")
+        except InvalidInput as error:
+            raise NotFound(f"{self._path} has no commit {ref or 'HEAD'!r}") from error
+        return Commit(sha, self._branch(ref))
+
+    def files(self, commit: Commit) -> list[TrackedFile]:
+        """The files of a commit in the order of their paths, symbolic links and submodules left out.
+
+        Raises:
+            InvalidInput: there are more than `MAX_FILES`, or a path is not UTF-8.
+        """
+        listed = self._run("ls-tree", "-r", "-z", "-l", "--full-tree", commit.sha).split(b"\0")
+        if len(listed) > MAX_FILES:
+            raise InvalidInput("git", f"{len(listed)} files", f"a repository of at most {MAX_FILES}")
+        return [file for entry in listed if entry and (file := _file(entry)) is not None]
+
+    def contents(self, files: Sequence[TrackedFile]) -> Iterator[tuple[TrackedFile, bytes]]:
+        """Each file with its content, some 32 MB in memory at a time."""
+        for batch in _batches(files):
+            asked = "".join(f"{file.blob}\n" for file in batch).encode()
+            yield from zip(batch, _split(self._run("cat-file", "--batch", asked=asked), batch), strict=True)
+
+    def _branch(self, ref: str | None) -> str | None:
+        with contextlib.suppress(InvalidInput):
+            if ref is None:
+                return self._text("symbolic-ref", "--quiet", "--short", "HEAD")
+            self._run("show-ref", "--verify", "--quiet", f"refs/heads/{ref}")
+            return ref
+        return None
+
+    def _text(self, *arguments: str) -> str:
+        return self._run(*arguments).decode("utf-8", "replace").strip()
+
+    def _run(self, *arguments: str, asked: bytes = b"") -> bytes:
+        return run_git(["-C", str(self._path), *arguments], asked=asked, timeout_seconds=TIMEOUT_SECONDS)
+
+
+def run_git(
+    arguments: Sequence[str],
+    *,
+    timeout_seconds: float,
+    asked: bytes = b"",
+    protocols: str = "none",
+    settings: Mapping[str, str] | None = None,
+    max_file_bytes: int | None = None,
+) -> bytes:
+    """What one git command writes. `settings` go by its environment, where no list of processes shows them.
+
+    `protocols` may be used for a network, none by default; `max_file_bytes` is the largest file it may write.
+
+    Raises:
+        InvalidInput: git refuses; its words are told, without any secret of `settings`.
+        TimedOut: it took longer, and was ended with all that it began.
+        Unavailable: there is no git on this machine.
+    """
+    process = _start(arguments, _environment(protocols, settings or {}), max_file_bytes)
+    try:
+        told, complaint = process.communicate(asked, timeout_seconds)
+    except subprocess.TimeoutExpired as error:
+        _end(process)
+        raise TimedOut(f"git {_command(arguments)} took longer than {timeout_seconds:g} s") from error
+    except BaseException:
+        _end(process)
+        raise
+    if process.returncode:
+        raise InvalidInput("git", _complaint(complaint, arguments), "see what git says of it")
+    return told
+
+
+def _start(
+    arguments: Sequence[str], environment: Mapping[str, str], max_file_bytes: int | None
+) -> subprocess.Popen[bytes]:
+    command = ["git", "--no-pager", *arguments]
+    if max_file_bytes is not None:
+        command = ["/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(max_file_bytes // _BLOCK_BYTES), *command]
+    try:
+        return subprocess.Popen(  # noqa: S603 - a fixed program; what is given are its arguments, never a command line
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise Unavailable("there is no git program on this machine: install git") from error
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _environment(protocols: str, settings: Mapping[str, str]) -> dict[str, str]:
+    given = {**_SETTINGS, **settings}
+    for protocol in protocols.split(":"):
+        given[f"protocol.{protocol}.allow"] = "always"
+    numbered = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(given)}
+    numbered |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(given.values())}
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_COUNT": str(len(given)),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "GIT_ALLOW_PROTOCOL": protocols,
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        **numbered,
+    }
+
+
+def _complaint(raw: bytes, arguments: Sequence[str]) -> str:
+    text = re.sub(r"//[^/@\s]+@", "//", raw.decode("utf-8", "replace"))
+    lines = [line for line in text.splitlines() if line.strip()]
+    return f"git {_command(arguments)}: {' '.join(lines[:3])[:400] or 'failed without a word'}"
+
+
+def _command(arguments: Sequence[str]) -> str:
+    return arguments[2] if arguments[0] == "-C" else arguments[0]
+
+
+def _file(entry: bytes) -> TrackedFile | None:
+    facts, _, raw_path = entry.partition(b"\t")
+    mode, kind, blob, size = facts.decode("ascii").split()
+    if kind != "blob" or mode in (_SYMLINK, _SUBMODULE):
+        return None
+    try:
+        return TrackedFile(raw_path.decode("utf-8"), blob, int(size))
+    except UnicodeDecodeError:
+        return None
+
+
+def _batches(files: Sequence[TrackedFile]) -> Iterator[list[TrackedFile]]:
+    batch: list[TrackedFile] = []
+    size = 0
+    for file in files:
+        if batch and size + file.size_bytes > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(file)
+        size += file.size_bytes
+    if batch:
+        yield batch
+
+
+def _split(raw: bytes, batch: Sequence[TrackedFile]) -> Iterator[bytes]:
+    """The contents that `cat-file --batch` wrote one behind the other, each behind a line with its size."""
+    at = 0
+    for file in batch:
+        head_end = raw.index(b"\n", at)
+        size = int(raw[at:head_end].split()[2])
+        if size != file.size_bytes:
+            raise InvalidInput("git", f"{file.path} has {size} bytes, not {file.size_bytes}", "run git fsck")
+        yield raw[head_end + 1 : head_end + 1 + size]
+        at = head_end + 1 + size + 1

@@ -1,0 +1,192 @@
+"""Whether a tool may run a piece of code: the policy of code samples, by the rules of `trust/code/rules.toml`.
+
+    denied          a rule forbids it: a download piped to an interpreter, a disk wiped, credentials read
+    needs_approval  a rule asks for a person: network, files, commands; or the code cannot be judged by rules: a shell
+                    script, a language without a parser here, Python that does not parse
+    allowed         it was parsed, and no rule met
+
+Only Python is parsed (`ast`, which runs nothing): names are followed through its imports, so `from os import remove as
+r; r(f)` is `os.remove`. Rules see what is written and not what it does: a policy that says `allowed` is no sandbox.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict
+
+from contracts.base import Value
+from contracts.insights import CodeSample
+
+RULES_FILE = Path(__file__).parent / "rules.toml"
+MOST_CHARACTERS = 100_000
+"""Of one sample: what is longer is no sample, and is not parsed."""
+MOST_SHOWN_CHARACTERS = 80
+_PARSED = frozenset({"python"})
+_SPELLINGS = {
+    "py": "python",
+    "python3": "python",
+    "pycon": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "sh": "bash",
+    "shell": "bash",
+    "console": "bash",
+    "zsh": "bash",
+    "golang": "go",
+    "rs": "rust",
+    "ps1": "powershell",
+    "pwsh": "powershell",
+    "c++": "cpp",
+    "yml": "yaml",
+}
+_NOT_CODE = frozenset(
+    {
+        "json",
+        "yaml",
+        "toml",
+        "ini",
+        "xml",
+        "html",
+        "css",
+        "markdown",
+        "md",
+        "text",
+        "txt",
+        "diff",
+        "csv",
+        "plain",
+        "output",
+    }
+)
+"""Languages of data and of marked text: nothing of it runs by itself."""
+_NO_PARSER = "cannot be parsed here, and rules on words alone do not clear code"
+_PROMPT = re.compile(r"^(?:>>>|\.\.\.) ?", re.MULTILINE)
+_MODES = re.compile(r"[wax+]")
+
+
+def _compile(patterns: object) -> object:
+    if not isinstance(patterns, list):
+        return patterns
+    return tuple(re.compile(one, re.IGNORECASE | re.MULTILINE) for one in patterns)
+
+
+class Rule(Value):
+    """One rule: what it is met by, and what follows."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    name: str
+    verdict: Literal["deny", "ask"]
+    words: Annotated[tuple[re.Pattern[str], ...], BeforeValidator(_compile)] = ()
+    calls: tuple[str, ...] = ()
+
+
+def judge_code(code: str, language: str | None) -> CodeSample | None:
+    """What a tool must know before it runs `code`; None where the language is one of data."""
+    named = _SPELLINGS.get((language or "").lower(), (language or "").lower()) or None
+    if named in _NOT_CODE:
+        return None
+    met = [(rule, shown) for rule in rules() if (shown := _meet(rule, code)) is not None]
+    calls, problem = _calls_of(code) if named in _PARSED else (frozenset(), _unparsed(named))
+    met += [(rule, call) for rule in rules() for call in sorted(calls) if _covers(rule, call)]
+    denied = [_why(rule, shown) for rule, shown in met if rule.verdict == "deny"]
+    asked = [_why(rule, shown) for rule, shown in met if rule.verdict == "ask"]
+    why = tuple(dict.fromkeys([*denied, *asked, *([problem] if problem and not denied else [])]))
+    policy = "denied" if denied else "needs_approval" if why else "allowed"
+    return CodeSample.model_validate({"language": named, "policy": policy, "why": why})
+
+
+@lru_cache(maxsize=1)
+def rules() -> tuple[Rule, ...]:
+    """The rules, in the order of the file."""
+    found = tomllib.loads(RULES_FILE.read_text("utf-8"))["rules"]
+    return tuple(Rule.model_validate(one) for one in found)
+
+
+def _meet(rule: Rule, code: str) -> str | None:
+    matches = (pattern.search(code[:MOST_CHARACTERS]) for pattern in rule.words)
+    return next((match[0] for match in matches if match), None)
+
+
+def _why(rule: Rule, shown: str) -> str:
+    return f"{rule.name}: {' '.join(shown.split())[:MOST_SHOWN_CHARACTERS]}"
+
+
+def _unparsed(language: str | None) -> str:
+    return f"{language} {_NO_PARSER}" if language else "its language is not known, so it cannot be judged"
+
+
+def _covers(rule: Rule, call: str) -> bool:
+    """A rule's `os` covers `os.remove`, its `.unlink` covers the method of any value."""
+    return any(
+        call == name or call.startswith(f"{name}.") or (name.startswith(".") and call.endswith(name))
+        for name in rule.calls
+    )
+
+
+def _calls_of(code: str) -> tuple[frozenset[str], str | None]:
+    """The dotted names that Python code imports or uses, through its imports; and why it could not be parsed."""
+    text = _PROMPT.sub("", code) if ">>>" in code else code
+    if len(text) > MOST_CHARACTERS:
+        return frozenset(), "it is too long to be parsed"
+    tree = _parse(text)
+    if tree is None:
+        return frozenset(), "it does not parse as Python, so it cannot be judged"
+    aliases: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            aliases |= {
+                one.asname or one.name.split(".")[0]: one.name if one.asname else one.name.split(".")[0]
+                for one in node.names
+            }
+        elif isinstance(node, ast.ImportFrom):
+            aliases |= {one.asname or one.name: f"{node.module or ''}.{one.name}" for one in node.names}
+    return frozenset([*aliases.values(), *_used(tree, aliases)]), None
+
+
+def _parse(text: str) -> ast.Module | None:
+    """The tree; of a passage that begins inside a block, without the block's indentation."""
+    import textwrap
+
+    for candidate in (text, textwrap.dedent(text)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(candidate)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _used(tree: ast.Module, aliases: dict[str, str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and (name := _dotted(node, aliases)):
+            yield name
+        if isinstance(node, ast.Call):
+            called = _dotted(node.func, aliases)
+            if called in ("open", "io.open") or called.endswith(".open"):
+                yield from ["open:write"] if _writes(node) else []
+
+
+def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
+    """`np.load` as `numpy.load`; a method of a value that has no name as `.unlink`."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    head = aliases.get(node.id, node.id) if isinstance(node, ast.Name) else ""
+    return ".".join([head, *reversed(parts)])
+
+
+def _writes(call: ast.Call) -> bool:
+    modes = [*call.args[:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    texts = [one.value for one in modes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return any(len(text) <= 4 and _MODES.search(text) for text in texts)

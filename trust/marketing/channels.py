@@ -1,0 +1,80 @@
+"""The kind of a passage's source, and how varied the sources of some passages are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import get_args
+from urllib.parse import urlsplit
+
+from contracts.insights import Channel, Channels
+from contracts.retrieval import RetrievedChunk
+from trust.marketing.rules_file import channel_rules
+
+SiteOf = Callable[[str], str | None]
+"""The registered domain of a URL; None where it has none."""
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
+DECIMALS = 4
+_NOT_NAME = re.compile(r"[^a-z0-9]+")
+
+
+def classify_channel(url: str | None, brands: Sequence[str], site_of: SiteOf) -> Channel:
+    """The kind of source that a URL is; `owned` where its registered domain is called as one of the brands.
+
+    Listed domains come first, then a brand's own, then what the address says: a brand's newsroom is its own.
+    """
+    site = site_of(url) if url else None
+    if url is None or site is None:
+        return "other"
+    rules = channel_rules()
+    known: tuple[tuple[Channel, frozenset[str]], ...] = (
+        ("press_release", rules.press_release),
+        ("social", rules.social),
+        ("forum", rules.forum),
+        ("news", rules.news),
+    )
+    for channel, domains in known:
+        if site in domains:
+            return channel
+    if is_owned(site, brands):
+        return "owned"
+    parts = urlsplit(url)
+    address = f"{parts.hostname or ''}{parts.path}".lower()
+    return next((one for one in CHANNELS if one in rules.addresses and rules.addresses[one].search(address)), "other")
+
+
+def is_owned(site: str, brands: Sequence[str]) -> bool:
+    """Whether a registered domain bears a brand's name: `acme-cola.com` that of Acme Cola."""
+    label = _plain(site.split(".", 1)[0])
+    return any(
+        (name := _plain(brand)) and label in (name, f"{name}group", f"get{name}", f"{name}hq") for brand in brands
+    )
+
+
+def measure_channels(chunks: Sequence[RetrievedChunk], channels: Sequence[Channel], site_of: SiteOf) -> Channels:
+    """How varied the sources of some passages are; `channels` has one for each.
+
+    Diversity is Shannon's entropy of the passages over registered domains (of what has no address, over documents),
+    divided by its most, the logarithm of the number of passages (Pielou's evenness, 1966, over passages).
+    """
+    sources = Counter((site_of(chunk.url) if chunk.url else None) or chunk.document_id for chunk in chunks)
+    domains = {site for chunk in chunks if chunk.url and (site := site_of(chunk.url))}
+    return Channels(
+        passages=dict(sorted(Counter(channels).items())),
+        domains=len(domains),
+        diversity=_evenness(list(sources.values())),
+    )
+
+
+def _evenness(counts: Sequence[int]) -> float:
+    total = sum(counts)
+    if total < 2:
+        return 0.0
+    entropy = -math.fsum(count / total * math.log(count / total) for count in counts)
+    return round(min(1.0, max(0.0, entropy / math.log(total))), DECIMALS)
+
+
+def _plain(name: str) -> str:
+    return _NOT_NAME.sub("", name.casefold())

@@ -1,0 +1,202 @@
+"""Repositories as documents: the tracked files of one commit, and what they tell together.
+
+Each file is a document whose metadata name its repository and the hash of its content. By them the next reading sees
+what it need not read again and what is gone, however the one before it ended: the index itself is the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from contracts.document import Document, Provenance, document_id_for, sha256_text
+from contracts.domain_measures import Dependency
+from contracts.errors import InvalidInput, PolicyRefused
+from ingest.egress.limits import EgressLimits
+from ingest.egress.proxy import EgressProxy
+from ingest.extract.media_types import PLAIN
+from ingest.repository.clone import MAX_BYTES, TIMEOUT_SECONDS, Remote, clone_folder, fetch, is_address, parse_remote
+from ingest.repository.facts import DEPENDENCIES, FACTS_KEY, write_dependencies
+from ingest.repository.git import Commit, GitRepository, TrackedFile
+from ingest.repository.manifests import effective, is_lock_file, is_manifest, parse_manifest
+from workers.context import Context
+from workers.service.read_files import MAX_FILE_BYTES, SKIPPED_FOLDERS, OnSkip, read_content
+from workers.settings import Settings
+from workers.wiring.observers import log_refusal
+
+REPOSITORY_KEY, BLOB_KEY = "repository", "git_blob"
+FACTS_FILE = "DEPENDENCIES"
+"""The last part of the path of the document that tells a repository's dependencies; no file of it is called so."""
+_GIT_LIMITS = EgressLimits(
+    max_response_bytes=MAX_BYTES,
+    max_bytes_per_crawl=MAX_BYTES,
+    max_connection_seconds=TIMEOUT_SECONDS,
+    max_hosts_per_crawl=5,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a commit has that the corpus lacks, and what the corpus has that the commit lacks.
+
+    `removed` are ids of documents; it is complete once `documents` were all read, as a file may have become one that
+    cannot be read.
+    """
+
+    repository: str
+    commit: Commit
+    documents: Iterator[Document]
+    unchanged: int
+    removed: list[str]
+
+
+@contextmanager
+def open_repository(context: Context, source: str, ref: str | None) -> Iterator[tuple[GitRepository, Commit, str, str]]:
+    """A repository with the commit asked for, its name in paths, and where it is.
+
+    A folder is read where it is; an address is fetched through an egress proxy of its own, after the policy was asked.
+
+    Raises:
+        PolicyRefused: the policy lets nothing out, or not by plain HTTP.
+        InvalidInput, NotFound, TimedOut, Unavailable: as `ingest.repository`.
+    """
+    if not is_address(source):
+        path = Path(source).resolve()
+        if not path.is_dir():
+            raise InvalidInput("git", f"no folder {source}", "a folder with a repository, or an https:// address")
+        repository = GitRepository(path)
+        yield repository, repository.commit(ref), path.name, str(path)
+        return
+    remote = parse_remote(source)
+    _require_allowed(remote, context.settings)
+    folder = clone_folder(context.settings.data_dir / "repositories", remote)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        EgressProxy(context.settings.egress, on_refusal=log_refusal, limits=_GIT_LIMITS) as proxy,
+        proxy.open("git", max_bytes=MAX_BYTES) as account,
+    ):
+        try:
+            repository, commit = fetch(remote, ref, folder, account.url)
+        except InvalidInput as error:
+            refused = "; ".join(f"{one.rule}: {one.detail}" for one, _ in account.report().refusals)
+            if not refused:
+                raise
+            raise PolicyRefused("egress", refused, "an entry git=host:port in egress.allow") from error
+    yield repository, commit, remote.name, remote.url
+
+
+def read_repository(
+    context: Context,
+    corpus: str,
+    opened: tuple[GitRepository, Commit, str, str],
+    *,
+    now: datetime,
+    on_skip: OnSkip,
+) -> Reading:
+    """What is to be ingested and removed so that the corpus has the commit's files, and no others of the repository.
+
+    Raises:
+        InvalidInput: the corpus has another repository of that name.
+    """
+    repository, commit, name, place = opened
+    known = _known(context, corpus, name, place)
+    listed = repository.files(commit)
+    files = [file for file in listed if not _skipped(file, on_skip)]
+    facts = _facts(repository, listed, name)
+    wanted = {_id(name, file.path): file for file in files}
+    changed = [file for document_id, file in wanted.items() if known.get(document_id) != file.blob]
+    provenance = Provenance(source="file", fetched_at=now, repository=place, commit=commit.sha, branch=commit.branch)
+    facts_document = _facts_document(name, facts, provenance)
+    has_new_facts = bool(facts) and known.get(facts_document.id) != facts_document.metadata[BLOB_KEY]
+    kept = {*wanted, *([facts_document.id] if facts else [])}
+
+    removed = sorted(known.keys() - kept)
+
+    def documents() -> Iterator[Document]:
+        for file, body in repository.contents(changed):
+            if document := _document(name, file, body, provenance, on_skip):
+                yield document
+            elif _id(name, file.path) in known:
+                removed.append(_id(name, file.path))
+        if has_new_facts:
+            yield facts_document
+
+    return Reading(name, commit, documents(), len(wanted) - len(changed), removed)
+
+
+def _require_allowed(remote: Remote, settings: Settings) -> None:
+    named = f"git={remote.host}:{remote.port}"
+    if not remote.is_secure and named not in settings.egress.allow:
+        remedy = f'an https:// address, or "{named}" in egress.allow for a server of your own network'
+        raise PolicyRefused("git", "plain HTTP can be read and changed on the way", remedy)
+
+
+def _known(context: Context, corpus: str, name: str, place: str) -> dict[str, str]:
+    """The hash of each document's content, of those that the corpus has of the repository."""
+    if not context.readers.exists(corpus):
+        return {}
+    known: dict[str, str] = {}
+    for facts in context.readers.reader(corpus).all_facts():
+        if facts.metadata.get(REPOSITORY_KEY) != name:
+            continue
+        if facts.provenance.repository != place:
+            problem = f"corpus {corpus} has a repository {name} from {facts.provenance.repository}"
+            raise InvalidInput("git", problem, "another corpus for this one")
+        known[facts.document_id] = str(facts.metadata.get(BLOB_KEY, ""))
+    return known
+
+
+def _skipped(file: TrackedFile, on_skip: OnSkip) -> bool:
+    reason = None
+    if SKIPPED_FOLDERS & set(file.path.split("/")):
+        reason = "not the author's own"
+    elif file.size_bytes > MAX_FILE_BYTES:
+        reason = f"larger than {MAX_FILE_BYTES:,} bytes"
+    elif not file.size_bytes:
+        reason = "empty"
+    elif is_lock_file(file.path):
+        reason = "a lock file, whose packages are told together"
+    if reason:
+        on_skip(Path(file.path), reason)
+    return reason is not None
+
+
+def _facts(repository: GitRepository, files: list[TrackedFile], name: str) -> list[Dependency]:
+    """The dependencies that the manifests and lock files of a commit name."""
+    manifests = [file for file in files if is_manifest(file.path) and file.size_bytes <= MAX_FILE_BYTES]
+    found: list[Dependency] = []
+    for file, body in repository.contents(manifests):
+        found += parse_manifest(f"{name}/{file.path}", body.decode("utf-8", "replace"))
+    return effective(found)
+
+
+def _facts_document(name: str, facts: list[Dependency], provenance: Provenance) -> Document:
+    text, path = write_dependencies(name, facts), f"{name}/{FACTS_FILE}"
+    metadata = {REPOSITORY_KEY: name, BLOB_KEY: sha256_text(text), FACTS_KEY: DEPENDENCIES}
+    return Document(
+        id=_id(name, FACTS_FILE),
+        file_path=path,
+        media_type=PLAIN,
+        text=text,
+        title=f"Dependencies of {name}",
+        metadata=dict(metadata),
+        provenance=provenance,
+    )
+
+
+def _document(name: str, file: TrackedFile, body: bytes, provenance: Provenance, on_skip: OnSkip) -> Document | None:
+    path = f"{name}/{file.path}"
+    content, reason = read_content(body, path)
+    if content is None:
+        on_skip(Path(file.path), reason or "nothing to read")
+        return None
+    own: Mapping[str, str] = content.pop("metadata", {})
+    metadata = {**own, REPOSITORY_KEY: name, BLOB_KEY: file.blob}
+    return Document(id=_id(name, file.path), file_path=path, metadata=metadata, provenance=provenance, **content)
+
+
+def _id(name: str, path: str) -> str:
+    return document_id_for(f"{name}/{path}")
