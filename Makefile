@@ -14,8 +14,8 @@ ALL := tests/test_walk.py tests/system tests/chaos tests/integration tests/unit
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-setup: ## virtual environment, pinned dependencies, weights, a Chromium; PostgreSQL for root
-	@$(PYTHON) .ci/setup.py postgres
+setup: ## virtual environment, pinned dependencies, weights, a Chromium, a Prometheus; PostgreSQL for root
+	@$(PYTHON) .ci/setup.py services
 
 demo: ## ask a question the empty corpus cannot answer, and see the whole loop
 	@$(PYTHON) .ci/setup.py

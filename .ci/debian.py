@@ -66,3 +66,15 @@ def postgres() -> None:
     say("installing PostgreSQL")
     if not apt_install("postgresql"):
         say("PostgreSQL could not be installed: tests on it will be skipped")
+
+
+def prometheus() -> None:
+    """Prometheus and promtool, unpacked: nothing is served. Without them the tests of alerts say so and skip."""
+    home = CACHE / "prometheus"
+    if (home / "usr/bin/promtool").exists() or shutil.which("promtool"):
+        return
+    say("unpacking Prometheus below .cache")
+    try:
+        unpack(["prometheus"], home, with_dependencies=False)
+    except SetupFailed as failure:
+        say(f"{failure}: tests of alerts and dashboards will be skipped")

@@ -1,7 +1,7 @@
-"""Set everything up on a machine that has Python 3.11, make and git: `python3 .ci/setup.py [postgres]`.
+"""Set everything up on a machine that has Python 3.11, make and git: `python3 .ci/setup.py [services]`.
 
 The virtual environment, the pinned dependencies, the embedding weights, a Chromium whose sandbox
-works and, for `postgres`, the PostgreSQL that the tests use. Standard library only. Works as root
+works and, for `services`, the PostgreSQL and the Prometheus that the tests use. Standard library only. Works as root
 (Debian's packages are installed) and without (what is missing is unpacked below .cache). Quick when
 nothing changed: a stamp holds the hash of what was installed.
 
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chromium import browser_driver, chromium
-from debian import apt_install, postgres, unpack
+from debian import apt_install, postgres, prometheus, unpack
 from process import CACHE, PYTHON, ROOT, VENV, SetupFailed, is_root, output, run, say, succeeds
 
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -58,8 +58,9 @@ def main(arguments: Sequence[str]) -> int:
         environment()
         browser_driver()
         chromium(STAMP.read_text())
-        if "postgres" in arguments:
+        if "services" in arguments:
             postgres()
+            prometheus()
     except SetupFailed as failure:
         print(f"setup: {failure}", file=sys.stderr)
         return 1

@@ -29,7 +29,7 @@ def crawled(instance: Instance, url: str) -> None:
 
 
 def test_an_outage_of_the_only_search_provider_counts_every_failed_search(make_instance: MakeInstance) -> None:
-    """Also while its circuit is open and it is not asked: the alert SearchFails must not end with that."""
+    """Also while its circuit is open and it is not asked: the alert ExternalSearchErrorRate must not end with that."""
     search = {"enabled": True, "providers": ["searxng"], "searxng_url": SEARXNG}
     instance = make_instance(search=search, egress={"allow": [f"search={SEARXNG.removeprefix('http://')}"]})
     name = "sluice_search_calls_total"
