@@ -16,6 +16,7 @@ from api import (
     dead_letters,
     defences,
     documents,
+    evaluation,
     forget,
     hosts,
     operations,
@@ -76,6 +77,7 @@ def make_api(settings: Settings) -> FastAPI:
         defences,
         stages,
         hosts,
+        evaluation,
         operations,
     ):
         app.include_router(module.router)

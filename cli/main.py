@@ -103,6 +103,14 @@ COMMANDS = {
     "eval": Entry(
         "quality.eval:evaluation", "How well the corpus answers questions whose answers are known.", _OPERATOR
     ),
+    "feedback": Entry(
+        "learn.feedback:feedback", "Say what became of an answer: one run's, or in bulk from a file.", _AGENT
+    ),
+    "evaluate": Entry(
+        "learn.evaluate:evaluation",
+        "How the runs did: satisfaction, freshness gain, cost and latency, by plan.",
+        _OPERATOR,
+    ),
     "keys": Entry("operate.keys:keys", "API keys: create, list, revoke.", _OPERATOR),
     "migrate": Entry(
         "operate.ledger:migrate", "Bring an older ledger to this version; a copy is taken first.", _OPERATOR

@@ -52,6 +52,7 @@ class Group(NamedTuple):
     flags: str
     """The features that were off, in order."""
     is_trickle: bool
+    is_stepped_back: bool
 
 
 @dataclass(slots=True)
@@ -163,7 +164,7 @@ class Evaluator:
 
 def group_of(run: RunOutcome) -> Group:
     """How the run was decided."""
-    return Group(run.plan, run.config_hash, run.model_version, run.arm, run.flags, run.is_trickle)
+    return Group(run.plan, run.config_hash, run.model_version, run.arm, run.flags, run.is_trickle, run.is_stepped_back)
 
 
 def merge_groups(windows: Iterable[Window], where: Callable[[Group], bool] | None = None) -> Tally:
@@ -177,4 +178,4 @@ def merge_groups(windows: Iterable[Window], where: Callable[[Group], bool] | Non
 
 
 def _bounded(group: Group, known: int) -> Group:
-    return group if known < MOST_GROUPS else Group(group.plan, "", None, None, "", False)
+    return group if known < MOST_GROUPS else Group(group.plan, "", None, None, "", False, False)

@@ -36,16 +36,13 @@ def wilson_interval(total: float, count: int, z: float = Z_95) -> Interval | Non
 
 
 def mean_interval(total: float, squares: float, count: int, z: float = Z_95) -> Interval | None:
-    """The interval of the mean of `count` values, of their sum and the sum of their squares; None without values.
+    """The interval of the mean of `count` values, of their sum and the sum of their squares; None below two values.
 
-    By the central limit theorem: too narrow below some 30 values. One value alone has no width that could be told, so
-    its interval is endless in both directions, at the largest numbers that JSON carries.
+    By the central limit theorem: too narrow below some 30 values.
     """
-    if count <= 0:
+    if count < 2:
         return None
     mean = total / count
-    if count == 1:
-        return Interval(estimate=mean, low=-_LARGEST, high=_LARGEST, count=1)
     half = z * math.sqrt(max(0.0, squares - total * mean) / (count - 1) / count)
     return Interval(estimate=mean, low=mean - half, high=mean + half, count=count)
 
@@ -64,6 +61,3 @@ def ratio_interval(
     residuals = max(0.0, above_squares - 2 * ratio * products + ratio * ratio * below_squares)
     half = z * math.sqrt(residuals / (count - 1) * count) / below
     return Interval(estimate=ratio, low=max(0.0, ratio - half), high=ratio + half, count=count)
-
-
-_LARGEST = 1.7976931348623157e308

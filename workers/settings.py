@@ -23,7 +23,7 @@ from pydantic_settings import (
 
 from contracts.base import Value
 from contracts.errors import InvalidSetting
-from evaluation.settings import JudgeSettings
+from evaluation.settings import EvaluationSettings, JudgeSettings
 from gate.settings import BudgetSettings, DefenceSettings, GateSettings
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import (
@@ -119,6 +119,7 @@ class Settings(BaseSettings):
     """How long a direct query may wait for its reply; a healthy one takes milliseconds."""
 
     gate: GateSettings = GateSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     budget: BudgetSettings = BudgetSettings()
     defence: DefenceSettings = DefenceSettings()
     search: SearchSettings = SearchSettings()

@@ -1,1 +1,1 @@
-"""Commands about what the gate learns of its runs."""
+"""Commands of what became of runs, and of what the gate learns from it."""

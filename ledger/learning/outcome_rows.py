@@ -55,6 +55,7 @@ _OF_KIND = (
     .where(_OF_RUN, events.c.kind == bindparam("of_kind"))
     .order_by(events.c.seq)
 )
+_FIRST_OF_KIND = _OF_KIND.limit(1)
 _SAID = _OF_KIND.where(events.c.status == "settled")
 _RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
 _DROP = delete(outcomes).where(outcomes.c.run_id == bindparam("of_run"))
@@ -63,7 +64,7 @@ _INSERT = insert(outcomes)
 
 def note_decided(connection: Transaction, run: AnyRow, decided: GateDecided, now: float) -> None:
     """A gate run was decided. A second time changes nothing."""
-    insert_once(connection, outcomes, _decided(run, decided, now))
+    insert_once(connection, outcomes, _decided(run, decided, now, now))
 
 
 def note_finished(
@@ -87,10 +88,10 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
     """Make the row of a run again from its events; False where the run has none, since it was not decided."""
     drop_outcome(connection, run_id)
     run = connection.execute(_RUN, {"of_run": run_id}).first()
-    decided = _first(connection, run_id, GateDecided.kind)
+    decided = connection.execute(_FIRST_OF_KIND, {"of_run": run_id, "of_kind": GateDecided.kind}).first()
     if run is None or decided is None:
         return False
-    row = _decided(run, decided.body_as(GateDecided), now)
+    row = _decided(run, decode(decided.payload).body_as(GateDecided), decided.created_at, now)
     finished = _first(connection, run_id, RunFinished.kind)
     if finished is None:
         said = _said(connection, run_id)
@@ -104,7 +105,8 @@ def derive(connection: Transaction, run_id: str, now: float) -> bool:
     return True
 
 
-def _decided(run: AnyRow, decided: GateDecided, now: float) -> dict[str, Any]:
+def _decided(run: AnyRow, decided: GateDecided, decided_at: float, now: float) -> dict[str, Any]:
+    """`decided_at` is when the decision was recorded: so rows come in about the order of that column."""
     control = decided.control
     model = control.model if control else None
     return {
@@ -116,10 +118,11 @@ def _decided(run: AnyRow, decided: GateDecided, now: float) -> dict[str, Any]:
         "model_version": model.version if model else None,
         "arm": model.arm if model else None,
         "propensity": model.propensity if model else 1.0,
+        "bucket": model.bucket if model else None,
         "flags": ",".join(sorted(control.flags_off)) if control else "",
         "is_trickle": int(control.is_trickle) if control else 0,
         "is_stepped_back": int(bool(control.defences) and not control.is_trickle) if control else 0,
-        "decided_at": decided.decided_at.timestamp(),
+        "decided_at": decided_at,
         "changed_at": now,
     }
 
@@ -141,7 +144,7 @@ def _ended(
     asked = done[CrawlDirected.kind]
     ages = _ages(connection, run.run_id, ready, recorded[PageUnchanged.kind], finished_at)
     said = _said(connection, run.run_id) if recorded[FeedbackGiven.kind] else _NOTHING_SAID
-    chunks = ready.answer.chunks if ready else ()
+    chunks, checks = (ready.answer.chunks, ready.answer.checks) if ready else ((), ())
     return {
         "new_finished_at": finished_at,
         "new_status": status,
@@ -152,6 +155,7 @@ def _ended(
         "new_pages_asked": asked,
         "new_pages_read": recorded[PageCrawled.kind] + recorded[PageUnchanged.kind],
         "new_cited": len(chunks),
+        "new_failed_checks": sum(check.severity == "P0" and not check.passed for check in checks),
         "new_cited_age_seconds": ages.with_crawl,
         "new_cited_age_without_crawl_seconds": ages.without_crawl,
         "new_changed_at": now,
@@ -193,7 +197,7 @@ def _said(connection: Transaction, run_id: str) -> dict[str, Any]:
 
 
 def _first(connection: Transaction, run_id: str, kind: str) -> Event | None:
-    row = connection.execute(_OF_KIND.limit(1), {"of_run": run_id, "of_kind": kind}).first()
+    row = connection.execute(_FIRST_OF_KIND, {"of_run": run_id, "of_kind": kind}).first()
     return None if row is None else decode(row.payload)
 
 
@@ -215,6 +219,7 @@ _UPDATE_ENDED = _update(
     "cited",
     "cited_age_seconds",
     "cited_age_without_crawl_seconds",
+    "failed_checks",
     "changed_at",
     "signals",
     "used",

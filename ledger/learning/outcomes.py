@@ -35,17 +35,19 @@ class Place(NamedTuple):
 
 
 _HAS = outcomes.c
+_FIELDS = tuple(RunOutcome.model_fields)
+_COLUMNS = [_HAS[{"usd": "spent_nanousd"}.get(name, name)] for name in _FIELDS]
 _IS_AFTER = or_(
     _HAS.decided_at > bindparam("after"),
     and_(_HAS.decided_at == bindparam("after"), _HAS.run_id > bindparam("after_run")),
 )
 _DECIDED = (
-    select(outcomes)
+    select(*_COLUMNS)
     .where(_HAS.decided_at >= bindparam("after"), _IS_AFTER, _HAS.decided_at < bindparam("before"))
     .order_by(_HAS.decided_at, _HAS.run_id)
     .limit(bindparam("most"))
 )
-_ONE = select(outcomes).where(_HAS.run_id == bindparam("of_run"))
+_ONE = select(*_COLUMNS).where(_HAS.run_id == bindparam("of_run"))
 _FIRST = select(func.min(_HAS.decided_at))
 _GATE_RUNS = (
     select(runs.c.run_id)
@@ -132,34 +134,15 @@ _NAMES = set(RunOutcome.model_fields)
 
 def _outcome(row: AnyRow) -> RunOutcome:
     """A row as a value. It was valid when it was written, so it is not validated again."""
-    fields: dict[str, Any] = {
-        "run_id": row.run_id,
-        "corpus": row.corpus,
-        "profile": row.profile,
-        "plan": _PLANS[row.plan],
-        "config_hash": row.config_hash,
-        "model_version": row.model_version,
-        "arm": row.arm,
-        "propensity": row.propensity,
-        "flags": row.flags,
-        "is_trickle": bool(row.is_trickle),
-        "is_stepped_back": bool(row.is_stepped_back),
-        "decided_at": datetime.fromtimestamp(row.decided_at, UTC),
-        "finished_at": _moment(row.finished_at),
-        "status": row.status,
-        "usd": usd(row.spent_nanousd),
-        "tokens": row.tokens,
-        "milliseconds": row.milliseconds,
-        "external_calls": row.external_calls,
-        "pages_asked": row.pages_asked,
-        "pages_read": row.pages_read,
-        "cited": row.cited,
-        "used": row.used,
-        "cited_age_seconds": row.cited_age_seconds,
-        "cited_age_without_crawl_seconds": row.cited_age_without_crawl_seconds,
-        "signals": json.loads(row.signals),
-        "judged_at": _moment(row.judged_at),
-    }
+    fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+    fields["plan"] = _PLANS[fields["plan"]]
+    fields["usd"] = usd(fields["usd"])
+    fields["is_trickle"] = bool(fields["is_trickle"])
+    fields["is_stepped_back"] = bool(fields["is_stepped_back"])
+    fields["decided_at"] = datetime.fromtimestamp(fields["decided_at"], UTC)
+    fields["finished_at"] = _moment(fields["finished_at"])
+    fields["judged_at"] = _moment(fields["judged_at"])
+    fields["signals"] = {} if fields["signals"] == "{}" else json.loads(fields["signals"])
     return construct_unvalidated(RunOutcome, fields, _NAMES)
 
 

@@ -13,6 +13,7 @@ A file of this package declares the metrics of one area; all of them are reached
 from otel.metrics.budget import *  # noqa: F403
 from otel.metrics.delivery import *  # noqa: F403
 from otel.metrics.domains import *  # noqa: F403
+from otel.metrics.evaluation import *  # noqa: F403
 from otel.metrics.exposition import *  # noqa: F403
 from otel.metrics.gate import *  # noqa: F403
 from otel.metrics.ingestion import *  # noqa: F403

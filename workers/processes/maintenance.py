@@ -15,8 +15,9 @@ from otel import metrics
 from workers.broker.embedded import is_embedded, keep_append_only_file
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
-from workers.processes import budget_gauges, corpus_watch, freshness_schedule, self_defence
+from workers.processes import budget_gauges, corpus_watch, evaluation_watch, freshness_schedule, self_defence
 from workers.processes.corpus_watch import CorpusWatch
+from workers.processes.evaluation_watch import EvaluationWatch
 from workers.processes.freshness_schedule import FreshnessSchedule
 from workers.processes.self_defence import SelfDefence
 from workers.runtime.blob_collection import BlobCollector
@@ -65,6 +66,8 @@ class Maintenance:
             Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
             Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
         ]
+        evaluation = EvaluationWatch(context)
+        self._chores.append(Chore("evaluation", evaluation_watch.LOOK_SECONDS, evaluation.look))
         schedule = FreshnessSchedule(context)
         if schedule.is_on:
             self._chores.append(Chore("freshness", freshness_schedule.LOOK_SECONDS, schedule.look))

@@ -16,6 +16,7 @@ from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
 from workers.service.defences import lift_defence, list_defences
+from workers.service.evaluation import By, Evaluation, evaluate
 from workers.service.forget import ForgetDesk
 from workers.service.health import check_health
 from workers.service.quarantine import QuarantineDesk
@@ -84,6 +85,10 @@ class Instance:
         """What the crawl did to each host in the last days, UTC, today included; the most asked first."""
         since = (datetime.now(UTC) - timedelta(days=days - 1)).date()
         return list(self.context.host_stats.top(limit, since))
+
+    def evaluation(self, since: datetime, until: datetime, by: By, profile: str | None) -> Evaluation:
+        """How the runs did that were decided in that time."""
+        return evaluate(self.context.ledger.outcomes, since, until, by, profile)
 
     async def close(self) -> None:
         """Close what was opened."""

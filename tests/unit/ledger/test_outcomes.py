@@ -6,12 +6,13 @@ import pytest
 
 from contracts.base import BlobRef
 from contracts.budget import Spend
-from contracts.control import Control, ModelUse
+from contracts.control import Control, Defence, ModelUse
 from contracts.gate import FeedbackGiven
 from contracts.ingest import PageCrawled, PageUnchanged
 from contracts.outcome import Done, Next
 from contracts.plan import Plan
 from contracts.run_outcome import RunOutcome
+from contracts.trust import GateCheck
 from ledger.learning.outcomes import Place
 from ledger.retention import Pruning
 from tests.support.ledger_story import Story
@@ -49,14 +50,39 @@ def test_a_run_that_was_not_decided_has_no_outcome(story: Story) -> None:
 
 def test_a_decision_opens_the_outcome_with_all_that_steered_it(story: Story) -> None:
     model = ModelUse(version="m7", model_sha256="a" * 64, arm="canary", bucket=0.04, propensity=0.1)
-    control = Control(flags_off=("search", "crawl"), is_trickle=True, model=model)
+    stepped_back = Defence(
+        name="cost", step="retrieve_only", profile="default", since=moment(story), why="dear", lifted_by="tomorrow"
+    )
+    control = Control(flags_off=("search", "crawl"), is_trickle=True, model=model, defences=(stepped_back,))
     run_id = asks_and_decides(story, Plan.SEARCH, crawls=[A], control=control)[0].run_id
     found = outcome(story, run_id)
     assert (found.status, found.plan, found.config_hash, found.profile) == ("open", Plan.SEARCH, CONFIG, "default")
-    assert (found.model_version, found.arm, found.propensity) == ("m7", "canary", 0.1)
-    assert (found.flags, found.is_trickle) == ("crawl,search", True)
+    assert (found.model_version, found.arm, found.propensity, found.bucket) == ("m7", "canary", 0.1, 0.04)
+    assert (found.flags, found.is_trickle, found.is_stepped_back) == ("crawl,search", True, False)
     assert found.decided_at == moment(story)
     derived_alike(story, run_id)
+
+
+def test_a_run_that_a_step_back_steered_says_so(story: Story) -> None:
+    stepped_back = Defence(
+        name="latency", step="lower_plan", profile="default", since=moment(story), why="slow", lifted_by="a faster web"
+    )
+    run_id = asks_and_decides(story, control=Control(defences=(stepped_back,)))[0].run_id
+    assert outcome(story, run_id).is_stepped_back
+    derived_alike(story, run_id)
+
+
+def test_gates_of_severity_p0_that_an_answer_did_not_pass_are_counted(story: Story) -> None:
+    decision = asks_and_decides(story)
+    checks = [
+        GateCheck(id=f"gate-{number}", passed=passed, severity=severity, value=0.1, threshold=0.5)  # type: ignore[arg-type]
+        for number, (passed, severity) in enumerate([(False, "P0"), (True, "P0"), (False, "P1")])
+    ]
+    ready = cites({A: 1.0})
+    failing = ready.answer.model_copy(update={"checks": tuple(checks)})
+    answers(story, decision[-1], ready.model_copy(update={"answer": failing}))
+    assert outcome(story, decision[0].run_id).failed_checks == 1
+    derived_alike(story, decision[0].run_id)
 
 
 def test_the_end_of_a_run_completes_its_outcome(story: Story) -> None:

@@ -1,0 +1,86 @@
+"""The evaluator of an instance's reconciler: refreshed now and then, and shown as metrics.
+
+Each process has its own, built anew from the ledger when it starts.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from contracts.plan import Plan
+from evaluation.evaluator import merge_groups
+from evaluation.summary import Summary, summarise
+from otel import metrics
+from workers.runtime.evaluation_feed import EvaluationFeed
+
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
+
+    from evaluation.evaluator import Group
+    from evaluation.intervals import Interval
+    from workers.context import Context
+
+LOOK_SECONDS = 30.0
+CATCH_UP_SECONDS = 2.0
+"""Between two refreshes while the past is still being read."""
+LATEST = 2
+"""Windows that the metrics tell of: the one that is open, and the one before."""
+
+
+class EvaluationWatch:
+    """Refreshes one evaluator, and sets the metrics by it."""
+
+    def __init__(self, context: Context) -> None:
+        ledger = context.ledger
+        self._feed = EvaluationFeed(ledger.outcomes, context.settings.evaluation.windowing, ledger.clock)
+        self._profiles = tuple(sorted(context.profiles))
+        self._show()
+
+    def look(self) -> None:
+        """Read what has come of age since the last look.
+
+        Raises:
+            Unavailable: the ledger does not answer; the next look goes on.
+        """
+        self._feed.refresh()
+        self._show()
+
+    def _show(self) -> None:
+        metrics.EVALUATION_BEHIND_SECONDS.set(self._feed.behind_seconds)
+        evaluator = self._feed.evaluator
+        for profile in sorted({*self._profiles, *evaluator.profiles()}):
+            latest = tuple(evaluator.all_windows(profile))[-LATEST:]
+            for plan in Plan:
+                _set(profile, plan, summarise(merge_groups(latest, partial(_is_of, plan))))
+
+
+def _is_of(plan: Plan, group: Group) -> bool:
+    return group.plan is plan
+
+
+def _set(profile: str, plan: Plan, summary: Summary) -> None:
+    where = (profile, plan.value)
+    metrics.EVALUATION_RUNS.labels(*where).set(summary.runs)
+    metrics.EVALUATION_JUDGED.labels(*where).set(summary.judged)
+    metrics.EVALUATION_JUDGED_SHARE.labels(*where).set(summary.coverage)
+    _set_interval(metrics.EVALUATION_SATISFACTION, where, summary.satisfaction)
+    _set_interval(metrics.EVALUATION_USD_PER_SUCCESS, where, summary.usd_per_success)
+    _set_interval(metrics.EVALUATION_FRESHNESS_GAIN_SECONDS, where, summary.freshness_gain_seconds)
+    _set_interval(metrics.EVALUATION_PRECISION_AT_K, where, summary.precision_at_k)
+    _set_interval(metrics.EVALUATION_CRAWL_SUCCESS_RATE, where, summary.crawl_success_rate)
+    calls = summary.external_calls
+    metrics.EVALUATION_EXTERNAL_CALLS.labels(*where).set(calls.estimate if calls else math.nan)
+    metrics.EVALUATION_TOKEN_SPEND.labels(*where).set(_known(summary.token_spend))
+    metrics.EVALUATION_LATENCY_SECONDS.labels(*where, "0.5").set(_known(summary.p50_milliseconds) / 1e3)
+    metrics.EVALUATION_LATENCY_SECONDS.labels(*where, "0.95").set(_known(summary.p95_milliseconds) / 1e3)
+
+
+def _set_interval(gauge: Gauge, where: tuple[str, ...], interval: Interval | None) -> None:
+    for bound in ("estimate", "low", "high"):
+        gauge.labels(*where, bound).set(math.nan if interval is None else getattr(interval, bound))
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
