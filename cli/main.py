@@ -84,6 +84,7 @@ COMMANDS = {
         "Attack a running instance with commands to its readers' models, and print what came through.",
         _OPERATOR,
     ),
+    "flags": Entry("operate.flags:flags", "Feature flags: switch features on and off at run time.", _OPERATOR),
     "stages": Entry("operate.stages:stages", "Stages: how many events wait in each, and which are paused.", _OPERATOR),
     "hosts": Entry("operate.hosts:hosts", "Hosts: what the crawl asked of each, and how that went.", _OPERATOR),
     "snapshot": Entry(

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import contracts
-from contracts import api, forget, quarantine, retrieval
+from contracts import api, flags, forget, quarantine, retrieval
 from contracts.base import Value
 from contracts.event import Event
 
@@ -20,6 +20,8 @@ API_VALUES: tuple[type[Value], ...] = (
     api.DocumentsRequest,
     api.DocumentText,
     api.FeedbackRequest,
+    flags.FlagRequest,
+    flags.FlagResult,
     forget.ForgetProof,
     forget.ForgetRequest,
     quarantine.QuarantinedText,

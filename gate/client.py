@@ -32,8 +32,10 @@ from contracts.api import (
     RunView,
     SubmittedDocument,
 )
+from contracts.control import FlagState
 from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
+from contracts.flags import FlagRequest, FlagResult
 from contracts.forget import ForgetRequest
 from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
 from contracts.retrieval import Query, Retrieval
@@ -180,6 +182,23 @@ class SluiceClient:
     def purge_quarantined(self, held_id: str) -> None:
         """Remove the text of a chunk that is held back; needs an operator's key where keys are asked for."""
         self._send("POST", f"/v1/quarantine/{quote(held_id, safe='')}/purge")
+
+    def flags(self) -> list[FlagState]:
+        """Every feature flag, and who decides it."""
+        response = self._send("GET", "/v1/flags")
+        return [FlagState.model_validate(one) for one in response.json()]
+
+    def set_flag(self, name: str, enabled: bool, *, kill: bool = False, note: str = "") -> FlagResult:
+        """Switch a flag on or off; with `kill` hold it off, whatever else decides. Needs an operator's key."""
+        body = _request(FlagRequest, enabled=enabled, kill=kill, note=note)
+        path = f"/v1/flags/{quote(name, safe='')}"
+        headers = {"Content-Type": "application/json"}
+        return _parsed(FlagResult, self._send("PUT", path, headers, content=body.model_dump_json().encode()))
+
+    def reset_flag(self, name: str, note: str = "") -> FlagResult:
+        """Take back what is stored of a flag, its kill switch too. Needs an operator's key."""
+        response = self._send("DELETE", f"/v1/flags/{quote(name, safe='')}", params={"note": note})
+        return _parsed(FlagResult, response)
 
     def feedback(self, run_id: str, *, idempotency_key: str | None = None, **fields: Any) -> None:
         """Say what became of a run's answer: chunk_ids_used, outcome, rating, note."""

@@ -245,15 +245,31 @@ def load_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
         InvalidSetting: a file cannot be read, is not TOML, extends what is not there, or has a field
             that does not fit. Names the file and the field.
     """
+    own, extra = _load_all(extra_dir)
+    return _highest_versions(own) | _highest_versions(extra)
+
+
+def load_former_profiles(extra_dir: Path | None = None) -> dict[str, Profile]:
+    """Of each profile that `load_profiles` gives, the highest version below it, wherever it stands; none for the first.
+
+    Raises:
+        InvalidSetting: as `load_profiles`.
+    """
+    own, extra = _load_all(extra_dir)
+    deciding = _highest_versions(own) | _highest_versions(extra)
+    return _highest_versions([one for one in (*own, *extra) if one.version < deciding[one.name].version])
+
+
+def _load_all(extra_dir: Path | None) -> tuple[list[Profile], list[Profile]]:
+    """Every version of every profile: the package's, and those of `extra_dir`."""
     files = {path.stem: path for path in sorted(PROFILES_DIR.glob("*.toml"))}
     own = [load_profile(path, files) for path in files.values()]
     if extra_dir is None:
-        return _highest_versions(own)
+        return own, []
     if not extra_dir.is_dir():
         raise InvalidSetting("gate.profiles_dir", f"no folder {extra_dir}", "name a folder of profile files")
     extra_files = {path.stem: path for path in sorted(extra_dir.glob("*.toml"))}
-    extra = [load_profile(path, files | extra_files) for path in extra_files.values()]
-    return _highest_versions(own) | _highest_versions(extra)
+    return own, [load_profile(path, files | extra_files) for path in extra_files.values()]
 
 
 def choose_profile(profiles: Mapping[str, Profile], name: str) -> Profile:

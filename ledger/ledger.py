@@ -51,6 +51,7 @@ from ledger.events.settle import Settled
 from ledger.known_pages import LedgerPageMemory
 from ledger.learning.configurations import Configurations
 from ledger.learning.defences import Defences
+from ledger.learning.flags import Flags
 from ledger.learning.outcomes import Outcomes
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
@@ -88,6 +89,7 @@ class Ledger(LedgerReader):
         self.keys = KeysTable(self.database, clock)
         self.quarantine = Quarantine(self.database, clock)
         self.forgotten = Forgotten(self.database, clock)
+        self.flags = Flags(self.database, clock)
         self.erasure = Erasure(self.database)
         self.outcomes = Outcomes(self.database, clock)
         self.configurations = Configurations(self.database)

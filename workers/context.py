@@ -7,6 +7,7 @@ is built: a command that lists runs needs neither the broker's client nor a metr
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from workers.broker.cancellation import Cancellations
     from workers.broker.transport import Transport
     from workers.runtime.backpressure import Admission
+    from workers.runtime.flags import FlagReader
     from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
     from workers.wiring.searcher import Searcher
@@ -130,6 +132,15 @@ class Context:
     # -- gate ---------------------------------------------------------------------------------
 
     @lazy
+    def flags(self) -> FlagReader:
+        """The feature flags as they stand."""
+        from workers.runtime.flag_rules import read_environment
+        from workers.runtime.flags import FlagReader
+        from workers.wiring.limits import flag_policy
+
+        return FlagReader(self.ledger.flags.all, read_environment(os.environ), flag_policy(self.settings))
+
+    @lazy
     def profiles(self) -> Mapping[str, Profile]:
         """The gate's profiles by name."""
         from gate.profile import load_profiles
@@ -142,6 +153,12 @@ class Context:
         from workers.runtime.standing_defences import StandingDefences
 
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
+
+    def former_profiles(self) -> Mapping[str, Profile]:
+        """The version before, of each profile that has one: what decides while the flag `gate_weights` is off."""
+        from gate.profile import load_former_profiles
+
+        return load_former_profiles(self.settings.gate.profiles_dir)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:

@@ -43,6 +43,7 @@ from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawler import directions_from
 from ingest.crawl.egress_context import egress_context
 from ingest.search.search import SearchFailed
+from ledger.learning.flags import flag_gap
 from otel import metrics
 from workers.runtime.event_counters import count_failed_search
 from workers.runtime.negative_list import batch_without_forgotten, forgotten_page, refused_documents
@@ -50,7 +51,7 @@ from workers.steps.admit import admit
 from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
 from workers.steps.citation_ages import unseen_seconds
-from workers.steps.control import read_control
+from workers.steps.control import choose_weights, read_control
 from workers.steps.documents import (
     brought_by,
     document_of_page,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from ledger.ledger import Ledger
     from workers.context import Context
     from workers.runtime.blob_store import BlobStore
+    from workers.runtime.flags import FlagReader
     from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
     from workers.settings import Settings
@@ -129,13 +131,17 @@ def on_coverage_probed(
     settings: Settings,
     crawl_limits: CrawlLimits,
     standing_defences: StandingDefences,
+    flags: FlagReader,
+    former_profiles: Mapping[str, Profile],
 ) -> Outcome:
     """Decide, by the profile asked for or the one that the gate has stepped back to.
 
     The profile is kept under its hash, so that the decision can always be recomputed.
     """
     request = _cause_of(event, ledger).body_as(GateRequested)
-    steps_back = standing_defences.of(event.run_id, choose_profile(profiles, request.profile))
+    flags_off = flags.switched_off()
+    wanted = choose_weights(choose_profile(profiles, request.profile), former_profiles, flags_off)
+    steps_back = standing_defences.of(event.run_id, wanted)
     blobs.put(steps_back.profile.canonical_bytes())
     decided = decide(
         request,
@@ -144,7 +150,7 @@ def on_coverage_probed(
         policy=policy_of(settings),
         budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
-        control=read_control(settings, steps_back),
+        control=read_control(settings, flags_off, steps_back),
     )
     ordered = RagDirectivesEvaluated.of(request, decided, deciding_model(decided))
     return Done((Next(decided), Next(ordered), *make_directives(request, decided, crawl_limits)))
@@ -157,10 +163,12 @@ def _cause_of(event: Event, ledger: Ledger) -> Event:
 
 
 def on_search_directed(
-    event: Event, egress: EgressProxy, searcher: Searcher, crawl_limits: CrawlLimits
+    event: Event, egress: EgressProxy, searcher: Searcher, crawl_limits: CrawlLimits, flags: FlagReader
 ) -> Outcome | Postponable:
     """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
     directed = event.body_as(SearchDirected)
+    if not flags.enabled_now("search"):
+        return Done(gaps=(flag_gap("search", directed.query),))
     try:
         egress_grant = egress.open("search", run_id=event.run_id)
     except PolicyRefused as refusal:
@@ -221,6 +229,7 @@ def on_crawl_directed(
     blobs: BlobStore,
     transient_pages: TransientPages,
     settings: Settings,
+    flags: FlagReader,
 ) -> Outcome | Postponable:
     """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
 
@@ -228,6 +237,8 @@ def on_crawl_directed(
     """
     directed = event.body_as(CrawlDirected)
     meter = BudgetMeter(directed.allowance)
+    if not flags.enabled_now("crawl"):
+        return Done(gaps=(flag_gap("crawl", directed.url),))
     if gap := forgotten_page(directed.url, event, ledger.forgotten):
         return Done(gaps=(gap,))
     try:

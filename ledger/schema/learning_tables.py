@@ -51,7 +51,8 @@ flags = Table(
     "flags",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("enabled", Integer, nullable=False),
+    Column("enabled", Integer),  # NULL: no value is stored, and those below the stored ones decide
+    Column("killed", Integer, nullable=False, server_default="0"),
     Column("changed_at", Float, nullable=False),
     Column("operator", FreeText, nullable=False),
     Column("note", FreeText, nullable=False),

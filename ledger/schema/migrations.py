@@ -133,7 +133,8 @@ def add_learning(operations: Operations) -> None:
     operations.create_table(
         "flags",
         Column("name", Text, primary_key=True),
-        Column("enabled", Integer, nullable=False),
+        Column("enabled", Integer),
+        Column("killed", Integer, nullable=False, server_default="0"),
         Column("changed_at", Float, nullable=False),
         Column("operator", Text, nullable=False),
         Column("note", Text, nullable=False),

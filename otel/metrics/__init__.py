@@ -15,6 +15,7 @@ from otel.metrics.delivery import *  # noqa: F403
 from otel.metrics.domains import *  # noqa: F403
 from otel.metrics.evaluation import *  # noqa: F403
 from otel.metrics.exposition import *  # noqa: F403
+from otel.metrics.flags import *  # noqa: F403
 from otel.metrics.gate import *  # noqa: F403
 from otel.metrics.ingestion import *  # noqa: F403
 from otel.metrics.outside import *  # noqa: F403

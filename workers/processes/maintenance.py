@@ -15,9 +15,17 @@ from otel import metrics
 from workers.broker.embedded import is_embedded, keep_append_only_file
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
-from workers.processes import budget_gauges, corpus_watch, evaluation_watch, freshness_schedule, self_defence
+from workers.processes import (
+    budget_gauges,
+    corpus_watch,
+    evaluation_watch,
+    flag_watch,
+    freshness_schedule,
+    self_defence,
+)
 from workers.processes.corpus_watch import CorpusWatch
 from workers.processes.evaluation_watch import EvaluationWatch
+from workers.processes.flag_watch import FlagWatch
 from workers.processes.freshness_schedule import FreshnessSchedule
 from workers.processes.self_defence import SelfDefence
 from workers.runtime.blob_collection import BlobCollector
@@ -65,6 +73,7 @@ class Maintenance:
             Chore("blobs", BLOB_TICK_SECONDS, BlobCollector(context.blobs, context.ledger).tick),
             Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
             Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
+            Chore("flags", flag_watch.LOOK_SECONDS, FlagWatch(context.flags).look),
         ]
         evaluation = EvaluationWatch(context)
         self._chores.append(Chore("evaluation", evaluation_watch.LOOK_SECONDS, evaluation.look))

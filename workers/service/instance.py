@@ -17,6 +17,7 @@ from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
 from workers.service.defences import lift_defence, list_defences
 from workers.service.evaluation import By, Evaluation, evaluate
+from workers.service.flags import FlagDesk
 from workers.service.forget import ForgetDesk
 from workers.service.health import check_health
 from workers.service.quarantine import QuarantineDesk
@@ -50,6 +51,7 @@ class Instance:
         self.replays = ReplayDesk(ledger)
         self.forget = ForgetDesk(self.context, self.service)
         self.quarantine = QuarantineDesk(self.context, self.service)
+        self.flags = FlagDesk(self.context)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)

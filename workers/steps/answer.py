@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.budget import Spend
+from contracts.control import FlagName
 from contracts.errors import Unavailable
 from contracts.event import Gap
 from contracts.gate import DecisionFields, GateRequested
@@ -55,6 +56,7 @@ def read(
     rerank: RerankSettings,
     trust: TrustSettings,
     tokenizer: Tokenizer,
+    flags_off: Sequence[FlagName],
 ) -> bytes:
     """The reply to a direct query.
 
@@ -66,23 +68,49 @@ def read(
     if query.prompt is not None:
         template_named(query.prompt)
     readers.existing(query.corpus)
-    found, _ = retrieve(query, readers, embedding, rerank, trust)
+    found, _ = retrieve(query, readers, embedding, rerank, trust, flags_off)
     shown = with_prompt(found, query, lambda text: count_tokens(text, tokenizer))
     return good_reply(shown.model_dump_json().encode())
 
 
 def retrieve(
-    query: Query, readers: CorpusReaders, embedding: EmbeddingService, rerank: RerankSettings, trust: TrustSettings
+    query: Query,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    rerank: RerankSettings,
+    trust: TrustSettings,
+    flags_off: Sequence[FlagName] = (),
 ) -> tuple[Retrieval, Spend]:
-    """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost."""
+    """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost.
+
+    What a flag has switched off is done without: a hybrid query finds by vectors alone, and the fused order stands. The
+    result's metadata says so.
+    """
     started = time.perf_counter()
+    wanted, query = query, _allowed(query, flags_off)
     ranked, spend = _searched(query, readers, embedding)
+    if wanted.rerank and not query.rerank and rerank.provider != "none":
+        ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
     found = apply_trust(ranked, query, trust, _describe(query, ranked, readers), readers.top_passages(query.corpus))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     count_gates(found.metadata)
     metrics.QUERY_SECONDS.labels(query.strategy).observe(time.perf_counter() - started)
     reranking = Spend(usd=rerank.usd_per_search if found.metadata.rerank_asked else 0.0)
     return found, spend + reranking
+
+
+def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
+    """The query without what is switched off."""
+    changes: dict[str, object] = {}
+    if "hybrid" in flags_off and query.strategy is Strategy.HYBRID:
+        changes["strategy"] = Strategy.VECTOR
+    if "rerank" in flags_off:
+        changes["rerank"] = False
+    return query.model_copy(update=changes) if changes else query
+
+
+def _with_metadata(found: Retrieval, **changes: object) -> Retrieval:
+    return found.model_copy(update={"metadata": found.metadata.model_copy(update=changes)})
 
 
 def _describe(query: Query, found: Retrieval, readers: CorpusReaders) -> Asked | None:
@@ -112,7 +140,7 @@ def _searched(query: Query, readers: CorpusReaders, embedding: EmbeddingService)
 def _searched_by_words(query: Query, port: RetrievalPort, why: str) -> Retrieval:
     """What BM25 alone finds, and why."""
     found = port.retrieve(query.model_copy(update={"strategy": Strategy.BM25}))
-    return found.model_copy(update={"metadata": found.metadata.model_copy(update={"embedder_down": why})})
+    return _with_metadata(found, embedder_down=why)
 
 
 def answer_question(
@@ -136,10 +164,12 @@ def answer_question(
     request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
     query = _query(request, corpus, directed, trust.confidence_floor)
-    unpaid = _unpaid_reranking(run_id, rerank, ledger) if query.rerank and plan is not Plan.SKIP else ()
+    flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
+    may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
+    unpaid = _unpaid_reranking(run_id, rerank, ledger) if may_rerank else ()
     if unpaid:
         query = query.model_copy(update={"rerank": False})
-    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank, trust)
+    found, spend = _nothing() if plan is Plan.SKIP else retrieve(query, readers, embedding, rerank, trust, flags_off)
     gaps = (
         *unpaid,
         *_without_vector(found, corpus),

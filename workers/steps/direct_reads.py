@@ -111,7 +111,15 @@ class DirectReads:
 
     def _answer(self, query: Query) -> bytes:
         context, settings = self._context, self._context.settings
-        return read(query, context.readers, context.embedding, settings.rerank, settings.trust, context.tokenizer)
+        return read(
+            query,
+            context.readers,
+            context.embedding,
+            settings.rerank,
+            settings.trust,
+            context.tokenizer,
+            context.flags.switched_off(),
+        )
 
     def _journal_end(self, corpus: str) -> int:
         journal = JournalTail(CorpusLayout(self._context.settings.index_root, corpus).journal, 0)

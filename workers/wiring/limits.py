@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contracts.budget import Ceilings, Spend
+from contracts.control import FlagName
 from contracts.gate import BudgetState, PolicyState
 from gate.directives import CrawlLimits
 from gate.policy import policy_state
@@ -15,6 +16,13 @@ def policy_of(settings: Settings) -> PolicyState:
     return policy_state(
         search_enabled=search.enabled, search_providers=len(search.providers), crawl_enabled=crawl.enabled
     )
+
+
+def flag_policy(settings: Settings) -> dict[FlagName, str]:
+    """The flags that the owner's settings hold off, and why."""
+    policy = policy_of(settings)
+    reasons: dict[FlagName, str] = {"search": policy.search_reason, "crawl": policy.crawl_reason}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def budget_of(left: Ceilings, settings: Settings) -> BudgetState:

@@ -1,0 +1,200 @@
+"""Feature flags as operators have stored them, and the one transaction that changes one.
+
+Promises: a change, its event, its entry among the operators' actions and the purge that follows from it are recorded
+together or not at all. A change that changes nothing records nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from sqlalchemy import bindparam, delete, select, update
+
+from contracts.control import FlagName, FlagState
+from contracts.dead_letters import OperatorAction
+from contracts.errors import Conflict
+from contracts.event import Body, Event, Gap
+from contracts.ingest import CrawlDirected, SearchDirected
+from contracts.learning_events import FlagAction, FlagChanged, PendingPurged
+from ledger.database import Database
+from ledger.dead_letters.audit import actions_on
+from ledger.events.control_runs import ControlChange, record_control
+from ledger.events.purge import Purged, purge
+from ledger.runs import CreatedRun
+from ledger.schema.learning_tables import flags
+from ledger.schema.tables import AnyRow
+from ledger.schema.upsert import insert_once
+from ledger.transaction import Transaction
+
+DIRECTIVES: Mapping[FlagName, type[Body]] = {"search": SearchDirected, "crawl": CrawlDirected}
+"""What waits for a feature, and is purged when it is switched off."""
+_NOUNS = {"search": ("search", "searches"), "crawl": ("page", "pages")}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFlag:
+    """What is stored of a flag. `enabled` None: nothing but that it is killed."""
+
+    name: str
+    enabled: bool | None = None
+    killed: bool = False
+    changed_at: datetime | None = None
+    operator: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FlagChange:
+    """What a change came to. `run` is its control run, None where nothing changed.
+
+    `emitted` are the events of runs that lost directives; they are to be published.
+    """
+
+    state: FlagState
+    run: CreatedRun | None = None
+    purged: int = 0
+    emitted: tuple[Event, ...] = ()
+
+
+Resolve = Callable[[StoredFlag | None], FlagState]
+"""How a flag stands, given what is stored of it."""
+
+_ALL = select(flags)
+_ONE = select(flags).where(flags.c.name == bindparam("of_name")).with_for_update()
+_STORE = (
+    update(flags)
+    .where(flags.c.name == bindparam("of_name"))
+    .values(
+        enabled=bindparam("as_enabled"),
+        killed=bindparam("as_killed"),
+        changed_at=bindparam("moment"),
+        operator=bindparam("by"),
+        note=bindparam("saying"),
+    )
+)
+_DROP = delete(flags).where(flags.c.name == bindparam("of_name"))
+
+
+def flag_gap(name: FlagName, subject: str, detail: str = "") -> Gap:
+    """What a run lacks because a flag is off."""
+    told = detail or f"the flag {name} is off"
+    return Gap(stage=name, subject=subject, reason=f"flag_{name}", detail=told, lifted_by=f"sluice flags on {name}")
+
+
+class Flags:
+    """The stored flags of one ledger. Every method is one transaction and may raise `Unavailable`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def all(self) -> dict[str, StoredFlag]:
+        """What is stored, by name."""
+        with self._database.reading() as connection:
+            return {row.name: _stored(row) for row in connection.execute(_ALL)}
+
+    def history(self, name: FlagName) -> Sequence[OperatorAction]:
+        """What operators did to a flag, in order."""
+        with self._database.reading() as connection:
+            return actions_on(connection, f"flag:{name}")
+
+    def change(self, name: FlagName, action: FlagAction, operator: str, note: str, resolve: Resolve) -> FlagChange:
+        """Change a flag, and where it is off then, purge what waits for the feature.
+
+        Raises:
+            Conflict: the flag is killed, and is to be switched on without a reset.
+        """
+        with self._database.writing() as connection:
+            return _change(connection, name, action, operator, note, resolve, self._clock())
+
+
+def _change(
+    connection: Transaction,
+    name: FlagName,
+    action: FlagAction,
+    operator: str,
+    note: str,
+    resolve: Resolve,
+    now: float,
+) -> FlagChange:
+    insert_once(connection, flags, {"name": name, "changed_at": now, "operator": operator, "note": note})
+    before = _stored(connection.execute(_ONE, {"of_name": name}).one())
+    after = _applied(before, action)
+    was, state = resolve(before), resolve(replace(after, changed_at=_moment(now), operator=operator, note=note))
+    bodies: list[Body] = []
+    if after != before:
+        facts = {"as_enabled": None if after.enabled is None else int(after.enabled), "as_killed": int(after.killed)}
+        connection.execute(_STORE, {"of_name": name, "moment": now, "by": operator, "saying": note, **facts})
+        bodies.append(
+            FlagChanged(
+                name=name,
+                action=action,
+                was_enabled=was.enabled,
+                enabled=state.enabled,
+                decided_by=state.decided_by,
+                operator=operator,
+                note=note,
+            )
+        )
+    else:
+        state = was
+    if after.enabled is None and not after.killed:
+        connection.execute(_DROP, {"of_name": name})
+        state = resolve(None)
+    purged = Purged() if state.enabled else _purged(connection, name, now)
+    if purged.event_ids:
+        bodies.append(_told(name, purged))
+    if not bodies:
+        return FlagChange(state)
+    change = ControlChange(tuple(bodies), f"flag_{action}", f"flag:{name}", operator, note)
+    run = record_control(connection, change, now)
+    return FlagChange(state, run, len(purged.event_ids), tuple(purged.emitted))
+
+
+def _applied(stored: StoredFlag, action: FlagAction) -> StoredFlag:
+    match action:
+        case "on" if stored.killed:
+            raise Conflict(
+                f"the flag {stored.name} was killed by {stored.operator}: `sluice flags reset {stored.name}` first"
+            )
+        case "on" | "off":
+            return replace(stored, enabled=action == "on")
+        case "kill":
+            return replace(stored, killed=True)
+        case "reset":
+            return replace(stored, enabled=None, killed=False)
+
+
+def _purged(connection: Transaction, name: FlagName, now: float) -> Purged:
+    if name not in DIRECTIVES:
+        return Purged()
+
+    def gap_for(count: int) -> Gap:
+        noun = _NOUNS[name][count != 1]
+        return flag_gap(name, f"{count} {noun}", f"the flag {name} was switched off before {count} {noun}")
+
+    return purge(connection, DIRECTIVES[name], f"the flag {name} is off", gap_for, now)
+
+
+def _told(name: FlagName, purged: Purged) -> PendingPurged:
+    directive = DIRECTIVES[name]
+    return PendingPurged(
+        flag=name,
+        stage=directive.queue or "gate",
+        directive=directive.kind,
+        count=len(purged.event_ids),
+        event_ids=tuple(purged.event_ids),
+        run_ids=tuple(purged.run_ids),
+    )
+
+
+def _stored(row: AnyRow) -> StoredFlag:
+    enabled = None if row.enabled is None else bool(row.enabled)
+    return StoredFlag(row.name, enabled, bool(row.killed), _moment(row.changed_at), row.operator, row.note)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,140 @@
+"""A flag is changed together with its event, its audit and the purge that follows from it, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from contracts.budget import Ceiling, Ceilings, Spend
+from contracts.control import FlagName, FlagState
+from contracts.errors import Conflict
+from contracts.event import Event
+from contracts.ingest import SearchDirected
+from contracts.learning_events import FlagAction, PendingPurged
+from contracts.outcome import Done, Next
+from ledger.learning.flags import FlagChange, StoredFlag
+from tests.support.ledger_story import Story, page
+from workers.runtime.flag_rules import resolve
+
+
+def change(story: Story, name: FlagName, action: FlagAction, note: str = "why") -> FlagChange:
+    return story.ledger.flags.change(name, action, "ann", note, lambda stored: resolve(name, stored, {}, {}))
+
+
+def search(query: str) -> SearchDirected:
+    return SearchDirected(query=query, crawl_pages=0)
+
+
+def test_a_flag_is_stored_audited_and_told_in_a_control_run(story: Story) -> None:
+    changed = change(story, "rerank", "off", "too slow")
+    assert changed.run is not None
+    assert (changed.state.enabled, changed.state.decided_by, changed.state.operator) == (False, "stored", "ann")
+    assert story.ledger.flags.all()["rerank"].enabled is False
+    assert [event.kind for event in changed.run.events] == ["FlagChanged", "RunFinished"]
+    [action] = story.ledger.flags.history("rerank")
+    assert (action.operator, action.action, action.note) == ("ann", "flag_off", "too slow")
+
+
+def test_a_change_that_changes_nothing_records_nothing(story: Story) -> None:
+    change(story, "rerank", "off", "first")
+    again = change(story, "rerank", "off", "second")
+    assert (again.run, again.state.note) == (None, "first")
+    assert change(story, "hybrid", "reset").run is None
+    assert set(story.ledger.flags.all()) == {"rerank"}
+    assert len(story.ledger.runs(kind="control")) == 1
+
+
+def test_a_killed_flag_is_not_switched_on_before_it_is_reset(story: Story) -> None:
+    change(story, "search", "off")
+    assert change(story, "search", "kill").state.decided_by == "kill_switch"
+    with pytest.raises(Conflict, match="sluice flags reset search"):
+        change(story, "search", "on")
+    assert change(story, "search", "reset").state.decided_by == "default"
+    assert story.ledger.flags.all() == {}
+    assert change(story, "search", "off").state.decided_by == "stored"
+
+
+def test_switching_search_off_cancels_what_waits_and_names_it_in_one_event(story: Story) -> None:
+    many = story.begins(search("a"), search("b"), search("c"))
+    [one] = story.begins(search("d"))
+    [other] = story.begins(page())
+    changed = change(story, "search", "off")
+    assert changed.run is not None
+    told = changed.run.events[1].body
+    assert isinstance(told, PendingPurged)
+    assert told.event_ids == tuple(event.id for event in (*many, one))
+    assert (told.count, changed.purged, told.run_ids) == (4, 4, (many[0].run_id, one.run_id))
+    for event, subject in ((many[0], "3 searches"), (one, "1 search")):
+        view = story.ledger.run(event.run_id)
+        assert (view.status, view.open_events) == ("failed", 0)
+        [gap] = view.missing
+        assert (gap.reason, gap.subject, gap.lifted_by) == ("flag_search", subject, "sluice flags on search")
+    assert story.statuses(other) == "ready"
+
+
+def test_what_is_claimed_is_left_to_its_worker(story: Story) -> None:
+    claimed, ready = story.begins(search("a"), search("b"))
+    claim = story.claims(claimed)
+    assert change(story, "search", "off").purged == 1
+    assert (story.statuses(claimed), story.statuses(ready)) == ("claimed", "cancelled")
+    assert story.ledger.run(claimed.run_id).status == "open"
+    story.ledger.settle(claim, Done())
+    assert story.ledger.run(claimed.run_id).status == "failed"
+
+
+def test_a_gate_run_that_loses_its_directives_is_answered(story: Story) -> None:
+    asked = story.asks("what is new?")
+    story.handles(asked, Done((Next(page()),)))
+    changed = change(story, "crawl", "kill")
+    assert [event.kind for event in changed.emitted] == ["GapFound", "AnswerDirected"]
+    assert story.ledger.run(asked.run_id).status == "answering"
+
+
+def test_a_flag_flipped_back_resurrects_nothing_and_a_second_purge_finds_what_came_meanwhile(story: Story) -> None:
+    [first] = story.begins(search("a"))
+    change(story, "search", "off")
+    change(story, "search", "on")
+    assert (story.statuses(first), story.finds_nothing("search")) == ("cancelled", "nothing_ready")
+    change(story, "search", "off")
+    [later] = story.begins(search("b"))
+    again = change(story, "search", "off")
+    assert again.run is not None
+    assert ([event.kind for event in again.run.events], again.purged) == (["PendingPurged", "RunFinished"], 1)
+    assert story.statuses(later) == "cancelled"
+    assert change(story, "search", "off").run is None
+
+
+def test_purging_gives_back_what_was_reserved(story: Story) -> None:
+    ceilings = Ceilings(run=Ceiling(pages=3), day=Ceiling(pages=9))
+    [event] = story.begins(Next(page(), reserve=Spend(pages=2)), ceilings=ceilings)
+    left = story.ledger.budget_left(event.run_id)
+    assert (left.run.pages, left.day.pages) == (1, 7)
+    change(story, "crawl", "off")
+    left = story.ledger.budget_left(event.run_id)
+    assert (left.run.pages, left.day.pages) == (3, 9)
+
+
+def test_a_flag_that_another_source_holds_on_purges_nothing(story: Story) -> None:
+    [event] = story.begins(search("a"))
+
+    def held_on(stored: StoredFlag | None) -> FlagState:
+        return resolve("search", stored, {"search": True}, {})
+
+    changed = story.ledger.flags.change("search", "off", "ann", "", held_on)
+    assert (changed.state.enabled, changed.state.decided_by, changed.purged) == (True, "environment", 0)
+    assert story.statuses(event) == "ready"
+
+
+def test_purging_a_thousand_runs_is_quick_enough_for_one_transaction(story: Story) -> None:
+    events: list[Event] = []
+    for number in range(200):
+        events += story.begins(*[search(f"{number} {turn}") for turn in range(5)])
+    assert change(story, "search", "kill").purged == 1_000
+    assert {story.statuses(event) for event in events[::97]} == {"cancelled"}
+
+
+def test_a_stored_flag_says_who_and_when(story: Story) -> None:
+    change(story, "memory", "on", "trial")
+    stored = story.ledger.flags.all()["memory"]
+    assert replace(stored, changed_at=None) == StoredFlag("memory", True, False, None, "ann", "trial")

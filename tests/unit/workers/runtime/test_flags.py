@@ -1,0 +1,140 @@
+"""Who decides a flag, and how a process reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.control import FlagName
+from contracts.errors import InvalidSetting, Unavailable
+from ledger.learning.flags import StoredFlag
+from otel.metrics import FLAG_ENABLED, UNKNOWN_FLAGS
+from tests.support.ledger_story import Clock
+from tests.support.metric import value_of
+from workers.runtime.flag_rules import DEFAULTS, NAMES, VARIABLES, read_environment, resolve
+from workers.runtime.flags import FlagReader
+
+ON, OFF, KILLED = StoredFlag("search", True), StoredFlag("search", False), StoredFlag("search", True, killed=True)
+
+
+class Store:
+    """The flags that are stored, and how often they were read."""
+
+    def __init__(self, **stored: StoredFlag) -> None:
+        self.stored = stored
+        self.reads = 0
+        self.is_down = False
+
+    def __call__(self) -> dict[str, StoredFlag]:
+        self.reads += 1
+        if self.is_down:
+            raise Unavailable("the ledger does not answer")
+        return dict(self.stored)
+
+
+def reader(
+    store: Store,
+    clock: Clock,
+    environment: dict[FlagName, bool] | None = None,
+    policy: dict[FlagName, str] | None = None,
+) -> FlagReader:
+    return FlagReader(store, environment or {}, policy or {}, clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("stored", "environment", "policy", "expected"),
+    [
+        (KILLED, True, False, (False, "kill_switch")),
+        (KILLED, True, True, (False, "kill_switch")),
+        (ON, True, True, (False, "policy")),
+        (OFF, True, False, (True, "environment")),
+        (ON, False, False, (False, "environment")),
+        (OFF, None, False, (False, "stored")),
+        (ON, None, False, (True, "stored")),
+        (StoredFlag("search"), None, False, (True, "default")),
+        (None, None, False, (True, "default")),
+    ],
+)
+def test_kill_switch_before_policy_before_environment_before_stored_before_default(
+    stored: StoredFlag | None, environment: bool | None, policy: bool, expected: tuple[bool, str]
+) -> None:
+    said: dict[FlagName, bool] = {} if environment is None else {"search": environment}
+    state = resolve("search", stored, said, {"search": "web search is switched off"} if policy else {})
+    assert (state.enabled, state.decided_by) == expected
+
+
+def test_every_flag_has_a_default_and_a_variable_and_what_stood_before_stays_on() -> None:
+    assert set(NAMES) == set(DEFAULTS) == set(VARIABLES)
+    assert {name for name, is_on in DEFAULTS.items() if is_on} == {
+        "gate_weights",
+        "search",
+        "crawl",
+        "hybrid",
+        "rerank",
+    }
+    assert (VARIABLES["hybrid"], VARIABLES["ragas"]) == ("FEATURE_HYBRID_RETRIEVAL", "FEATURE_RAGAS_EVAL")
+
+
+def test_the_environment_is_read_by_the_seeds_names_and_a_word_that_is_neither_is_an_error() -> None:
+    said = read_environment({"FEATURE_HYBRID_RETRIEVAL": "False", "FEATURE_RAGAS_EVAL": "1", "FEATURE_SEARCH": ""})
+    assert said == {"hybrid": False, "ragas": True}
+    with pytest.raises(InvalidSetting, match=r"FEATURE_CRAWL.*'maybe' is neither true nor false"):
+        read_environment({"FEATURE_CRAWL": "maybe"})
+
+
+def test_what_is_read_is_a_second_old_at_most_and_now_where_it_must_be() -> None:
+    clock, store = Clock(), Store()
+    flags = reader(store, clock)
+    assert flags.enabled("search")
+    store.stored["search"] = OFF
+    clock.passes(0.9)
+    assert (flags.enabled("search"), store.reads) == (True, 1)
+    assert not flags.enabled_now("search")
+    assert not flags.enabled("search")
+    store.stored.clear()
+    clock.passes(1.1)
+    assert (flags.enabled("search"), store.reads) == (True, 3)
+
+
+def test_without_its_ledger_nothing_is_guessed() -> None:
+    clock, store = Clock(), Store(search=OFF)
+    flags = reader(store, clock)
+    store.is_down = True
+    with pytest.raises(Unavailable):
+        flags.enabled("search")
+    with pytest.raises(Unavailable):
+        flags.switched_off()
+
+
+def test_a_decision_records_what_somebody_switched_off_and_not_what_policy_or_default_say() -> None:
+    store = Store(learned_gate=StoredFlag("learned_gate", False), rerank=StoredFlag("rerank", True, killed=True))
+    flags = reader(store, Clock(), {"hybrid": False, "ragas": True}, {"search": "web search is switched off"})
+    assert flags.switched_off() == ("hybrid", "rerank", "learned_gate")
+    assert not flags.enabled("search")
+    assert flags.enabled("ragas")
+
+
+def test_openfeature_resolves_value_reason_and_variant() -> None:
+    flags = reader(Store(search=KILLED), Clock())
+    details = flags.client.get_boolean_details("search", True)
+    assert (details.value, details.variant, details.reason) == (False, "kill_switch", "DISABLED")
+    assert details.flag_metadata["why"] == "`sluice flags reset search` ends it"
+    assert flags.client.get_boolean_details("crawl", False).reason == "DEFAULT"
+
+
+def test_an_unknown_flag_is_its_callers_default_and_is_counted() -> None:
+    flags = reader(Store(), Clock())
+    before = value_of(UNKNOWN_FLAGS)
+    details = flags.client.get_boolean_details("telepathy", True)
+    assert (details.value, details.error_code) == (True, "FLAG_NOT_FOUND")
+    assert value_of(UNKNOWN_FLAGS) == before + 1
+
+
+def test_a_flag_that_is_asked_for_as_a_text_is_an_error_of_type() -> None:
+    details = reader(Store(), Clock()).client.get_string_details("search", "on")
+    assert (details.value, details.error_code) == ("on", "TYPE_MISMATCH")
+
+
+def test_the_gauge_shows_every_flag() -> None:
+    flags = reader(Store(search=OFF), Clock())
+    flags.states()
+    assert (value_of(FLAG_ENABLED, flag="search"), value_of(FLAG_ENABLED, flag="crawl")) == (0.0, 1.0)
