@@ -154,6 +154,7 @@ class Context:
 
         return StandingDefences(self.ledger, self.blobs, self.settings.defence)
 
+    @lazy
     def former_profiles(self) -> Mapping[str, Profile]:
         """The version before, of each profile that has one: what decides while the flag `gate_weights` is off."""
         from gate.profile import load_former_profiles
