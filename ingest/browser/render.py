@@ -21,6 +21,7 @@ from ingest.browser.consent import dismiss_consent
 from ingest.browser.documents import DocumentResponse, DocumentResponses
 from ingest.browser.isolated_world import IsolatedWorld
 from ingest.browser.page import Rendered, RenderLimits, RenderRequest
+from ingest.browser.page_as_shown import page_as_shown
 from ingest.browser.page_guard import PageGuard
 from ingest.browser.running_browser import WarmBrowser
 from ingest.browser.screenshot import take_screenshot
@@ -40,7 +41,6 @@ _MALFORMED = re.compile(
     r"ERR_(INVALID_HTTP_RESPONSE|INVALID_CHUNKED_ENCODING|RESPONSE_HEADERS_(MULTIPLE_\w+|TOO_BIG)|CONTENT_DECODING_FAILED)"
 )
 """What Chromium calls a response that is no HTTP, or could be read in two ways (net/base/net_error_list.h)."""
-_PAGE = "'<!doctype html>' + document.documentElement.outerHTML.slice(0, {limit})"
 
 
 async def render_page(warm: WarmBrowser, request: RenderRequest, guards: Guards) -> Rendered:
@@ -157,7 +157,7 @@ async def _read_html(world: IsolatedWorld, request: RenderRequest) -> str | None
     """
     await require_small(world, request.limits.max_nodes)
     # One character is at least one byte, so a longer page is recognised without fetching all of it.
-    html = await world.evaluate(_PAGE.format(limit=request.limits.max_bytes + 1))
+    html = await world.evaluate(page_as_shown(request.limits.max_bytes + 1))
     if not isinstance(html, str):
         return None
     if len(html.encode(errors="replace")) > request.limits.max_bytes:

@@ -35,6 +35,17 @@ def portion_of_a_second(settings: EmbedSettings) -> Portion:
     return Portion(request.texts, request.tokens)
 
 
+def end_of_portion(sizes: Sequence[Portion], most: Portion) -> int:
+    """How many of the items make the next portion: what would be left takes part, where it is a quarter of one or less.
+
+    A remainder would wait behind all that others have handed in, for a fraction of a second's work.
+    """
+    first = next(in_portions(sizes, most), slice(0, 0)).stop
+    rest = sizes[first:]
+    is_little = 4 * len(rest) <= most.texts and 4 * sum(size.tokens for size in rest) <= most.tokens
+    return len(sizes) if is_little else int(first)
+
+
 def in_portions(sizes: Sequence[Portion], most: Portion) -> Iterator[slice]:
     """Where items of these sizes are parted so that none of the parts exceeds `most`; one item alone may."""
     start = texts = tokens = 0

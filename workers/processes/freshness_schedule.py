@@ -34,6 +34,11 @@ class FreshnessSchedule:
         """The last recheck of each corpus."""
 
     @property
+    def look_seconds(self) -> float:
+        """Between two looks: `LOOK_SECONDS`, or less where it is to be asked more often."""
+        return min(LOOK_SECONDS, self._every_hours * 3_600)
+
+    @property
     def is_on(self) -> bool:
         """Whether the settings want any of this."""
         return self._every_hours > 0 and self._context.settings.crawl.enabled

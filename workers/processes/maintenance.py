@@ -20,7 +20,6 @@ from workers.processes import (
     corpus_watch,
     evaluation_watch,
     flag_watch,
-    freshness_schedule,
     self_defence,
 )
 from workers.processes.corpus_watch import CorpusWatch
@@ -79,7 +78,7 @@ class Maintenance:
         self._chores.append(Chore("evaluation", evaluation_watch.LOOK_SECONDS, evaluation.look))
         schedule = FreshnessSchedule(context)
         if schedule.is_on:
-            self._chores.append(Chore("freshness", freshness_schedule.LOOK_SECONDS, schedule.look))
+            self._chores.append(Chore("freshness", schedule.look_seconds, schedule.look))
         defence = SelfDefence(context)
         if defence.is_on:
             self._chores.append(Chore("self_defence", self_defence.LOOK_SECONDS, defence.look))

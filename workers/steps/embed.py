@@ -13,7 +13,7 @@ from contracts.event import Event
 from contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded
 from contracts.outcome import Done, Next
 from ingest.chunk.token_ids import embedding_texts
-from ingest.embed.cost import Portion, in_portions
+from ingest.embed.cost import Portion, end_of_portion
 from otel import metrics
 from workers.steps.topic_change import mark_topic_changes
 from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
@@ -82,6 +82,5 @@ def embed_next(
 
 def _end_of_portion(batch: ChunkBatch, start: int, most: Portion) -> int:
     """How many chunks of the batch have a vector once the portion from `start` on is embedded."""
-    tokens = [chunk.token_estimate for document in batch.documents for chunk in document.chunks]
-    first = next(in_portions([Portion(1, count) for count in tokens[start:]], most), slice(0, 0))
-    return start + int(first.stop)
+    sizes = [Portion(1, chunk.token_estimate) for document in batch.documents for chunk in document.chunks]
+    return start + end_of_portion(sizes[start:], most)

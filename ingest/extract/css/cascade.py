@@ -2,7 +2,7 @@
 
 Heeded are the rules of its sheets (ingest/extract/css/style_sheet.py) for the elements that their selectors
 (ingest/extract/css/selectors.py) hold for, by importance, specificity and order, and what elements hand down
-(ingest/extract/css/computed_style.py). Pseudo-classes and style sheets elsewhere are not followed.
+(ingest/extract/css/computed_style.py). States such as `:hover` and style sheets elsewhere are not followed.
 
 Costs nothing for a page without such styles; a page that asks for more than `MOST_STEPS` comparisons is refused.
 """
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from contracts.errors import InvalidInput
 from ingest.extract.css.computed_style import BLACK_ON_WHITE, Look, Style, styled
-from ingest.extract.css.selectors import Compound, attribute_holds, fits
+from ingest.extract.css.pseudo_classes import Position
+from ingest.extract.css.selectors import Compound, Test, attribute_holds, fits
 from ingest.extract.css.style_sheet import Rule, rule_of, sheet_of
 from ingest.extract.css.visibility import declarations, is_unreadable, takes_away
 from ingest.extract.html.nodes import Nodes
@@ -52,6 +53,7 @@ class Cascade:
         self._keys: dict[_Name, frozenset[str]] = {}
         self._classes: dict[str, frozenset[str]] = {}
         self._siblings: list[int] | None = None
+        self._positions: dict[tuple[bool, bool], list[int]] | None = None
         first = Look() if _is_styled_elsewhere(nodes) else BLACK_ON_WHITE
         self._first = _Place(first, hides_text=False)
         self._places: list[_Place] = [self._first] * (len(nodes) if self.is_needed else 0)
@@ -162,7 +164,34 @@ class Cascade:
         for identity in compound.ids:
             if attributes.get("id") != identity:
                 return False
-        return not compound.classes or self._names_in(attributes.get("class") or "").issuperset(compound.classes)
+        if compound.classes and not self._names_in(attributes.get("class") or "").issuperset(compound.classes):
+            return False
+        return all(self._passes(node, test) for test in compound.tests)
+
+    def _passes(self, node: int, test: Test) -> bool:
+        nodes = self._nodes
+        self._step(len(test.alternatives))
+        match test.kind:
+            case "position":
+                return test.position is not None and test.position.holds(self._place_among(node, test.position))
+            case "empty":
+                return nodes.ends[node] == node + 1
+            case "has":
+                self._step(nodes.ends[node] - node)
+                return any(
+                    nodes.tags[within]
+                    and (one.relation == " " or nodes.parents[within] == node)
+                    and self._is(within, one)
+                    for within in range(node + 1, nodes.ends[node])
+                    for one in test.alternatives
+                )
+        return any(self._is(node, one) for one in test.alternatives) == (test.kind == "is")
+
+    def _place_among(self, node: int, position: Position) -> int:
+        """The place of an element among its siblings, the first being 1."""
+        if self._positions is None:
+            self._positions = _positions_of(self._nodes)
+        return self._positions[position.of_type, position.from_end][node]
 
     def _names_in(self, written: str) -> frozenset[str]:
         if written not in self._classes:
@@ -180,6 +209,24 @@ class Cascade:
                 if tag:
                     last[parent] = number
         return self._siblings[node]
+
+
+def _positions_of(nodes: Nodes) -> dict[tuple[bool, bool], list[int]]:
+    """The places of elements among their siblings, by (of the same tag, counted from the end)."""
+    found: dict[tuple[bool, bool], list[int]] = {}
+    for of_type in (False, True):
+        counts: dict[tuple[int, str], int] = {}
+        places = [0] * len(nodes)
+        for node, tag in enumerate(nodes.tags):
+            if tag:
+                group = nodes.parents[node], tag if of_type else ""
+                counts[group] = places[node] = counts.get(group, 0) + 1
+        found[of_type, False] = places
+        found[of_type, True] = [
+            counts[nodes.parents[node], tag if of_type else ""] + 1 - places[node] if tag else 0
+            for node, tag in enumerate(nodes.tags)
+        ]
+    return found
 
 
 def _is_styled_elsewhere(nodes: Nodes) -> bool:

@@ -1,28 +1,30 @@
 """What an element hands down to what is in it, and whether text of that look can be read.
 
-Handed down are visibility, the size of a font, and the colours of text and ground: text whose contrast to its ground is
-less than `LEAST_CONTRAST` is not read by anyone. A colour or ground that is computed, painted by an image or left
-to a style sheet elsewhere is not known, and nothing is concluded from it.
+Handed down are visibility, the size of a font, variables, and the colours of text and ground: text whose contrast to
+its ground is less than `LEAST_CONTRAST` is not read by anyone. A colour or ground that depends on what is not known,
+is painted by an image or left to a style sheet elsewhere is not known, and nothing is concluded from it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tinycss2 import color4
-
-from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.visibility import is_unreadable, takes_away
+from ingest.extract.css.colours import Colour, colour_of
+from ingest.extract.css.shapes import gradient_colours
+from ingest.extract.css.visibility import is_unreadable, leaves_no_room, substituted, takes_away
 
 LEAST_CONTRAST = 1.1
 """Of text to its ground (WCAG 2.2, "contrast ratio": 1 to 21); 3 is the least that is called readable."""
-COLOURS = ("color", "background", "background-color")
+COLOURS = ("color", "-webkit-text-fill-color", "background", "background-color", "background-image")
+GROUNDS = COLOURS[2:]
 """The properties that paint text and ground."""
 _RELATIVE_SIZE = re.compile(r"(?:[\d.]+(?:em|%|ex|ch)|smaller|larger|inherit|unset)$")
+_WORD = re.compile(r"[\w-]++\((?:[^()]++|\([^()]*+\))*+\)|[^\s(),]++")
 _MOST_PAIRS = 10_000
+_MOST_CHARS = 1_000
 _WHITE, _BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
 _Colour = tuple[float, float, float]
 Style = Mapping[str, str]
@@ -39,35 +41,67 @@ class Look:
     is_filled_clear: bool = False
     ink: _Colour | None = None
     ground: _Colour | None = None
+    fill: _Colour | None = None
+    """What letters are painted with instead of `ink`."""
+    is_on_panel: bool = False
+    """Whether an element between the page and this one paints a ground of its own."""
+    blends_into: _Colour | None = None
+    """The ground that swallows what is painted on it, as a blend mode asks."""
+    variables: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def hides_text(self) -> bool:
         """Whether text of this look is not read by anyone."""
         if self.is_invisible or self.is_tiny or self.is_clear or self.is_filled_clear:
             return True
-        return self.ink is not None and self.ground is not None and _contrast(self.ink, self.ground) < LEAST_CONTRAST
+        ink = self.fill or self.ink
+        if self.blends_into is not None:
+            return True
+        return ink is not None and self.ground is not None and _contrast(ink, self.ground) < LEAST_CONTRAST
 
 
 BLACK_ON_WHITE = Look(ink=_BLACK, ground=_WHITE)
 """What a page starts with where no style sheet elsewhere may say otherwise."""
 
 
-def styled(look: Look, style: tuple[tuple[str, str], ...], is_body: bool) -> tuple[Look, bool] | None:
+def styled(look: Look, declared: tuple[tuple[str, str], ...], is_body: bool) -> tuple[Look, bool] | None:
     """An element's look and whether it hides text; None where the element is out of sight with all that is in it."""
-    if not is_body and any(takes_away(name, value) for name, value in style):
-        return None
-    changed = _changed(look, dict(style), is_body=is_body)
+    style = dict(declared)
+    own = {name: value for name, value in declared if name.startswith("--")}
+    if own:
+        look = replace(look, variables={**look.variables, **_without_rounds(own)})
+    if any("var(" in value for value in style.values()):
+        style = {name: substituted(value, look.variables) for name, value in style.items()}
+    if not is_body:
+        if any(takes_away(name, value) for name, value in style.items()) or leaves_no_room(style):
+            return None
+        if look.is_on_panel and style.get("z-index", "").startswith("-"):
+            return None
+    changed = _changed(look, style, is_body=is_body)
     return changed, changed.hides_text()
+
+
+def _without_rounds(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those that do not name themselves."""
+    return {name: value for name, value in variables.items() if name not in value}
 
 
 def some_look_alike(declared: Iterable[tuple[str, str]]) -> bool:
     """Whether any ink could stand on a ground of the page, or on white, and not be told from it."""
     inks: set[_Colour] = {_BLACK}
     grounds: set[_Colour] = {_WHITE}
+    has_variables = False
     for name, value in declared:
-        if name in COLOURS:
+        is_variable = name.startswith("--")
+        if is_variable or name in COLOURS:
+            has_variables = has_variables or "var(" in value
             colours = {colour for word in _words(value) if (colour := _colour(word)) is not None}
-            (inks if name == "color" else grounds).update(colours)
-    if len(inks) * len(grounds) > _MOST_PAIRS:
+            colours.update(_opaque(gradient_colours(value)))
+            if is_variable or name not in GROUNDS:
+                inks.update(colours)
+            if is_variable or name in GROUNDS:
+                grounds.update(colours)
+                has_variables = has_variables or "currentcolor" in value
+    if has_variables or len(inks) * len(grounds) > _MOST_PAIRS:
         return True
     return any(_contrast(ink, ground) < LEAST_CONTRAST for ink in inks for ground in grounds)
 
@@ -75,48 +109,62 @@ def some_look_alike(declared: Iterable[tuple[str, str]]) -> bool:
 def _changed(look: Look, style: Style, *, is_body: bool) -> Look:
     if (visibility := style.get("visibility")) and not is_body:
         look = replace(look, is_invisible=is_unreadable("visibility", visibility))
-    for name in ("font", "font-size"):
+    for name in ("font", "font-size", "font-size-adjust"):
         if size := style.get(name):
             if is_unreadable(name, size):
                 look = replace(look, is_tiny=True)
-            elif not _RELATIVE_SIZE.match(size):
+            elif name != "font-size-adjust" and not _RELATIVE_SIZE.match(size):
                 look = replace(look, is_tiny=False)
     if fill := style.get("-webkit-text-fill-color"):
-        look = replace(look, is_filled_clear=is_unreadable("color", fill))
+        look = replace(look, is_filled_clear=is_unreadable("color", fill), fill=_colour(fill))
     if (ink := style.get("color")) and ink not in ("inherit", "unset", "currentcolor"):
         look = replace(look, ink=_colour(ink), is_clear=is_unreadable("color", ink))
-    for name in ("background", "background-color"):
-        if ground := style.get(name):
-            look = _grounded(look, ground)
+    around = look.ground
+    for name in GROUNDS:
+        if (ground := style.get(name)) and not (name == "background-image" and "gradient" not in ground):
+            look = _grounded(look, ground, is_panel=not is_body)
+    if (blend := style.get("mix-blend-mode")) and around is not None and _swallows(blend, around):
+        look = replace(look, blends_into=around)
     return look
 
 
-def _grounded(look: Look, value: str) -> Look:
-    """`look` on another ground. An image or a gradient is a ground that is not known."""
+def _swallows(blend: str, ground: _Colour) -> bool:
+    """Whether what is painted in that mode leaves `ground` as it is (Compositing 1, section 9)."""
+    if blend in ("screen", "lighten", "color-dodge", "plus-lighter"):
+        return _contrast(ground, _WHITE) < LEAST_CONTRAST
+    return blend in ("multiply", "darken", "color-burn") and _contrast(ground, _BLACK) < LEAST_CONTRAST
+
+
+def _grounded(look: Look, value: str, *, is_panel: bool) -> Look:
+    """`look` on another ground. An image or a gradient of several colours is a ground that is not known.
+
+    An image before a colour is taken to be of that colour: an author who wants to be read chooses it so.
+    """
     if value in ("none", "transparent", "inherit", "initial", "unset", "0", "0 0"):
         return look
-    if "url(" in value or "gradient" in value or "image" in value:
-        return replace(look, ground=None)
+    if value == "currentcolor":
+        return replace(look, ground=look.ink, is_on_panel=is_panel)
+    if "gradient" in value:
+        stops = list(_opaque(gradient_colours(value)))
+        is_one = bool(stops) and all(_contrast(stops[0], stop) < LEAST_CONTRAST for stop in stops)
+        return replace(look, ground=stops[0] if is_one and "url(" not in value else None, is_on_panel=is_panel)
     colours = [colour for word in _words(value) if (colour := _colour(word)) is not None]
-    return replace(look, ground=colours[0] if len(colours) == 1 else None)
+    return replace(look, ground=colours[0] if len(colours) == 1 else None, is_on_panel=is_panel or look.is_on_panel)
+
+
+def _opaque(colours: Iterable[Colour]) -> Iterator[_Colour]:
+    return ((red, green, blue) for red, green, blue, alpha in colours if alpha == 1)
 
 
 def _words(value: str) -> list[str]:
-    """The parts of a value, functions whole."""
-    return re.findall(r"[\w-]+\([^()]*\)|[^\s()]+", value)
+    """The parts of a value, functions whole; none of one that is longer than any honest one."""
+    return _WORD.findall(value) if len(value) <= _MOST_CHARS else []
 
 
-@kept_if_short(4_096)
 def _colour(value: str) -> _Colour | None:
-    """Red, green and blue in [0, 1]; None for what is not opaque or not a plain colour."""
-    try:
-        colour = color4.parse_color(value[:100])
-        if colour is None or isinstance(colour, str) or colour.alpha < 1:
-            return None
-        red, green, blue = colour.to("srgb").coordinates
-    except (NotImplementedError, ValueError, TypeError, ZeroDivisionError):
-        return None
-    return red, green, blue
+    """Red, green and blue in [0, 1]; None for what is not opaque or not a colour."""
+    colour = colour_of(value)
+    return None if colour is None or colour.alpha < 1 else colour[:3]
 
 
 @lru_cache(maxsize=4_096)

@@ -1,7 +1,8 @@
 """Selectors: what each asks of an element and of those around it.
 
-Read are tags, classes, ids and attributes, alone, combined by the four combinators, and `:root`. A selector that holds
-anything else is not followed: it reads as None.
+Read are tags, classes, ids and attributes, alone, combined by the four combinators, and the pseudo-classes of a page
+that lies still (ingest/extract/css/pseudo_classes.py). A selector that holds anything else, as a state that comes about
+by a reader's doing, is not followed: it reads as None.
 
 What matches them with elements is ingest/extract/css/cascade.py.
 """
@@ -12,18 +13,37 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ingest.extract.css.bounded_cache import kept_if_short
+from ingest.extract.css.colours import split_at_commas
+from ingest.extract.css.pseudo_classes import ALWAYS, AS_ATTRIBUTE, LISTS, Position, positions_of
+from ingest.extract.css.visibility import ESCAPE, unescaped
 
-_SELECTOR_PART = re.compile(r"(\s*[>+~]\s*|\s+)|((?:\\.|\[[^\]]*\]|[^\s>+~\[\\])+)|(.)", re.DOTALL)
+_BRACKETS = r"\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"
+_MOST_BRACKETS = 16
+_SELECTOR_PART = re.compile(rf"(\s*[>+~]\s*|\s+)|((?:\\.|\[[^\]]*\]|{_BRACKETS}|[^\s>+~\[\\()])+)|(.)", re.DOTALL)
 _SIMPLE = re.compile(
-    r"([.#])((?:\\.|[\w-]|[^\x00-\x7f])+)|\[\s*([\w-]+)\s*(?:([~|^$*]?=)\s*(.*?)\s*)?(?:\s[is])?\]|(:root)|(.)"
+    r"([.#])((?:\\.|[\w-]|[^\x00-\x7f])+)|\[\s*([\w-]+)\s*(?:([~|^$*]?=)\s*(.*?)\s*)?(\s[is])?\s*\]"
+    rf"|(:[\w-]+)({_BRACKETS})?|(.)",
+    re.DOTALL,
 )
+_NAMESPACE = re.compile(r"[\w*-]*\|(?!=)")
+_MAY_HOLD = re.compile(rf":(?:{'|'.join(sorted(ALWAYS))})\b")
+_MOST_ALTERNATIVES, _MOST_NESTED = 20, 4
 _PLAIN = re.compile(r"[\w\s>+~.#*-]+", re.ASCII)
 _COMBINATORS = re.compile(r"[\s>+~]+")
 _IDS = re.compile(r"#([\w-]+)", re.ASCII)
 _TAG = re.compile(r"(?:[a-zA-Z][\w-]*|\*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What a pseudo-class asks: a place among siblings, one of `alternatives`, none of them, or one of them within."""
+
+    kind: Literal["position", "empty", "is", "not", "has"]
+    position: Position | None = None
+    alternatives: tuple[Compound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +55,9 @@ class Compound:
     classes: tuple[str, ...] = ()
     attributes: tuple[tuple[str, str, str], ...] = ()
     relation: str = " "
+    tests: tuple[Test, ...] = ()
+    weight: tuple[int, int, int] = (0, 0, 0)
+    """What `tests` add to the specificity."""
 
     def key(self) -> str:
         """What an element must have, so that no other is looked at."""
@@ -71,7 +94,7 @@ def selector_of(written: str) -> Selector | None:
     if compounds is None:
         return None
     around = (one for one, inner in pairwise(compounds) if inner.relation in (" ", ">"))
-    by_names = all(not compound.attributes and compound.relation in (" ", ">") for compound in compounds)
+    by_names = all(one.relation in (" ", ">") and not one.attributes and not one.tests for one in compounds)
     return Selector(compounds, frozenset(one.key() for one in around) - {""}, _specificity(compounds), by_names)
 
 
@@ -104,6 +127,8 @@ def attribute_holds(actual: str | None, sign: str, wanted: str) -> bool:
     """Whether an attribute is as `sign` and `wanted` ask; `actual` is None where the element has none."""
     if actual is None or not sign:
         return actual is not None
+    if sign.endswith("i"):
+        return attribute_holds(actual.lower(), sign[:-1], wanted.lower())
     match sign:
         case "=":
             return actual == wanted
@@ -126,6 +151,8 @@ def _class_or_tag(compound: str) -> str:
 
 def _compounds(selector: str) -> tuple[Compound, ...] | None:
     """The parts of a selector; None where it holds what is not followed."""
+    if selector.count("(") > _MOST_BRACKETS:
+        return None
     found: list[Compound] = []
     relation = " "
     for combinator, written, other in _SELECTOR_PART.findall(selector.strip()):
@@ -142,26 +169,77 @@ def _compounds(selector: str) -> tuple[Compound, ...] | None:
     return tuple(found) if 0 < len(found) <= 12 else None
 
 
-def _compound(written: str, relation: str) -> Compound | None:
+def _compound(written: str, relation: str, nested: int = 0) -> Compound | None:
+    written = _NAMESPACE.sub("", written, count=1) if "|" in written.partition("[")[0] else written
     tag = _TAG.match(written)
     ids: list[str] = []
     classes: list[str] = []
     attributes: list[tuple[str, str, str]] = []
+    tests: list[Test] = []
+    weights: list[tuple[int, int, int]] = []
     name = tag[0].lower() if tag and tag[0] != "*" else ""
-    for kind, value, attribute, sign, wanted, root, other in _SIMPLE.findall(written[tag.end() if tag else 0 :]):
-        if other or (root and name):
+    for kind, value, attribute, sign, wanted, flag, pseudo, argument, other in _SIMPLE.findall(
+        written[tag.end() if tag else 0 :]
+    ):
+        if other:
             return None
-        if root:
+        if kind:
+            (ids if kind == "#" else classes).append(ESCAPE.sub(unescaped, value))
+        elif attribute:
+            signed = sign and sign + flag.strip().replace("s", "")
+            attributes.append((attribute.lower(), signed, wanted.strip("\"'")))
+        elif pseudo in (":root", ":scope"):
+            if name not in ("", "html"):
+                return None
             name = "html"
-        elif kind:
-            (ids if kind == "#" else classes).append(re.sub(r"\\(.)", r"\1", value))
+        elif pseudo in (":link", ":any-link"):
+            name = name or "a"
+            attributes.append(("href", "", ""))
+        elif pseudo[1:] in AS_ATTRIBUTE:
+            attributes.append((AS_ATTRIBUTE[pseudo[1:]], "", ""))
         else:
-            attributes.append((attribute.lower(), sign, wanted.strip("\"'")))
-    return Compound(name, tuple(ids), tuple(classes), tuple(attributes), relation)
+            found = _tests_of(pseudo[1:].lower(), argument[1:-1].strip(), nested)
+            if found is None:
+                return None
+            tests += found[0]
+            weights.append(found[1])
+    weight = (sum(one[0] for one in weights), sum(one[1] for one in weights), sum(one[2] for one in weights))
+    return Compound(name, tuple(ids), tuple(classes), tuple(attributes), relation, tuple(tests), weight)
+
+
+def _tests_of(name: str, argument: str, nested: int) -> tuple[list[Test], tuple[int, int, int]] | None:
+    """What a pseudo-class asks, and its weight; None where it never holds or is not followed."""
+    if (positions := positions_of(name, argument)) is not None:
+        return [Test("position", position) for position in positions], (0, 1, 0)
+    if name == "empty":
+        return [Test("empty")], (0, 1, 0)
+    if name in ALWAYS:
+        return [], (0, 1, 0)
+    if nested >= _MOST_NESTED or not (name in LISTS or name in ("not", "has")):
+        return None
+    alternatives: list[Compound] = []
+    for one in split_at_commas(argument)[:_MOST_ALTERNATIVES]:
+        if name == "not" and _MAY_HOLD.search(one):
+            continue
+        relation = ">" if name == "has" and one.startswith(">") else " "
+        parts = _SELECTOR_PART.findall(one.removeprefix(">").strip())
+        compound = _compound(parts[0][1], relation, nested + 1) if len(parts) == 1 and parts[0][1] else None
+        if compound is not None:
+            alternatives.append(compound)
+    if name == "not":
+        return ([Test("not", alternatives=tuple(alternatives))] if alternatives else []), _heaviest(alternatives)
+    if not alternatives:
+        return None
+    weight = (0, 0, 0) if name == "where" else _heaviest(alternatives)
+    return [Test("has" if name == "has" else "is", alternatives=tuple(alternatives))], weight
+
+
+def _heaviest(compounds: Sequence[Compound]) -> tuple[int, int, int]:
+    return max((_specificity((compound,)) for compound in compounds), default=(0, 0, 0))
 
 
 def _specificity(compounds: tuple[Compound, ...]) -> tuple[int, int, int]:
     """Selectors Level 4, section 17."""
-    ids = sum(len(compound.ids) for compound in compounds)
-    classes = sum(len(compound.classes) + len(compound.attributes) for compound in compounds)
-    return ids, classes, sum(bool(compound.tag) for compound in compounds)
+    ids = sum(len(compound.ids) + compound.weight[0] for compound in compounds)
+    classes = sum(len(compound.classes) + len(compound.attributes) + compound.weight[1] for compound in compounds)
+    return ids, classes, sum(bool(compound.tag) + compound.weight[2] for compound in compounds)

@@ -1,8 +1,10 @@
 """The style sheets within a page, down to the rules that could hide something.
 
-Heeded are lists of selectors, nested rules, `@media` for a screen of `SCREEN_PIXELS`, `@supports` and `@layer`.
-`@import` and style sheets elsewhere are not followed. A rule stands under what an element must have for its selector
-(ingest/extract/css/selectors.py) to hold, and is taken apart by `rule_of` when the page has such an element.
+Heeded are lists of selectors, nested rules, `@media` for an ordinary screen (ingest/extract/css/media_query.py),
+`@layer`, `@scope` and `@property`; of `@supports`, `@container` and queries that are not known only what hides, as what
+shows something again may not hold. `@import`, animations and style sheets elsewhere are not followed. A rule stands
+under what an element must have for its selector (ingest/extract/css/selectors.py) to hold, and is taken apart by
+`rule_of` when the page has such an element.
 
 Read are `MOST_CSS_CHARS` of a page at most; one whose sheets have more than `MOST_PIECES` is refused.
 """
@@ -11,25 +13,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
 from contracts.errors import InvalidInput
 from ingest.extract.css.bounded_cache import kept_if_short
-from ingest.extract.css.computed_style import COLOURS, some_look_alike
+from ingest.extract.css.colours import split_at_commas
+from ingest.extract.css.computed_style import COLOURS, GROUNDS, some_look_alike
+from ingest.extract.css.media_query import holds
 from ingest.extract.css.selectors import Selector, asked_by, selector_of
-from ingest.extract.css.visibility import declarations, is_unreadable, takes_away
+from ingest.extract.css.visibility import SMALL_BOX, could_hide, declarations
 from ingest.extract.html.nodes import Nodes
 
-SCREEN_PIXELS = 1_280
 MOST_CSS_CHARS = 2_000_000
 """Of all style elements together."""
 MOST_PIECES = 200_000
 """Of all of them: rules, and what strings and comments make of a rule. A large page has some ten thousand."""
 _MENTIONS = re.compile(
-    r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|zoom|spacing|size|\\",
+    r"display|visibility|opacity|font|indent|clip|color|transform|translate|scale|position|width|height|margin|filter|inset|zoom|spacing|size|scale|rotate|mask|blend|index|background|line-height|grid|overflow|\\",
     re.IGNORECASE,
 )
 _TEXT = r"(?>(?:[^{}\"'/\\]++|/(?!\*))*)"
@@ -40,13 +43,16 @@ _PIECE = re.compile(
 )
 """A whole rule of the usual kind, other text, a string, a comment, an escape, or one sign."""
 _STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?", re.DOTALL)
-_FEATURE = re.compile(r"\(\s*(min|max)-width\s*:\s*([\d.]+)(px|em|rem)\s*\)")
-_AT_TAKEN = ("@supports", "@layer", "@container", "@scope", "@starting-style")
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)")
+_PROPERTY = re.compile(r"@property\s+(--[\w-]+)\s*\{[^{}]*initial-value\s*:\s*([^;{}]+)", re.IGNORECASE)
+_DOUBTFUL = ("@supports", "@container")
+_SCOPE = re.compile(r"@scope\s*\(([^()]*)\)", re.IGNORECASE)
+_NOT_A_NUMBER = re.compile(r"[^\w .-]+")
 _MOST_SELECTOR_CHARS = 1_000
 _MOST_NESTED = 30
 _MOST_KEPT_CHARS = 100_000
 """Of styles whose rules are kept, which take some twenty times as many bytes."""
-_ANYWHERE = [""]
+_UNLAYERED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +61,26 @@ class Declared:
 
     selector: str
     style: tuple[tuple[str, str, bool], ...]
-    place: int
+    place: tuple[int, int]
+    """The layer that it stands in, and its number among all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a block stands in: the selectors around it (None: anywhere), its layer, and whether it may not hold."""
+
+    selectors: list[str] | None = None
+    layer: int = _UNLAYERED
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one selector declares; `rank` is its specificity and its place."""
+    """What one selector declares; `rank` is its layer, its specificity and its place."""
 
     selector: Selector
     style: tuple[tuple[str, str, bool], ...]
-    rank: tuple[int, int, int, int]
+    rank: tuple[int, int, int, int, int]
 
 
 class Sheet(NamedTuple):
@@ -91,14 +107,15 @@ def sheet_of(nodes: Nodes) -> Sheet:
 def rule_of(declared: Declared) -> Rule | None:
     """None where its selector holds what is not followed."""
     selector = selector_of(declared.selector)
-    return Rule(selector, declared.style, (*selector.specificity, declared.place)) if selector else None
+    layer, place = declared.place
+    return Rule(selector, declared.style, (layer, *selector.specificity, place)) if selector else None
 
 
 def _sheets_of(nodes: Nodes) -> Iterator[str]:
     """The style sheets within the page that could hide something."""
     room = MOST_CSS_CHARS
     for node, tag in enumerate(nodes.tags):
-        if tag != "style" or "print" in (nodes.attributes[node].get("media") or ""):
+        if tag != "style" or holds(nodes.attributes[node].get("media") or "") is False:
             continue
         sheet = "".join(nodes.texts[node : nodes.ends[node]])[:room]
         room -= len(sheet)
@@ -134,32 +151,60 @@ def _hiding_names(rules: Sequence[Declared], inline: Iterable[str]) -> frozenset
     """The properties that hide somewhere on the page; those of colour only where two of them look alike."""
     declared = {(name, value) for rule in rules for name, value, _ in rule.style}
     declared.update((name, value) for style in inline for name, value, _ in declarations(style))
-    hiding = {name for name, value in declared if _hides(name, value)}
-    if "color" in hiding or some_look_alike(declared):
+    hiding = {name for name, value in declared if _could_hide(name, value)}
+    if not hiding.isdisjoint(COLOURS) or "mix-blend-mode" in hiding or some_look_alike(declared):
         hiding.update(COLOURS)
+    if not hiding.isdisjoint(SMALL_BOX):
+        hiding.update(SMALL_BOX)
+    if "z-index" in hiding:
+        hiding.update(GROUNDS)
     if "font" in hiding or "font-size" in hiding:
         hiding.update(("font", "font-size"))
-    return frozenset(hiding)
+    return frozenset(hiding | _variables_used(declared, hiding)) if hiding else frozenset()
+
+
+def _variables_used(declared: Iterable[tuple[str, str]], names: Iterable[str]) -> set[str]:
+    """The variables on which the values of such properties depend."""
+    wanted, used = set(names), set[str]()
+    by_name: dict[str, set[str]] = {}
+    for name, value in declared:
+        if "var(" in value:
+            by_name.setdefault(name, set()).update(_VARIABLE.findall(value))
+    while wanted:
+        wanted = {variable for name in wanted for variable in by_name.get(name, ())} - used
+        used |= wanted
+    return used
 
 
 @kept_if_short(8_192)
-def _hides(name: str, value: str) -> bool:
-    return takes_away(name, value) or is_unreadable(name, value)
+def _could_hide(name: str, value: str) -> bool:
+    return not name.startswith("--") and could_hide(name, value)
 
 
 def _rules_of(sheets: Iterable[str]) -> Iterator[Declared]:
     place = 0
     pieces = count()
+    layers: dict[str, int] = {}
     for sheet in sheets:
-        for selectors, body in _blocks(sheet, pieces):
-            plain = _STRING.sub('""', body) if '"' in body or "'" in body else body
-            style = tuple(declarations(plain))
+        for name, value in _PROPERTY.findall(sheet):
+            place += 1
+            yield Declared("html", ((name.lower(), value.strip().lower(), False),), (-1, place))
+        for around, body in _blocks(sheet, pieces, layers):
+            written = _STRING.sub(_harmless, body) if '"' in body or "'" in body else body
+            style = tuple(declarations(written))
+            if around.is_doubtful:
+                style = tuple(one for one in style if could_hide(one[0], one[1]) or one[0] in COLOURS)
             if not style:
                 continue
-            for selector in selectors:
+            for selector in around.selectors or ():
                 place += 1
                 _require_few(place)
-                yield Declared(selector, style, place)
+                yield Declared(selector, style, (around.layer, place))
+
+
+def _harmless(string: re.Match[str]) -> str:
+    """A string without what could be taken for a declaration."""
+    return f'"{_NOT_A_NUMBER.sub(" ", string[0])}"'
 
 
 def _require_few(rules: int) -> None:
@@ -167,9 +212,9 @@ def _require_few(rules: int) -> None:
         raise InvalidInput("body", "its style sheets have too many rules", "send the page without them")
 
 
-def _blocks(sheet: str, so_far: Iterator[int]) -> Iterator[tuple[list[str], str]]:
-    """(selectors, declarations) of every rule that holds on a screen. `so_far` counts the pieces."""
-    within: list[list[str] | None] = [_ANYWHERE]
+def _blocks(sheet: str, so_far: Iterator[int], layers: dict[str, int]) -> Iterator[tuple[_Around, str]]:
+    """What every rule that may hold on a screen stands in, with its declarations. `so_far` counts the pieces."""
+    within: list[_Around | None] = [_Around()]
     pieces: list[str] = []
     for found in _PIECE.finditer(sheet):
         _require_few(next(so_far))
@@ -181,57 +226,70 @@ def _blocks(sheet: str, so_far: Iterator[int]) -> Iterator[tuple[list[str], str]
             written = "".join((*pieces, prelude or ""))
             pieces.clear()
             body, _, selectors = written.rpartition(";")
-            if (around := within[-1]) and around != _ANYWHERE and body.strip():
+            if "@layer" in body:
+                _name_layers(body, layers)
+            if (around := within[-1]) and around.selectors is not None and body.strip():
                 yield around, body
-            entered = _entered(selectors.strip(), around) if len(within) <= _MOST_NESTED else None
+            entered = _entered(selectors.strip(), around, layers) if len(within) <= _MOST_NESTED else None
             if rule is None:
                 within.append(entered)
-            elif entered and entered != _ANYWHERE:
+            elif entered and entered.selectors is not None:
                 yield entered, rule
         elif mark == "}":
-            if len(within) > 1 and (ended := within.pop()) and ended != _ANYWHERE:
+            if len(within) > 1 and (ended := within.pop()) and ended.selectors is not None:
                 yield ended, "".join(pieces)
             pieces.clear()
         else:
             pieces.append(" " if mark.startswith("/*") else mark)
-    if (open_at_end := within[-1]) and open_at_end != _ANYWHERE:
+    if (open_at_end := within[-1]) and open_at_end.selectors is not None:
         yield open_at_end, "".join(pieces)
 
 
-def _entered(prelude: str, around: list[str] | None) -> list[str] | None:
-    """The selectors that hold within a block; None where nothing in it does."""
+def _name_layers(statements: str, layers: dict[str, int]) -> None:
+    """`@layer one, two;` settles their order."""
+    for statement in statements.split(";"):
+        if statement.strip().startswith("@layer"):
+            for name in statement.strip().removeprefix("@layer").split(","):
+                layers.setdefault(name.strip(), len(layers))
+
+
+def _entered(prelude: str, around: _Around | None, layers: dict[str, int]) -> _Around | None:
+    """What a block within `around` stands in; None where nothing in it holds."""
     if around is None:
         return None
+    prelude = prelude.replace("<!--", " ").replace("-->", " ").strip()
     if prelude.startswith("@"):
-        name = prelude.split(None, 1)[0].lower().partition("(")[0]
-        taken = name in _AT_TAKEN or (name == "@media" and _is_for_screen(prelude[6:].lower()))
-        return around if taken else None
-    own = [selector for written in prelude.split(",") if _is_of_a_length(selector := written.strip())]
-    if around == _ANYWHERE:
-        return own
-    pairs = ((outer, inner) for outer in around[:20] for inner in own[:50])
-    nested = (inner.replace("&", outer, 5) if "&" in inner else f"{outer} {inner}" for outer, inner in pairs)
-    return list(islice(filter(_is_of_a_length, nested), 100))
+        return _within_at_rule(prelude, around, layers)
+    own = [selector for written in _split_list(prelude) if _is_of_a_length(selector := written.strip())]
+    if around.selectors is None:
+        return replace(around, selectors=own)
+    pairs = ((outer, inner) for outer in around.selectors[:20] for inner in own[:50])
+    nested = (
+        inner.replace(":scope", "&").replace("&", outer, 5) if "&" in inner or ":scope" in inner else f"{outer} {inner}"
+        for outer, inner in pairs
+    )
+    return replace(around, selectors=list(islice(filter(_is_of_a_length, nested), 100)))
+
+
+def _within_at_rule(prelude: str, around: _Around, layers: dict[str, int]) -> _Around | None:
+    name = prelude.split(None, 1)[0].lower().partition("(")[0]
+    if name == "@media":
+        answer = holds(prelude[6:].lower())
+        return None if answer is False else replace(around, is_doubtful=around.is_doubtful or answer is None)
+    if name == "@layer":
+        layer = layers.setdefault(prelude[6:].strip() or f" {len(layers)}", len(layers))
+        return replace(around, layer=layer if around.layer == _UNLAYERED else around.layer)
+    if name == "@scope":
+        found = _SCOPE.match(prelude)
+        roots = [root.strip() for root in _split_list(found[1])] if found else [":root"]
+        return replace(around, selectors=roots)
+    return replace(around, is_doubtful=True) if name in _DOUBTFUL else None
+
+
+def _split_list(selectors: str) -> list[str]:
+    """A list of selectors by its commas, but for those within brackets."""
+    return split_at_commas(selectors) if "(" in selectors else selectors.split(",")
 
 
 def _is_of_a_length(selector: str) -> bool:
     return 0 < len(selector) <= _MOST_SELECTOR_CHARS
-
-
-def _is_for_screen(query: str) -> bool:
-    return any(_one_is_for_screen(part.strip()) for part in query.split(","))
-
-
-def _one_is_for_screen(query: str) -> bool:
-    for part in query.split(" and "):
-        part = part.strip().removeprefix("only ").strip()
-        width = _FEATURE.fullmatch(part)
-        if width:
-            pixels = (
-                float(width[2].strip(".") or 0) * (1 if width[3] == "px" else 16) if width[2].count(".") < 2 else 0.0
-            )
-            if (pixels > SCREEN_PIXELS) if width[1] == "min" else (pixels < SCREEN_PIXELS):
-                return False
-        elif part not in ("screen", "all", ""):
-            return False
-    return True

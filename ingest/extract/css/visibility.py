@@ -9,52 +9,80 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-FAINTEST = 0.1
-"""Opacity up to which text is not seen."""
+from ingest.extract.css.colours import Colour, colour_of
+from ingest.extract.css.numbers import plain
+from ingest.extract.css.shapes import (
+    BELOW_PIXELS,
+    FAINTEST,
+    FARTHEST_PIXELS,
+    clips_all,
+    is_far,
+    is_shrunk,
+    lengths,
+    masks_all,
+    rotates_away,
+    transforms_away,
+)
+
 MOST_ALIKE = 16
 """Of 255, by which red, green and blue of a text may differ from its ground and not be told from it."""
 SMALLEST_PIXELS = 2.0
 """Font size up to which text is not read."""
-SMALLEST_SCALE = 0.1
-"""Of an element's own size, up to which text is not read."""
-FARTHEST_PIXELS = 500.0
-"""How far outside its place text may stand; less than that are layouts of columns and slides."""
-BELOW_PIXELS = 5_000.0
-"""How far to the right or down, where a reader could scroll."""
+LEAST_ROOM_PIXELS = 4.0
+"""Height or width of a box that shows nothing beyond itself, up to which no line of it is read."""
+_BLURRED_PIXELS = 5.0
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
-_LENGTH = re.compile(r"(?<![\w#.-])([+-]?(?:\d+(?:\.\d+)?|\.\d+))([a-z]+|%)?(?![\w.-])")
-_PIXELS = dict.fromkeys(("", "px"), 1.0) | dict.fromkeys(("em", "rem", "pc"), 16.0) | dict.fromkeys(("ex", "ch"), 8.0)
-_PIXELS |= {"pt": 4 / 3, "mm": 3.8, "cm": 38.0, "in": 96.0} | dict.fromkeys(("vw", "vh", "vmin", "vmax"), 10.0)
-"""Of one unit, at usual sizes of fonts and windows."""
-_HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})\b")
-_ALPHA = re.compile(r"(?:rgb|hsl)a?\([^)]*[,/]\s*([\d.]+)(%?)\s*\)")
-_NAMES = {"white": "ffffff", "black": "000000", "red": "ff0000", "blue": "0000ff", "gray": "808080", "grey": "808080"}
-_CLIPPED = re.compile(
-    r"rect\(\s*[01](?:px)?\b|inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0|polygon\((?:\s*0(?:px|%)?\s+0(?:px|%)?\s*,?)+\)"
-)
-_EDGEWISE = re.compile(r"rotate[xy]\(\s*-?(?:90|270)deg|rotate[xy]\(\s*-?(?:0?\.25|0?\.75)turn")
-_COMPUTED = re.compile(r"calc\(\s*([^()\s]+)\s*\)")
+ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
+_LENGTH = re.compile(r"([+-]?(?:\d+(?:\.\d+)?|\.\d+))([a-z]+|%)?")
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,((?:[^()]++|\([^()]*+\))*+))?\)")
+_MOST_SUBSTITUTED, _MOST_VALUE_CHARS = 20, 1_000
+_OVERFLOWS = ("overflow", "overflow-x", "overflow-y", "overflow-block", "overflow-inline")
 
 
 def hides(style: str) -> bool:
     """Whether any declaration in `style` hides its element, although a later one may take it back."""
-    colours: dict[str, str] = {}
+    colours: dict[str, Colour] = {}
+    found: dict[str, str] = {}
     for name, value, _ in declarations(style):
+        found[name] = value
+    for name, written in found.items():
+        value = substituted(written, found)
         if takes_away(name, value) or is_unreadable(name, value):
             return True
-        if name in ("color", "background", "background-color") and (colour := _colour(value)):
+        if name in ("color", "background", "background-color") and (colour := colour_of(value.split(" ")[0])):
             colours["text" if name == "color" else "ground"] = colour
-    return len(colours) == 2 and _look_alike(colours["text"], colours["ground"])
+    return leaves_no_room(found) or (len(colours) == 2 and _look_alike(colours["text"], colours["ground"]))
 
 
 def declarations(style: str) -> Iterator[tuple[str, str, bool]]:
-    """What `style` declares of the properties in `WATCHED`: name, value in lower case, whether it is important."""
-    plain = _ESCAPE.sub(_unescaped, _COMMENT.sub(" ", style)) if "\\" in style or "/*" in style else style
-    for name, written in _DECLARATION.findall(plain.lower()):
+    """What `style` declares of the properties in `WATCHED`, and variables: name, value in lower case, importance."""
+    if "\\" in style or "/*" in style:
+        style = ESCAPE.sub(unescaped, _COMMENT.sub(" ", style))
+    for name, written in _DECLARATION.findall(style.lower()):
         value, important, _ = written.partition("!")
-        yield name, " ".join(value.split()), bool(important)
+        yield name, plain(" ".join(value.split())), bool(important)
+
+
+def unescaped(escape: re.Match[str]) -> str:
+    """What an escape of CSS stands for (CSS Syntax 3, section 4.3.7)."""
+    if escape[2]:
+        return escape[2]
+    point = int(escape[1], 16)
+    return chr(point) if 0 < point < 0xD800 or 0xDFFF < point < 0x110000 else "\ufffd"
+
+
+def could_hide(name: str, value: str) -> bool:
+    """Whether a declaration hides by itself, or might beside others, or by a variable."""
+    if "var(" in value:
+        return name not in ("background", "background-color", "background-image")
+    if name in ("line-height", "z-index"):
+        return value.startswith(("0", "-"))
+    if name == "mix-blend-mode":
+        return value != "normal"
+    if name in _ROOM and (size := _length(value)) and 0 <= size[0] <= LEAST_ROOM_PIXELS and size[1] != "%":
+        return True
+    return takes_away(name, value) or is_unreadable(name, value)
 
 
 def takes_away(name: str, value: str) -> bool:
@@ -69,24 +97,35 @@ def is_unreadable(name: str, value: str) -> bool:
     return judge is not None and judge(value)
 
 
-def _unescaped(escape: re.Match[str]) -> str:
-    if escape[2]:
-        return escape[2]
-    point = int(escape[1], 16)
-    return chr(point) if 0 < point < 0xD800 or 0xDFFF < point < 0x110000 else "\ufffd"
-
-
-def _lengths(value: str) -> Iterator[tuple[float, str]]:
-    """The numbers in `value` in pixels, each with the unit it was given in; those in per cent as they are."""
-    for number, unit in _LENGTH.findall(value):
-        if unit == "%" or unit in _PIXELS:
-            yield float(number) * _PIXELS.get(unit, 1.0), unit
-
-
 def _length(value: str) -> tuple[float, str] | None:
     """The one number that `value` is; None for what is computed, or several."""
-    value = _COMPUTED.sub(r"\1", value)
-    return next(_lengths(value), None) if _LENGTH.fullmatch(value) else None
+    return next(lengths(value), None) if _LENGTH.fullmatch(value) else None
+
+
+def leaves_no_room(style: Mapping[str, str]) -> bool:
+    """Whether a box is too small for a line, and shows nothing beyond itself."""
+    if not any(style.get(name, "visible").split(" ")[0] in ("hidden", "clip", "scroll") for name in _OVERFLOWS):
+        return False
+    if "line-height" in style and (line := _length(style["line-height"])) and abs(line[0]) < 0.1:
+        return True
+    sizes = (size for name in _ROOM if name in style and (size := _length(style[name])))
+    return any(0 <= number <= LEAST_ROOM_PIXELS and unit != "%" for number, unit in sizes)
+
+
+def substituted(value: str, variables: Mapping[str, str]) -> str:
+    """`value` with each `var()` replaced; a variable that is not known, and has no other value, stays."""
+    if "var(" not in value or len(value) > _MOST_VALUE_CHARS:
+        return value
+    for _ in range(_MOST_SUBSTITUTED):
+        found = _VARIABLE.search(value)
+        if found is None:
+            break
+        known = variables.get(found[1])
+        put = known if known is not None else found[2]
+        if put is None or len(value) + len(put) > _MOST_VALUE_CHARS:
+            return value
+        value = f"{value[: found.start()]}{put.strip()}{value[found.end() :]}"
+    return plain(value)
 
 
 def _is_tiny_font(value: str) -> bool:
@@ -96,7 +135,7 @@ def _is_tiny_font(value: str) -> bool:
 
 def _is_tiny_shorthand(value: str) -> bool:
     """`font: 700 12px/1 Arial`: the size is the first number with a unit, or a naught."""
-    sizes = [(number, unit) for number, unit in _lengths(value.replace("/", " ")) if unit or number == 0]
+    sizes = [(number, unit) for number, unit in lengths(value.replace("/", " ")) if unit or number == 0]
     return bool(sizes) and _is_tiny(*sizes[0])
 
 
@@ -111,88 +150,109 @@ def _is_faint(value: str) -> bool:
 
 def _is_no_room(value: str) -> bool:
     size = _length(value)
-    return size is not None and (size[0] == 0 or size in ((1.0, ""), (1.0, "px")))
+    if size is None:
+        return False
+    return size[0] == 0 or size in ((1.0, ""), (1.0, "px")) or (size[1] != "%" and 0 < size[0] < 1)
 
 
 def _is_outside(value: str) -> bool:
-    return any(number < -FARTHEST_PIXELS or number > BELOW_PIXELS for number, unit in _lengths(value) if unit != "%")
+    return any(number < -FARTHEST_PIXELS or number > BELOW_PIXELS for number, unit in lengths(value) if unit != "%")
 
 
 def _is_outside_box(value: str) -> bool:
-    return _is_outside(value) or any(number <= -100 for number, unit in _lengths(value) if unit == "%")
+    return _is_outside(value) or any(number <= -100 for number, unit in lengths(value) if unit == "%")
 
 
 def _is_indented_away(value: str) -> bool:
-    return any(number <= -100 or (number >= 100 and unit == "%") for number, unit in _lengths(value))
+    return any(number <= -100 or (number >= 100 and unit == "%") for number, unit in lengths(value))
 
 
-def _is_moved_away(value: str) -> bool:
-    if "translate" in value and _is_outside(value.replace("(", " ").replace(",", " ").replace(")", " ")):
-        return True
-    if _EDGEWISE.search(value):
-        return True
-    found = re.search(r"scale(?:x|y|3d)?\(\s*(\d+(?:\.\d+)?|\.\d+)", value)
-    return found is not None and float(found[1]) <= SMALLEST_SCALE
+def _is_right_out(value: str) -> bool:
+    """Of `right` and `bottom`: beyond the other edge."""
+    return _is_outside_box(value) or any(number >= 150 and unit == "%" for number, unit in lengths(value))
 
 
-def _is_shrunk(value: str) -> bool:
-    size = _length(value)
-    return size is not None and 0 <= size[0] <= (SMALLEST_SCALE * 100 if size[1] == "%" else SMALLEST_SCALE)
+def _is_margin_out(value: str) -> bool:
+    return _is_outside(value) or any(number <= -150 and unit == "%" for number, unit in lengths(value))
+
+
+def _is_filtered_away(value: str) -> bool:
+    for name, written in _FILTER.findall(value):
+        amount = _length(written.strip())
+        if amount is None:
+            continue
+        if name == "blur" and amount[0] >= _BLURRED_PIXELS:
+            return True
+        if name in ("opacity", "contrast") and _is_faint(written.strip()):
+            return True
+    return False
+
+
+def _is_scaled_away(value: str) -> bool:
+    return any(map(is_shrunk, value.split()[:2]))
 
 
 def _is_drawn_together(value: str) -> bool:
     """Letters on top of each other."""
-    return any(number <= -SMALLEST_PIXELS * 4 for number, unit in _lengths(value) if unit != "%")
+    return any(number <= -SMALLEST_PIXELS * 4 for number, unit in lengths(value) if unit != "%")
 
 
 def _is_transparent(value: str) -> bool:
-    if value == "transparent":
-        return True
-    found = _ALPHA.match(value)
-    if found and value.count(",") in (0, 3) and found[1].count(".") < 2 and found[1] != ".":
-        return float(found[1]) <= (FAINTEST * 100 if found[2] else FAINTEST)
-    digits = _HEX.fullmatch(value)
-    alpha = "" if digits is None else {4: digits[1][3:] * 2, 8: digits[1][6:]}.get(len(digits[1]), "")
-    return alpha != "" and int(alpha, 16) <= FAINTEST * 255
+    colour = colour_of(value)
+    return colour is not None and colour.alpha <= FAINTEST
 
 
-def _colour(value: str) -> str | None:
-    """Six hexadecimal digits of a colour that is written as such or has a common name."""
-    word = value.split(" ")[0]
-    digits = _HEX.fullmatch(word)
-    if digits is None:
-        return _NAMES.get(word)
-    return "".join(digit * 2 for digit in digits[1][:3]) if len(digits[1]) < 6 else digits[1][:6]
+def _look_alike(one: Colour, other: Colour) -> bool:
+    return all(abs(a - b) * 255 <= MOST_ALIKE for a, b in zip(one[:3], other[:3], strict=True))
 
 
-def _look_alike(one: str, other: str) -> bool:
-    parts = (0, 2, 4)
-    return all(abs(int(one[at : at + 2], 16) - int(other[at : at + 2], 16)) <= MOST_ALIKE for at in parts)
-
-
+_ROOM = tuple(f"{limit}{side}" for limit in ("", "max-") for side in ("width", "height", "inline-size", "block-size"))
+_SIDES = ("", "-left", "-top", "-right", "-bottom", "-inline", "-block", "-inline-start", "-block-start")
+_MARGINS = tuple(f"margin{side}" for side in _SIDES)
+_FILTER = re.compile(r"(?<![a-z-])([a-z-]++)\(([^()]*+)\)")
 _JUDGES: Mapping[str, Callable[[str], bool]] = {
     "display": lambda value: value == "none",
     "content-visibility": lambda value: value == "hidden",
     "opacity": _is_faint,
-    "filter": lambda value: "opacity(" in value and _is_faint(value.partition("opacity(")[2].partition(")")[0]),
-    **dict.fromkeys(("width", "height", "max-width", "max-height", "block-size", "inline-size"), _is_no_room),
+    "filter": _is_filtered_away,
+    **dict.fromkeys(_ROOM, _is_no_room),
+    "grid-template-rows": lambda value: value in ("0fr", "0", "0px", "minmax(0, 0)"),
     "text-indent": _is_indented_away,
-    **dict.fromkeys(("left", "top", "right", "bottom", "inset"), _is_outside_box),
-    **dict.fromkeys(("margin", "margin-left", "margin-top", "margin-right", "margin-bottom"), _is_outside),
-    "translate": _is_outside,
-    **dict.fromkeys(("scale", "zoom"), _is_shrunk),
+    **dict.fromkeys(("left", "top", "inset", "inset-inline", "inset-block"), _is_outside_box),
+    **dict.fromkeys(("inset-inline-start", "inset-block-start"), _is_outside_box),
+    **dict.fromkeys(("right", "bottom", "inset-inline-end", "inset-block-end"), _is_right_out),
+    **dict.fromkeys(_MARGINS, _is_margin_out),
+    "translate": lambda value: is_far(list(lengths(value))),
+    **dict.fromkeys(("scale", "zoom"), _is_scaled_away),
+    "rotate": rotates_away,
     "letter-spacing": _is_drawn_together,
-    "transform": _is_moved_away,
-    **dict.fromkeys(("clip", "clip-path"), lambda value: _CLIPPED.search(value) is not None),
+    **dict.fromkeys(("transform", "-webkit-transform"), transforms_away),
+    **dict.fromkeys(("clip", "clip-path", "-webkit-clip-path"), clips_all),
+    **dict.fromkeys(("mask", "mask-image", "-webkit-mask", "-webkit-mask-image"), masks_all),
+    **dict.fromkeys(("mask-size", "-webkit-mask-size"), lambda value: any(n == 0 for n, _ in lengths(value))),
 }
 """By property: whether a value of it hides."""
 _INHERITED: Mapping[str, Callable[[str], bool]] = {
     "visibility": lambda value: value in ("hidden", "collapse"),
     "font-size": _is_tiny_font,
     "font": _is_tiny_shorthand,
+    "font-size-adjust": lambda value: value in ("0", "0.0"),
     **dict.fromkeys(("color", "-webkit-text-fill-color"), _is_transparent),
 }
 """By property that an element hands down: whether a value of it hides."""
-WATCHED = frozenset((*_JUDGES, *_INHERITED, "background", "background-color"))
+SMALL_BOX = frozenset((*_OVERFLOWS, *_ROOM, "line-height"))
+"""The properties that together may leave no room: see `leaves_no_room`."""
+WATCHED = frozenset(
+    (
+        *_JUDGES,
+        *_INHERITED,
+        *SMALL_BOX,
+        "z-index",
+        "mix-blend-mode",
+        "background",
+        "background-color",
+        "background-image",
+    )
+)
 """The properties that can hide, or show again."""
-_DECLARATION = re.compile(rf"(?:\A|;)\s*+({'|'.join(map(re.escape, sorted(WATCHED)))})\s*+:([^;]*+)")
+_DECLARATION = re.compile(rf"(?:\A|;)\s*+({'|'.join(map(re.escape, sorted(WATCHED)))}|--[\w-]+)\s*+:([^;]*+)")

@@ -43,10 +43,13 @@ def visible_nodes(nodes: Nodes) -> list[int]:
     hides = cascade.hides if cascade.is_needed else None
     tags, ends, attributes = nodes.tags, nodes.ends, nodes.attributes
     visible: list[int] = []
+    replaced = _replaced_by_shadow(nodes)
     node, count = 0, len(tags)
     while node < count:
         tag = tags[node]
-        if not tag:
+        if replaced and nodes.parents[node] in replaced:
+            node = max(ends[node], node + 1)
+        elif not tag:
             if hides is None or not hides(node):
                 visible.append(node)
             node += 1
@@ -90,9 +93,20 @@ def counted(nodes: Nodes, visible: Sequence[int]) -> Counted:
     return Counted(chars, linked)
 
 
+def _replaced_by_shadow(nodes: Nodes) -> frozenset[int]:
+    """The elements that show a shadow tree, declared in a template without a slot, and nothing of what is in them."""
+    found: set[int] = set()
+    for node, tag in enumerate(nodes.tags):
+        if tag == "template" and "shadowrootmode" in nodes.attributes[node]:
+            within = range(node, nodes.ends[node])
+            if not any(nodes.tags[inner] == "slot" for inner in within):
+                found.add(nodes.parents[node])
+    return frozenset(found)
+
+
 def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
-    # `hidden` hides by being there: `hidden=no` does too.
-    if "hidden" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
+    # `hidden` hides by being there: `hidden=no` does too. A `popover` is closed at first.
+    if "hidden" in attributes or "popover" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
         return True
     names = attributes.get("class")
     return names is not None and not _FOR_SCREEN_READERS.isdisjoint(names.split())

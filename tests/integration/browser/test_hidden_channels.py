@@ -36,3 +36,19 @@ def test_a_hidden_command_of_a_rendered_page_is_not_read(
         assert "valve opens at two bar" in text
         assert "previous instructions" not in text
         assert "Amy Brandt" not in text
+
+
+def test_what_a_rendered_page_shows_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Light on dark by a linked sheet, a closed box that a reader may open, a line that a script showed, a list."""
+    sheet = "body{background:%23123;color:%23eee}.late{display:none}h2{transform:rotate(1deg);margin-left:-9px}"
+    page = (
+        f'<!doctype html><html><head><title>Pump</title><link rel="stylesheet" href="data:text/css,{sheet}"></head>'
+        "<body><main><h1>The pump</h1><p>It moves four litres a second, in both ways and at any height.</p>"
+        "<h2>Care</h2><ul><li>Oil it in <b>May</b></li></ul><details><summary>Parts</summary><p>A brass wheel.</p>"
+        "</details><p class=late id=x>Shown by a script.</p><pre><code>pump --start\n  --slow</code></pre></main>"
+        "<script>document.getElementById('x').style.display='block'</script></body></html>"
+    )
+    monkeypatch.setitem(PAGES, "/pump", page)
+    text = extract(world.render("/pump").html.encode(), "text/html").text
+    shown = ("# The pump", "four litres", "## Care", "Oil it in", "A brass wheel.", "Shown by a script.", "  --slow")
+    assert [part for part in shown if part not in text] == []

@@ -11,7 +11,7 @@ from contracts.document import Document
 from contracts.event import Event
 from contracts.ingest import ChunksEmbedded, ChunksPartlyEmbedded, DocumentChunked
 from contracts.retrieval import Query, Strategy
-from ingest.embed.cost import LOCAL_PORTION, Portion, in_portions
+from ingest.embed.cost import LOCAL_PORTION, Portion, end_of_portion, in_portions
 from tests.support.in_process import Instance
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
@@ -71,6 +71,24 @@ def test_documents_handed_in_together_travel_in_portions_of_a_second(instance: I
     assert len(events) > 2
     assert max(event.token_estimate for event in events) <= LOCAL_PORTION.tokens
     assert instance.context.readers.reader("default").document_count == 9
+
+
+def test_a_document_a_little_longer_than_a_portion_is_embedded_in_one_step(instance: Instance) -> None:
+    run_id = instance.adds(book("badger", 400))
+    instance.works("chunk", "embed", "index")
+    [chunked] = bodies(instance, run_id, DocumentChunked.kind)
+    assert 1 < chunked.body_as(DocumentChunked).token_estimate / LOCAL_PORTION.tokens <= 1.25
+    assert bodies(instance, run_id, ChunksPartlyEmbedded.kind) == []
+    assert instance.context.ledger.run(run_id).status == "finished"
+
+
+def test_a_remainder_of_a_quarter_goes_with_the_portion_before_it() -> None:
+    most = Portion(texts=8, tokens=100)
+    assert end_of_portion([Portion(1, 50), Portion(1, 50), Portion(1, 25)], most) == 3
+    assert end_of_portion([Portion(1, 50), Portion(1, 50), Portion(1, 26)], most) == 2
+    assert end_of_portion([Portion(1, 10)] * 8 + [Portion(1, 5)] * 2, most) == 10
+    assert end_of_portion([Portion(1, 10)] * 8 + [Portion(1, 5)] * 3, most) == 8
+    assert end_of_portion([], most) == 0
 
 
 def test_a_small_submission_is_indexed_between_two_steps_of_a_long_document(instance: Instance) -> None:
