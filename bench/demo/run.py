@@ -12,6 +12,7 @@ from rich.text import Text
 
 from bench.demo.account import missing_from_first, missing_from_second, show_run
 from bench.demo.instance import DemoInstance
+from bench.demo.metric_names import missing_directives, missing_metrics, table_of
 from bench.demo.web import DemoWeb
 from contracts.api import RunView
 from contracts.errors import SluiceError
@@ -20,6 +21,8 @@ from gate.client import SluiceClient
 
 QUESTION = "How does ChainMap group multiple dicts to create a single, updateable view?"
 FOLDER = Path(__file__).resolve().parents[2] / ".demo"
+SCRAPE_SECONDS = 20.0
+"""Until feedback is handled and a gauge is measured."""
 RUN_SECONDS = 240.0
 """A generous ceiling: six pages rendered and embedded on one slow core."""
 
@@ -44,7 +47,7 @@ def main() -> int:
 def _demonstrate(console: Console, web: DemoWeb) -> list[str]:
     with DemoInstance(FOLDER, web) as instance, SluiceClient(instance.url) as client:
         console.print(f"Sluice is at {instance.url}; its logs are in {FOLDER / 'logs'}")
-        return [*_first(console, client, instance), *_second(console, client)]
+        return [*_first(console, client, instance), *_second(console, client), *_metrics(console, client)]
 
 
 def _first(console: Console, client: SluiceClient, instance: DemoInstance) -> list[str]:
@@ -60,6 +63,20 @@ def _second(console: Console, client: SluiceClient) -> list[str]:
     run, events, seconds = _ask(client)
     show_run(console, "asked again", run, seconds)
     return list(missing_from_second(run, events))
+
+
+def _metrics(console: Console, client: SluiceClient) -> list[str]:
+    """Say how the answer did; then every named metric has to be there."""
+    run, events, _ = _ask(client)
+    used = run.answer.citations[:1] if run.answer else ()
+    client.feedback(run.run_id, chunk_ids_used=[citation.chunk_id for citation in used], outcome="success")
+    deadline = time.monotonic() + SCRAPE_SECONDS
+    shown = client.metrics()
+    while any(missing_metrics(shown)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+        shown = client.metrics()
+    console.print(table_of(shown))
+    return [*missing_metrics(shown), *missing_directives(run, events)]
 
 
 def _ask(client: SluiceClient) -> tuple[RunView, list[Event], float]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client import CollectorRegistry, Metric, generate_latest, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from otel.metrics.registry import REGISTRY
+from otel.metrics.registry import LABELS, REGISTRY
 from otel.metrics.windows import WINDOWED, Windows
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -48,6 +48,18 @@ def metric_names() -> frozenset[str]:
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
     declared = (metric.name + suffix for metric in REGISTRY.collect() for suffix in suffixes.get(metric.type, ("",)))
     return frozenset((*declared, *WINDOWED))
+
+
+def label_names(name: str) -> tuple[str, ...]:
+    """The labels of the samples of this name.
+
+    Raises:
+        KeyError: no metric gives such samples.
+    """
+    if name in LABELS:
+        return LABELS[name]
+    family, _, kind = name.rpartition("_")
+    return (*LABELS[family], "le") if kind == "bucket" else LABELS[family]
 
 
 class _Exposed:

@@ -9,6 +9,8 @@ from otel.metrics_files import use_allocated_files
 use_allocated_files()
 
 REGISTRY = CollectorRegistry()
+LABELS: dict[str, tuple[str, ...]] = {}
+"""The labels of every metric that is declared, by its name."""
 
 MICROSECONDS_TO_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 MILLISECONDS_TO_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -19,14 +21,17 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 def counter(name: str, sentence: str, *labels: str) -> Counter:
     """Something that only grows; its name ends in `_total`."""
+    LABELS[name] = labels
     return Counter(name, sentence, labels, registry=REGISTRY)
 
 
 def gauge(name: str, sentence: str, *labels: str) -> Gauge:
     """A figure that one process measures for all: the newest value of a living process counts."""
+    LABELS[name] = labels
     return Gauge(name, sentence, labels, registry=REGISTRY, multiprocess_mode="livemostrecent")
 
 
 def histogram(name: str, sentence: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
     """How figures are distributed, counted in `buckets`."""
+    LABELS[name] = labels
     return Histogram(name, sentence, labels, registry=REGISTRY, buckets=buckets)

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
+from otel.metrics.registry import LABELS
+
 RATE_SECONDS = 900.0
 """Of the rates: as long as the alerts look back."""
 DAY_SECONDS = 86_400.0
@@ -32,6 +34,12 @@ WINDOWED = {
     "answered.",
     "sluice_average_document_age_seconds": "Mean age of the documents that the answers of the last 24 hours cite, by "
     "the gate's profile.",
+}
+LABELS |= {
+    "sluice_external_search_error_rate": ("provider",),
+    "sluice_crawler_success_rate": (),
+    "sluice_external_search_cost_usd": ("provider",),
+    "sluice_average_document_age_seconds": ("profile",),
 }
 
 
@@ -59,10 +67,15 @@ class Windows:
         with self._lock:
             rates, day = (_added(sums, self._before(now - seconds)) for seconds in (RATE_SECONDS, DAY_SECONDS))
             self._keep(now, sums)
-        yield _gauge("sluice_external_search_error_rate", "provider", _shares(rates, "failed", "calls", empty=0.0))
-        yield _gauge("sluice_external_search_cost_usd", "provider", _named(day, "usd"))
-        yield _gauge("sluice_crawler_success_rate", "", _success(rates))
-        yield _gauge("sluice_average_document_age_seconds", "profile", _shares(day, "age", "cited", empty=None))
+        yield _gauge("sluice_external_search_error_rate", _shares(rates, "failed", "calls", empty=0.0))
+        yield _gauge("sluice_external_search_cost_usd", _named(day, "usd"))
+        yield _gauge("sluice_crawler_success_rate", _success(rates))
+        yield _gauge("sluice_average_document_age_seconds", _shares(day, "age", "cited", empty=None))
+
+    def kept(self) -> tuple[float, ...]:
+        """The moments whose sums are kept."""
+        with self._lock:
+            return tuple(at for at, _ in self._kept)
 
     def _before(self, moment: float) -> Sums:
         """The latest sums that were kept at `moment` or before; none within the first window."""
@@ -129,8 +142,9 @@ def _success(sums: Sums) -> dict[str, float]:
     return {"": 1.0 - sums.get(Key("missed"), 0.0) / asked if asked else 1.0}
 
 
-def _gauge(name: str, label: str, values: dict[str, float]) -> Metric:
-    family = GaugeMetricFamily(name, WINDOWED[name], labels=[label] if label else [])
-    for value_of, value in values.items():
-        family.add_metric([value_of] if label else [], value)
+def _gauge(name: str, values: dict[str, float]) -> Metric:
+    labels = LABELS[name]
+    family = GaugeMetricFamily(name, WINDOWED[name], labels=labels)
+    for label, value in values.items():
+        family.add_metric([label] if labels else [], value)
     return family

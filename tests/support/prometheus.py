@@ -50,6 +50,17 @@ class Prometheus:
         found: list[dict[str, str]] = told["data"]
         return found
 
+    def rules(self) -> list[dict[str, Any]]:
+        """Every rule, once each was evaluated, with how its last evaluation went."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            groups = self._http.get("/api/v1/rules").json()["data"]["groups"]
+            rules: list[dict[str, Any]] = [rule for group in groups for rule in group["rules"]]
+            if rules and all(rule["health"] != "unknown" for rule in rules):
+                return rules
+            assert time.monotonic() < deadline, "Prometheus did not evaluate its rules"
+            time.sleep(0.1)
+
     def exemplars(self, selector: str) -> list[dict[str, Any]]:
         """The exemplars of the series that the selector matches, of the last hour."""
         now = time.time()
