@@ -69,10 +69,10 @@ class Prometheus:
         return found
 
     def wait_for_scrapes(self, count: int) -> None:
-        """Until so many scrapes of the target have succeeded."""
-        deadline = time.monotonic() + START_SECONDS
+        """Until so many scrapes of the target have succeeded from now on."""
+        began, deadline = time.time(), time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            if len(self._samples("up")) >= count:
+            if sum(at > began for at, _ in self._samples("up")) >= count:
                 return
             time.sleep(0.1)
         raise AssertionError("Prometheus did not scrape the instance")

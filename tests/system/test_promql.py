@@ -27,6 +27,14 @@ RARE = {
     "sluice_dead_letters_total": "an event has to fail for good",
     "sluice_egress_refusals_total": "a page has to reach for what is forbidden",
     "sluice_crawl_refusals_total": "a rule has to refuse a page",
+    "sluice_cited_claims_total": "a marketing page has to claim something",
+    "sluice_cited_code_total": "code has to be cited by the profile of code",
+    "sluice_cited_disclosures_total": "a marketing page has to speak for a brand",
+    "sluice_cited_sentiment_total": "the profile of marketing has to answer",
+    "sluice_channel_diversity": "the profile of marketing has to answer",
+    "sluice_voice_coverage": "the profile of marketing has to answer",
+    "sluice_gate_judge_calls_total": "gate.judge is off",
+    "sluice_self_defence_active": "the gate has to step back",
     "sluice_gate_vetoes_total": "a rule or a ceiling has to lower a plan",
     "sluice_masked_total": "a passage has to hold private data",
     "sluice_private_found_total": "a passage has to hold private data",
@@ -85,7 +93,7 @@ def scraped(online: Instance, tmp_path_factory: pytest.TempPathFactory) -> Itera
         found = online.http.post("/v1/query", json={"query": "ChainMap", "corpus": "default"})
         assert found.status_code == 200
         until(lambda: not list(missing_metrics(online.http.get("/metrics").text)))
-        prometheus.wait_for_scrapes(5)
+        prometheus.wait_for_scrapes(3)
         yield prometheus
 
 
