@@ -52,7 +52,7 @@ class RunOutcome(Value):
     is_stepped_back: bool = False
     decided_at: Moment
     finished_at: Moment | None = None
-    status: Literal["open", "answering", "finished", "failed", "cancelled"] = "open"
+    status: Literal["open", "finished", "failed", "cancelled"] = "open"
     usd: Annotated[float, Field(ge=0)] = 0.0
     tokens: Annotated[int, Field(ge=0)] = 0
     milliseconds: Annotated[float | None, Field(ge=0)] = None

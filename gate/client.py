@@ -201,7 +201,10 @@ class SluiceClient:
         return _parsed(FlagResult, response)
 
     def feedback(self, run_id: str, *, idempotency_key: str | None = None, **fields: Any) -> None:
-        """Say what became of a run's answer: chunk_ids_used, outcome, rating, note."""
+        """Say what became of a run's answer: chunk_ids_used, outcome, rating, signal, note, response.
+
+        It counts once for each run, key and signal.
+        """
         self._post("/v1/feedback", _request(FeedbackRequest, run_id=run_id, **fields), idempotency_key)
 
     def health(self) -> Health:

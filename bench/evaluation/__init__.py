@@ -1,0 +1,1 @@
+"""The evaluator over a million made-up runs."""

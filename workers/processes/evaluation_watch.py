@@ -16,15 +16,17 @@ from otel import metrics
 from workers.runtime.evaluation_feed import EvaluationFeed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from prometheus_client import Gauge
 
-    from evaluation.evaluator import Group
+    from evaluation.evaluator import Group, Windowing
     from evaluation.intervals import Interval
-    from workers.context import Context
+    from ledger.ledger import Ledger
 
-LOOK_SECONDS = 30.0
-CATCH_UP_SECONDS = 2.0
-"""Between two refreshes while the past is still being read."""
+LOOK_SECONDS = 2.0
+"""How often it is looked whether a refresh is due; while the past is still being read, one always is."""
+REFRESH_SECONDS = 30.0
 LATEST = 2
 """Windows that the metrics tell of: the one that is open, and the one before."""
 
@@ -32,19 +34,24 @@ LATEST = 2
 class EvaluationWatch:
     """Refreshes one evaluator, and sets the metrics by it."""
 
-    def __init__(self, context: Context) -> None:
-        ledger = context.ledger
-        self._feed = EvaluationFeed(ledger.outcomes, context.settings.evaluation.windowing, ledger.clock)
-        self._profiles = tuple(sorted(context.profiles))
+    def __init__(self, ledger: Ledger, windowing: Windowing, profiles: Iterable[str]) -> None:
+        """`profiles` are those of the gate: they have their metrics before a run was decided by them."""
+        self._feed = EvaluationFeed(ledger.outcomes, windowing, ledger.clock)
+        self._profiles = tuple(profiles)
+        self._clock = ledger.clock
+        self._due_at = 0.0
         self._show()
 
     def look(self) -> None:
-        """Read what has come of age since the last look.
+        """Read what has come of age since the last look, where it is time.
 
         Raises:
             Unavailable: the ledger does not answer; the next look goes on.
         """
-        self._feed.refresh()
+        if self._clock() < self._due_at:
+            return
+        is_up_to_date = self._feed.refresh()
+        self._due_at = self._clock() + REFRESH_SECONDS if is_up_to_date else 0.0
         self._show()
 
     def _show(self) -> None:

@@ -74,7 +74,7 @@ class Maintenance:
             Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
             Chore("flags", flag_watch.LOOK_SECONDS, FlagWatch(context.flags).look),
         ]
-        evaluation = EvaluationWatch(context)
+        evaluation = EvaluationWatch(context.ledger, context.settings.evaluation.windowing, context.profiles)
         self._chores.append(Chore("evaluation", evaluation_watch.LOOK_SECONDS, evaluation.look))
         schedule = FreshnessSchedule(context)
         if schedule.is_on:

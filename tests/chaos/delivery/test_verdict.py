@@ -64,6 +64,14 @@ def test_a_question_without_an_answer_is_lost() -> None:
     assert "no answer" in verdict(truth(), [Sent(RUN, "gate", CORPUS)]).lost[0]
 
 
+def test_an_answered_question_whose_outcome_is_not_that_of_its_run_is_lost() -> None:
+    answered = truth([*story(), row("AnswerReady", "e6", "e5", status="recorded")])
+    assert "its outcome None" in verdict(answered, [Sent(RUN, "gate", CORPUS)]).lost[0]
+    assert "its outcome open" in verdict(replace(answered, outcomes={RUN: "open"}), [Sent(RUN, "gate", CORPUS)]).lost[0]
+    known = replace(answered, outcomes={RUN: "finished"})
+    assert not any("outcome" in told for told in verdict(known, [Sent(RUN, "gate", CORPUS)]).lost)
+
+
 def test_a_document_that_cannot_be_searched_is_lost() -> None:
     found = CorpusTruth(Counter(d1=1), Counter(), Counter(), Counter())
     assert "d1" in verdict(truth(corpus=found)).lost[0]

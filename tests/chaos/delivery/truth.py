@@ -42,6 +42,8 @@ class Truth:
     letters: dict[str, list[Row]]
     """The dead letters of every run."""
     corpora: dict[str, CorpusTruth]
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """How each gate run that was decided ended, by the row of its outcome."""
 
 
 def read_truth(ledger_url: str, index_root: Path, run_ids: Iterable[str] | None = None) -> Truth:
@@ -52,8 +54,10 @@ def read_truth(ledger_url: str, index_root: Path, run_ids: Iterable[str] | None 
         runs = {row["run_id"]: row for row in _rows(connection, "SELECT * FROM runs") if _is_in(row, wanted)}
         events = _by_run(runs, _rows(connection, "SELECT * FROM events ORDER BY seq"))
         letters = _by_run(runs, _rows(connection, "SELECT run_id, stage, reason, message FROM dead_letters"))
+        outcomes = {row["run_id"]: row["status"] for row in _rows(connection, "SELECT run_id, status FROM outcomes")}
     engine.dispose()
-    return Truth(runs, events, letters, {name: read_corpus(index_root, name) for name in list_corpora(index_root)})
+    corpora = {name: read_corpus(index_root, name) for name in list_corpora(index_root)}
+    return Truth(runs, events, letters, corpora, outcomes)
 
 
 def read_corpus(index_root: Path, name: str) -> CorpusTruth:

@@ -3,7 +3,8 @@
 At-least-once means that a handler may start twice, and even end twice. So neither is judged; what is recorded is.
 
 *Lost* is, once the faults have stopped and a bounded time has passed:
-- an accepted run that is not `finished`, that has a dead letter, or whose answer (of a gate run) is not there;
+- an accepted run that is not `finished`, that has a dead letter, or whose answer or outcome (of a gate run) is not
+  there;
 - a document of an accepted run that the current generation does not hold;
 - an open row of the ledger: something that nobody will ever do.
 
@@ -113,6 +114,8 @@ def _lost_runs(truth: Truth, sent: Sequence[Sent]) -> Iterator[str]:
             yield f"run {one.run_id} ({one.kind}) has {run['dead_letters']} dead letters: {'; '.join(letters)}"
         elif one.kind == "gate" and not any(row["kind"] == "AnswerReady" for row in truth.events[one.run_id]):
             yield f"run {one.run_id} has no answer"
+        elif one.kind == "gate" and truth.outcomes.get(one.run_id) != run["status"]:
+            yield f"run {one.run_id} is {run['status']}, and its outcome {truth.outcomes.get(one.run_id)}"
 
 
 def _open_of(truth: Truth, run_id: str) -> str:

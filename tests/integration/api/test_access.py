@@ -17,6 +17,7 @@ OF_THE_INSTANCE = [
     ("POST", "/v1/stages/crawl/pause?why=because"),
     ("POST", "/v1/stages/crawl/resume"),
     ("GET", "/v1/hosts"),
+    ("GET", "/v1/evaluation"),
     ("GET", "/metrics"),
 ]
 
