@@ -181,6 +181,8 @@ class SearchQueries(Value):
 
     verticals: Annotated[tuple[VerticalQuery, ...], Field(exclude_if=is_empty)] = ()
     """Asked before the question itself, which always keeps its place among `max_queries`."""
+    sites: Annotated[tuple[Domain, ...], Field(max_length=10, exclude_if=is_empty)] = ()
+    """If not empty, whatever names no sites of its own is searched on these domains only."""
     regions: Annotated[tuple[str, ...], Field(exclude_if=is_empty)] = ()
     """Names of countries and regions that fill `{region}`."""
     templates: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from contracts.gate import Message, SearchAim, Veto
@@ -46,7 +46,8 @@ def search_seeds(
     templates = (*(queries.fresh_templates if time_sensitive else ()), *queries.templates)
     filled = [_filled(template, question, year) for template in templates if _adds(template, question, year)]
     plain = [SearchSeed(text) for text in dict.fromkeys([question, *filled])]
-    return (*specific[: queries.max_queries - 1], *plain)[: queries.max_queries]
+    chosen = (*specific[: queries.max_queries - 1], *plain)[: queries.max_queries]
+    return tuple(_within(queries.sites, seed) for seed in chosen)
 
 
 def list_aims(seeds: Sequence[SearchSeed]) -> tuple[SearchAim, ...]:
@@ -83,6 +84,13 @@ def _specific(
         if seed is not None and seed not in found:
             found.append(seed)
     return found
+
+
+def _within(sites: Sequence[str], seed: SearchSeed) -> SearchSeed:
+    """The seed on `sites` alone, where there are any and it names none of its own."""
+    if not sites or "site" in seed.filters:
+        return seed
+    return replace(seed, filters={**seed.filters, "site": ",".join(sites)})
 
 
 def _applies(asked: VerticalQuery, entities: Mapping[str, str], time_sensitive: bool) -> bool:

@@ -22,6 +22,8 @@ CountTokens = Callable[[str], int]
 
 NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"
 """Replaces the text of a page with `nosnippet`."""
+MATCH_SHARE = 0.7
+"""Of the best match that a preferred passage must have: one that hardly matches is no better for where it is from."""
 _CHARACTERS_PER_TOKEN = 3
 """Fewer than usual: the estimate errs towards too many tokens, so that the budget holds."""
 
@@ -39,8 +41,11 @@ def compose_answer(
     max_tokens: int,
     missing: Sequence[Gap] = (),
     count_tokens: CountTokens = estimate_tokens,
+    is_preferred: Callable[[RetrievedChunk], bool] | None = None,
 ) -> Answer:
     """Cite the retrieved chunks within `max_tokens`, the most confident first; repeated texts are cited once.
+
+    Those that are preferred come before others that match hardly better (`prefer`).
 
     Chunks that a reranker ordered, and those without confidence, keep their order. A passage that does not fit is left
     out, and shorter ones may follow. `count_tokens` counts headings; of a passage its own `token_estimate` is used.
@@ -48,9 +53,11 @@ def compose_answer(
     distinct = drop_repeated_texts(retrieval.chunks)
     if not retrieval.metadata.reranked:
         distinct = order_by_confidence(distinct)
+    best = max((chunk.fused_score for chunk in retrieval.chunks), default=0.0)
+    if is_preferred is not None:
+        distinct = prefer(distinct, is_preferred, best)
     chosen = _within(distinct, max_tokens, count_tokens)
     scores = {score.chunk_id: score for score in retrieval.metadata.trust_scores}
-    best = max((chunk.fused_score for chunk in retrieval.chunks), default=0.0)
     matches = smooth_matches([match_of(chunk, best) for chunk in chosen])
     citations = tuple(
         cite(number, chunk, match) for number, (chunk, match) in enumerate(zip(chosen, matches, strict=True), 1)
@@ -89,6 +96,16 @@ def order_by_confidence(chunks: list[RetrievedChunk]) -> list[RetrievedChunk]:
     if any(chunk.confidence is None for chunk in chunks):
         return chunks
     return sorted(chunks, key=lambda chunk: chunk.confidence or 0.0, reverse=True)
+
+
+def prefer(
+    chunks: list[RetrievedChunk], is_preferred: Callable[[RetrievedChunk], bool], best_score: float
+) -> list[RetrievedChunk]:
+    """The preferred chunks that match at least `MATCH_SHARE` as well as the best, then the others in order."""
+    least = MATCH_SHARE * max((match_of(chunk, best_score) for chunk in chunks), default=0.0)
+    first = [chunk for chunk in chunks if is_preferred(chunk) and match_of(chunk, best_score) >= least]
+    ids = {chunk.chunk_id for chunk in first}
+    return [*first, *(chunk for chunk in chunks if chunk.chunk_id not in ids)]
 
 
 def match_of(chunk: RetrievedChunk, best_score: float) -> float:

@@ -19,6 +19,8 @@ from ingest.repository.git import Commit, GitRepository, run_git
 
 TIMEOUT_SECONDS = 300.0
 """Of the whole fetch: a repository of 200 MB over a slow line."""
+LIST_TIMEOUT_SECONDS = 60.0
+"""Of asking which branches and tags there are."""
 MAX_BYTES = 300_000_000
 """Of one fetch in both directions; a shallow clone of CPython is some 40 MB, of Chromium far more."""
 _HEAD = "refs/sluice/head"
@@ -55,7 +57,7 @@ def parse_remote(address: str) -> Remote:
     if parts.username is not None or parts.password is not None:
         remedy = "an address without them: clone what is private yourself, and give the folder"
         raise InvalidInput("git", "the address carries credentials", remedy)
-    path = parts.path.strip("/").removesuffix(".git")
+    path = parts.path.strip("/").removesuffix(".git").strip("/")
     if not parts.hostname or not path or parts.query or parts.fragment:
         raise InvalidInput("git", "the address names no repository", "for instance https://github.com/psf/requests")
     secure = parts.scheme == "https"
@@ -84,8 +86,8 @@ def fetch(remote: Remote, ref: str | None, folder: Path, proxy_url: str) -> tupl
     if not (folder / "HEAD").exists():
         run_git(["init", "--quiet", "--bare", str(folder)], timeout_seconds=TIMEOUT_SECONDS)
     asked = ["ls-remote", "--symref", "--", remote.url, *([ref, f"refs/heads/{ref}"] if ref else ["HEAD"])]
-    told = run_git(asked, timeout_seconds=60.0, protocols=protocols, settings=settings).decode("utf-8", "replace")
-    full_name, sha, branch = _choose(told, ref, remote)
+    listed = run_git(asked, timeout_seconds=LIST_TIMEOUT_SECONDS, protocols=protocols, settings=settings)
+    full_name, sha, branch = _choose(listed.decode("utf-8", "replace"), ref, remote)
     repository = GitRepository(folder)
     if not _has(repository, sha):
         run_git(

@@ -27,7 +27,7 @@ from trust.confidence.judge import Asked
 from trust.prompts.catalogue import template_named
 from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
-from workers.steps.insights import add_insights
+from workers.steps.insights import add_insights, preferred_passages
 from workers.steps.prompts import make_prompt, with_prompt
 from workers.steps.question import describe_question
 from workers.steps.trusted import apply_trust, count_gates
@@ -188,6 +188,7 @@ def answer_question(
         request.max_tokens,
         (*run.missing, *gaps),
         count_tokens=lambda text: count_tokens(text, tokenizer),
+        is_preferred=preferred_passages(profiles.get(request.profile)),
     )
     left_out = _left_out(found, answer, corpus)
     complete = answer.model_copy(update={"missing": (*answer.missing, *left_out)})

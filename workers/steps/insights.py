@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from contracts.gate import GateRequested
 from contracts.index import Answer, Citation
@@ -50,6 +50,13 @@ def add_insights(answer: Answer, request: GateRequested, profile: Profile | None
     )
     _count(citations, found, profile.name)
     return answer.model_copy(update={"citations": citations, "insights": None if found == AnswerInsights() else found})
+
+
+def preferred_passages(profile: Profile | None) -> Callable[[RetrievedChunk], bool] | None:
+    """Which passages the profile puts first; None where it has no preference."""
+    if profile is None or profile.insights is None or not profile.insights.repository_first:
+        return None
+    return lambda chunk: chunk.provenance.repository is not None
 
 
 def _look_at(citation: Citation, chunk: RetrievedChunk, channel: Channel | None, wanted: InsightSettings) -> Citation:
