@@ -26,8 +26,8 @@ class EgressSettings(Value):
     """Explicit exceptions, `purpose=host:port`: what may be reached for that purpose alone, although its address is
     not globally routable or its port is not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
     `rerank=127.0.0.1:8000` an endpoint to the reranker, `git=git.internal:443` a server of repositories,
-    `crawl=wiki.internal:80` a site to the crawler, which follows links of pages that others wrote. `host:port` alone means
-    `crawl`.
+    `crawl=wiki.internal:80` a site to the crawler, which follows links of pages that others wrote. `host:port` alone
+    means `crawl`.
 
     Before there were purposes an entry held for all of them. An old one for `search.searxng_url` or `rerank.url` is an
     error that says what to write instead; where pages too may reach that address, it takes two entries."""

@@ -21,7 +21,8 @@ def find_claims(text: str) -> tuple[Claim, ...]:
     rules, found = claim_rules(), []
     for sentence in filter(str.strip, _SENTENCES.findall(text)):
         met = [(one, match) for one in rules.claims if (match := one.pattern.search(sentence))]
-        if not met or rules.not_made.pattern.search(sentence.strip()):
+        met = [(one, match) for one, match in met if not rules.denied.pattern.search(sentence[: match.start()])]
+        if not met or rules.reported.pattern.search(sentence.strip()):
             continue
         evidence = rules.evidence.pattern.search(sentence) is not None
         for one, match in sorted(met, key=lambda entry: entry[1].start()):

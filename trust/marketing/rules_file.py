@@ -51,11 +51,12 @@ class Single(_Rules):
 
 
 class Claims(_Rules):
-    """Claims, what shows that a sentence does not make one, and what refers to a study."""
+    """Claims, what shows that a sentence reports or denies one, and what refers to a study."""
 
     sources: dict[str, str]
     claims: tuple[Sign, ...]
-    not_made: Single
+    reported: Single
+    denied: Single
     evidence: Single
 
 

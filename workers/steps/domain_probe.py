@@ -118,8 +118,10 @@ def _with_newest(one: Dependency, search: WordSearch) -> Dependency:
 
 
 def _with_headings(chunk: RetrievedChunk) -> tuple[str, str]:
-    head = "\n".join(part for part in (chunk.url, chunk.file_path, chunk.title, *chunk.section_path) if part)
-    return head, chunk.text
+    """Where a passage is from and what stands over it, its own first line too; and its text."""
+    first_line = chunk.text.strip().partition("\n")[0]
+    head = (chunk.url, chunk.file_path, chunk.title, *chunk.section_path, first_line)
+    return "\n".join(part for part in head if part), chunk.text
 
 
 def _failing_tests(request: GateRequested, search: WordSearch) -> tuple[str, ...]:
