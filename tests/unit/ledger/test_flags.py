@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.control import FlagName, FlagState
@@ -14,7 +19,10 @@ from contracts.ingest import SearchDirected
 from contracts.learning_events import FlagAction, PendingPurged
 from contracts.outcome import Done, Next
 from ledger.learning.flags import FlagChange, StoredFlag
-from tests.support.ledger_story import Story, page
+from ledger.ledger import Ledger
+from ledger.schema.tables import metadata
+from ledger.transaction import Transaction
+from tests.support.ledger_story import NOON, Story, page
 from workers.runtime.flag_rules import resolve
 
 
@@ -132,6 +140,54 @@ def test_purging_a_thousand_runs_is_quick_enough_for_one_transaction(story: Stor
         events += story.begins(*[search(f"{number} {turn}") for turn in range(5)])
     assert change(story, "search", "kill").purged == 1_000
     assert {story.statuses(event) for event in events[::97]} == {"cancelled"}
+
+
+@pytest.mark.timeout(120)
+def test_killed_at_any_statement_a_change_and_its_purge_are_all_there_or_not_at_all(story: Story) -> None:
+    ceilings = Ceilings(run=Ceiling(pages=9), day=Ceiling(pages=99))
+    asked = story.asks("what is new?", ceilings=ceilings)
+    story.handles(asked, Done(tuple(Next(page(number), reserve=Spend(pages=1)) for number in range(3))))
+    [lone] = story.begins(Next(page(), reserve=Spend(pages=1)), ceilings=ceilings)
+    before, statement = _everything(story), 0
+    while not _changes_until(story.url, statement):
+        assert _everything(story) == before, f"something was left behind by statement {statement}"
+        statement += 1
+    assert statement > 10, "it was killed at a few statements only"
+    assert [run.kind for run in story.ledger.runs()] == ["control", "crawl", "gate"]
+    assert (story.ledger.run(asked.run_id).status, story.statuses(lone)) == ("answering", "cancelled")
+    assert story.ledger.budget_left(lone.run_id).day.pages == 99
+    assert change(story, "crawl", "kill").run is None, "done twice it changes nothing"
+
+
+def _changes_until(url: str, statement: int) -> bool:
+    """Kill the flag crawl in a process that is killed itself before that statement; whether it came to its end."""
+    child = os.fork()
+    if child == 0:  # pragma: no cover - another process
+        ledger, left = Ledger(url, clock=lambda: NOON), [statement]
+
+        def counted(run: Callable[..., Any]) -> Callable[..., Any]:
+            def count(*arguments: Any) -> Any:
+                left[0] -= 1
+                if left[0] < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return run(*arguments)
+
+            return count
+
+        for name in ("execute", "execute_each", "insert", "insert_each"):
+            setattr(Transaction, name, counted(getattr(Transaction, name)))
+        ledger.flags.change("crawl", "kill", "ann", "", lambda stored: resolve("crawl", stored, {}, {}))
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _everything(story: Story) -> dict[str, list[str]]:
+    """Every row of the tables that a change touches, as text."""
+    tables = ("runs", "events", "days", "flags", "operator_actions")
+    with story.ledger.database.reading() as connection:
+        return {
+            name: sorted(str(row) for row in connection.execute(select(metadata.tables[name])).all()) for name in tables
+        }
 
 
 def test_a_stored_flag_says_who_and_when(story: Story) -> None:
