@@ -61,4 +61,5 @@ def add(window: Window, measured: tuple[float, float], at: float) -> Window:
     """The window with one run more."""
     value, age = measured
     began_at = at if window.began_at is None else window.began_at
-    return Window(began_at=began_at, values=(*window.values, value), ages=(*window.ages, age))
+    update = {"began_at": began_at, "values": (*window.values, value), "ages": (*window.ages, age)}
+    return window.model_copy(update=update)  # not validated: a run is folded in some microseconds
