@@ -24,6 +24,7 @@ from api import (
     problems,
     quarantine,
     retrieval,
+    rollouts,
     runs,
     stages,
 )
@@ -81,6 +82,7 @@ def make_api(settings: Settings) -> FastAPI:
         hosts,
         evaluation,
         operations,
+        rollouts,
     ):
         app.include_router(module.router)
     return app

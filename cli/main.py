@@ -97,7 +97,7 @@ COMMANDS = {
         "Freshness: what is new, changed or gone since the last job, as a plan.",
         _OPERATOR,
     ),
-    "gate": Entry("quality.gate:gate", "The gate's decisions and profiles.", _OPERATOR),
+    "gate": Entry("quality.gate:gate", "The gate's decisions, profiles and models.", _OPERATOR),
     "prompts": Entry(
         "agent.prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT
     ),
@@ -168,16 +168,24 @@ def load(name: str) -> Any:
     found = getattr(importlib.import_module(f"cli.{module}"), attribute)
     gc.enable()
     if isinstance(found, typer.Typer):
-        own_kind = found.info.cls
-        if not (isinstance(own_kind, type) and issubclass(own_kind, Group)):
-            found.info.cls = Group
-        found.info.epilog = examples_of(name)
-        for command in found.registered_commands:
-            command.epilog = examples_of(name, str(command.name))
+        _dress(found, name)
         return get_command(found)
     alone = typer.Typer(add_completion=False)
     alone.command(name, epilog=examples_of(name))(found)
     return get_command(alone)
+
+
+def _dress(group: typer.Typer, *name: str) -> None:
+    """Give a group its class, and each of its commands and groups their examples."""
+    own_kind = group.info.cls
+    if not (isinstance(own_kind, type) and issubclass(own_kind, Group)):
+        group.info.cls = Group
+    group.info.epilog = examples_of(*name)
+    for command in group.registered_commands:
+        command.epilog = examples_of(*name, str(command.name))
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _dress(inner.typer_instance, *name, str(inner.name))
 
 
 def version(

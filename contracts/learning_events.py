@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from contracts.base import LaterText
+from contracts.base import LaterText, Sha256
 from contracts.control import Defence, DefenceName, FlagName, FlagSource
 from contracts.event import Body, Queue
+from contracts.rollout import ModelVersion, RolloutStatus, Share, VerdictKind
 
 CONTROL_CORPUS = "sluice.control"
 """The corpus that control runs are of. It holds no documents; a key that is limited to corpora sees none of them."""
@@ -69,3 +70,21 @@ class DefenceHealed(Body):
     by: Literal["data", "configuration", "operator"]
     why: str
     operator: LaterText = None
+
+
+class RolloutChanged(Body):
+    """A learned model got another part in the gate's decisions: in its shadow, for a share of the units, for all, none.
+
+    `verdict` is that of the canary's stage that led to it; None where an operator decided. `share` is the model's
+    share of the units, 0 while it is only a shadow. Where neither status nor share changed, the verdict did.
+    """
+
+    model_version: ModelVersion
+    model_sha256: Sha256
+    was_status: RolloutStatus | None = None
+    was_share: Share = 0.0
+    status: RolloutStatus
+    share: Share
+    verdict: VerdictKind | None = None
+    why: str = ""
+    operator: str

@@ -1,9 +1,9 @@
 """Which blobs the ledger refers to: read batch by batch, so that no look takes long.
 
 A reference is any SHA-256 in an event, in a dead letter's payload, present or past, of a known page's body, of the
-batch that a chunk in quarantine comes from, or of a configuration that the gate has decided by. Other hashes in these
-texts are given as well; that keeps a blob too many, and never removes one too many. The journal holds texts and vectors
-themselves and refers to no blob.
+batch that a chunk in quarantine comes from, of a configuration that the gate has decided by, or of a model that is or
+was rolled out. Other hashes in these texts are given as well; that keeps a blob too many, and never removes one too
+many. The journal holds texts and vectors themselves and refers to no blob.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Select, bindparam, select, tuple_
 
-from ledger.schema.learning_tables import configurations
+from ledger.schema.learning_tables import configurations, rollouts
 from ledger.schema.tables import dead_letter_payloads, dead_letters, events, pages, quarantine
 from ledger.transaction import Transaction
 
@@ -51,6 +51,7 @@ _SOURCES = (
     _Source.of(pages.c.body_sha256, pages.c.corpus, pages.c.url_sha256),
     _Source.of(quarantine.c.blob_sha256, quarantine.c.id),
     _Source.of(configurations.c.config_hash, configurations.c.profile, configurations.c.config_hash),
+    _Source.of(rollouts.c.model_sha256, rollouts.c.model_version),
 )
 """In this order: a letter that is replayed meanwhile may be an event that was missed, and is still read as a letter."""
 

@@ -53,6 +53,7 @@ from ledger.learning.configurations import Configurations
 from ledger.learning.defences import Defences
 from ledger.learning.flags import Flags
 from ledger.learning.outcomes import Outcomes
+from ledger.learning.rollouts import Rollouts
 from ledger.queries import QueueDepth, RunSummary
 from ledger.reader import LedgerReader
 from ledger.runs import CreatedRun, NewRun
@@ -94,6 +95,7 @@ class Ledger(LedgerReader):
         self.outcomes = Outcomes(self.database, clock)
         self.configurations = Configurations(self.database)
         self.defences = Defences(self.database, clock)
+        self.rollouts = Rollouts(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

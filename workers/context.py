@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from workers.broker.transport import Transport
     from workers.runtime.backpressure import Admission
     from workers.runtime.flags import FlagReader
+    from workers.runtime.gate_models import GateModels
     from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
     from workers.wiring.searcher import Searcher
@@ -160,6 +161,13 @@ class Context:
         from gate.profile import load_former_profiles
 
         return load_former_profiles(self.settings.gate.profiles_dir)
+
+    @lazy
+    def gate_models(self) -> GateModels:
+        """Learned models of the gate, by the names that decisions record."""
+        from workers.runtime.gate_models import GateModels
+
+        return GateModels(self.blobs)
 
     @lazy
     def crawl_limits(self) -> CrawlLimits:

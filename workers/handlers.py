@@ -65,6 +65,7 @@ from workers.steps.forget import entries_for, erase_leftovers, erase_quarantine,
 from workers.steps.gaps import gap_of
 from workers.steps.inspect import inspect_batch, outdated
 from workers.steps.judge import ask_judge
+from workers.steps.learned_gate import join_learned_gate
 from workers.steps.probe import probe_coverage
 from workers.steps.stale_answers import tell_stale_answers
 from workers.steps.vector_codec import vectors_from_bytes
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from workers.context import Context
     from workers.runtime.blob_store import BlobStore
     from workers.runtime.flags import FlagReader
+    from workers.runtime.gate_models import GateModels
     from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
     from workers.settings import Settings
@@ -133,6 +135,7 @@ def on_coverage_probed(
     standing_defences: StandingDefences,
     flags: FlagReader,
     former_profiles: Mapping[str, Profile],
+    gate_models: GateModels,
 ) -> Outcome:
     """Decide, by the profile asked for or the one that the gate has stepped back to.
 
@@ -143,6 +146,8 @@ def on_coverage_probed(
     wanted = choose_weights(choose_profile(profiles, request.profile), former_profiles, flags_off)
     steps_back = standing_defences.of(event.run_id, wanted)
     blobs.put(steps_back.profile.canonical_bytes())
+    control = read_control(settings, flags_off, steps_back)
+    control, model = join_learned_gate(control, request, event.run_id, ledger, gate_models)
     decided = decide(
         request,
         event.body_as(CoverageProbed),
@@ -150,7 +155,8 @@ def on_coverage_probed(
         policy=policy_of(settings),
         budget=budget_of(ledger.budget_left(event.run_id), settings),
         decided_at=event.occurred_at,
-        control=read_control(settings, flags_off, steps_back),
+        control=control,
+        model=model,
     )
     ordered = RagDirectivesEvaluated.of(request, decided, deciding_model(decided))
     return Done((Next(decided), Next(ordered), *make_directives(request, decided, crawl_limits)))

@@ -8,6 +8,7 @@ import typer
 
 from cli.agent.answers import print_decision
 from cli.configured import configured
+from cli.learn import rollout
 from cli.learn.defences import defences
 from cli.output import AsJson, console, errors_told, print_json, print_table
 from cli.session import session
@@ -21,8 +22,12 @@ from workers.context import Context
 
 SomeBody = TypeVar("SomeBody", bound=Body)
 
-gate = typer.Typer(help="The gate's decisions and profiles.", no_args_is_help=True)
+gate = typer.Typer(help="The gate's decisions, profiles and models.", no_args_is_help=True)
 gate.add_typer(defences, name="defences")
+gate.add_typer(rollout.canary, name="canary")
+gate.command("shadow")(rollout.start_shadow)
+gate.command("rollback")(rollout.roll_back)
+gate.command("report")(rollout.print_report)
 
 
 @gate.command("explain")

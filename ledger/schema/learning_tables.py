@@ -86,7 +86,8 @@ rollouts = Table(
     Column("model_sha256", Text, nullable=False),
     Column("unit", Text, nullable=False),  # what is drawn: each run, or each session
     Column("status", Text, nullable=False),
-    Column("stages", Text, nullable=False, server_default="[]"),  # JSON: the shares that a canary goes through
+    Column("active", Integer, unique=True),  # 1 while it has a part in decisions, else NULL: one model at a time
+    Column("stages", Text, nullable=False),  # JSON: the shares that a canary goes through, and their lengths in runs
     Column("share", Float, nullable=False),  # of the units, in [0, 1]
     Column("began_at", Float, nullable=False),
     Column("stage_began_at", Float, nullable=False),

@@ -41,3 +41,23 @@ TOKEN_SPEND = counter(
     "Tokens spent: embedded by a model, or handed to agents as the context of answers.",
     "spent_on",
 )
+GATE_MODEL_VERSION = gauge(
+    "sluice_gate_model_version",
+    "Share of the runs that a learned model decides, by its version and the state of its rollout; 0 in its shadow.",
+    "gate_model_version",
+    "status",
+)
+GATE_MODEL_RUNS = counter(
+    "sluice_gate_model_runs_total",
+    "Decisions that a rolled out model had a part in, by its version, the run's arm, and whether the model's plan is "
+    "the one that the profile's weights choose: same, other, or not_asked.",
+    "gate_model_version",
+    "arm",
+    "compared",
+)
+GATE_MODEL_FAILURES = counter(
+    "sluice_gate_model_failures_total", "Decisions that a model was to make, and could not be read for."
+)
+GATE_ROLLOUT_VERDICTS = counter(
+    "sluice_gate_rollout_verdicts_total", "Verdicts on stages of canaries that changed, by kind.", "verdict"
+)

@@ -20,12 +20,14 @@ from workers.processes import (
     corpus_watch,
     evaluation_watch,
     flag_watch,
+    rollout_watch,
     self_defence,
 )
 from workers.processes.corpus_watch import CorpusWatch
 from workers.processes.evaluation_watch import EvaluationWatch
 from workers.processes.flag_watch import FlagWatch
 from workers.processes.freshness_schedule import FreshnessSchedule
+from workers.processes.rollout_watch import RolloutWatch
 from workers.processes.self_defence import SelfDefence
 from workers.runtime.blob_collection import BlobCollector
 from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
@@ -73,6 +75,7 @@ class Maintenance:
             Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
             Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
             Chore("flags", flag_watch.LOOK_SECONDS, FlagWatch(context.flags).look),
+            Chore("rollouts", rollout_watch.LOOK_SECONDS, RolloutWatch(context).look),
         ]
         evaluation = EvaluationWatch(context.ledger, context.settings.evaluation.windowing, context.profiles)
         self._chores.append(Chore("evaluation", evaluation_watch.LOOK_SECONDS, evaluation.look))

@@ -83,3 +83,7 @@ def _count_decision(decided: GateDecided) -> None:
     metrics.GATE_DECISIONS.labels(decided.plan, decided.profile, decided.scored_plan, version).inc()
     for veto in decided.vetoes:
         metrics.GATE_VETOES.labels(veto.name).inc()
+    if decided.control and decided.control.model:
+        use = decided.control.model
+        compared = "not_asked" if use.plan is None else "same" if use.plan == decided.scored_plan else "other"
+        metrics.GATE_MODEL_RUNS.labels(use.version, use.arm, compared).inc()

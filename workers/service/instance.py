@@ -22,6 +22,7 @@ from workers.service.forget import ForgetDesk
 from workers.service.health import check_health
 from workers.service.quarantine import QuarantineDesk
 from workers.service.replays import ReplayDesk
+from workers.service.rollouts import RolloutDesk
 from workers.service.runs import Runs
 from workers.service.service import Service
 from workers.settings import Settings
@@ -52,6 +53,7 @@ class Instance:
         self.forget = ForgetDesk(self.context, self.service)
         self.quarantine = QuarantineDesk(self.context, self.service)
         self.flags = FlagDesk(self.context)
+        self.rollouts = RolloutDesk(self.context)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)

@@ -1,0 +1,152 @@
+"""The rollouts of learned models: which one has a part in decisions now, and what became of the others.
+
+Promises: at most one model is active at a time. A change is one transaction with the event that tells of it and the
+audit's entry, and it takes place only from the state that its maker saw: of two that change the same, one is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import bindparam, select, update
+
+from contracts.errors import Conflict
+from contracts.event import decode
+from contracts.gate import GateDecided
+from contracts.rollout import ACTIVE, Rollout, RolloutStep
+from ledger.database import Database
+from ledger.events.control_runs import ControlChange, record_control
+from ledger.runs import CreatedRun
+from ledger.schema.learning_tables import outcomes, rollouts
+from ledger.schema.tables import AnyRow, events
+from ledger.schema.upsert import insert_once
+from ledger.transaction import Transaction
+
+_HAS = rollouts.c
+_IS_ACTIVE = _HAS.status.in_(sorted(ACTIVE))
+_ACTIVE = select(*(column for column in _HAS if column.name != "history")).where(_IS_ACTIVE)
+_ALL = select(rollouts).order_by(_HAS.changed_at.desc(), _HAS.model_version)
+_ONE = select(rollouts).where(_HAS.model_version == bindparam("of_version"))
+_CHANGE = (
+    update(rollouts)
+    .where(
+        _HAS.model_version == bindparam("of_version"),
+        _HAS.status == bindparam("was_status"),
+        _HAS.share == bindparam("was_share"),
+        _HAS.changed_at == bindparam("was_changed_at"),
+    )
+    .values({column: bindparam(f"new_{column.name}") for column in _HAS if column.name != "model_version"})
+)
+_ASKED = ("canary", "promoted", "shadow")
+_DECIDED = (
+    select(events.c.payload)
+    .join(outcomes, outcomes.c.run_id == events.c.run_id)
+    .where(
+        outcomes.c.model_version == bindparam("of_version"),
+        outcomes.c.arm.in_(_ASKED),
+        outcomes.c.decided_at >= bindparam("since"),
+        events.c.kind == GateDecided.kind,
+    )
+    .order_by(outcomes.c.decided_at.desc())
+    .limit(bindparam("most"))
+)
+_history = TypeAdapter(tuple[RolloutStep, ...])
+
+
+class Rollouts:
+    """The rollouts of one ledger. Every method is one transaction and may raise `Unavailable`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def active(self) -> Rollout | None:
+        """The model that has a part in decisions, without its history; None where none has. Read for each decision."""
+        with self._database.reading() as connection:
+            row = connection.execute(_ACTIVE, {}).first()
+        return None if row is None else _rollout(row)
+
+    def list(self) -> Sequence[Rollout]:
+        """Every model that was tried, the one that was changed last first."""
+        with self._database.reading() as connection:
+            return [_rollout(row) for row in connection.execute(_ALL, {}).all()]
+
+    def find(self, model_version: str) -> Rollout | None:
+        """The rollout of a model; None where it was never tried."""
+        with self._database.reading() as connection:
+            row = connection.execute(_ONE, {"of_version": model_version}).first()
+        return None if row is None else _rollout(row)
+
+    def decisions(self, model_version: str, since: float, most: int) -> Sequence[GateDecided]:
+        """The latest decisions that a model was asked for, since a moment, in seconds since 1970."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_DECIDED, {"of_version": model_version, "since": since, "most": most}).all()
+        return [decode(row.payload).body_as(GateDecided) for row in rows]
+
+    def change(self, becomes: Rollout, was: Rollout | None, change: ControlChange) -> CreatedRun:
+        """Make `becomes` true of its model, with the facts of `change`; the caller announces `CreatedRun.events`.
+
+        `was` is the rollout as it was read; None where the model was never tried.
+
+        Raises:
+            Conflict: it was changed since, or another model is active.
+        """
+        with self._database.writing() as connection:
+            _refuse_second(connection, becomes)
+            row = _row_of(becomes)
+            if was is None:
+                changed = insert_once(connection, rollouts, row)
+            else:
+                seen = {"was_status": was.status, "was_share": was.share, "was_changed_at": was.changed_at.timestamp()}
+                new = {f"new_{name}": value for name, value in row.items() if name != "model_version"}
+                changed = bool(
+                    connection.execute(_CHANGE, {"of_version": becomes.model_version, **seen, **new}).rowcount
+                )
+            if not changed:
+                raise Conflict(f"the rollout of model {becomes.model_version} was changed meanwhile; look at it again")
+            return record_control(connection, change, self._clock())
+
+
+def _refuse_second(connection: Transaction, becomes: Rollout) -> None:
+    if not becomes.is_active:
+        return
+    row = connection.execute(_ACTIVE, {}).first()
+    if row is not None and row.model_version != becomes.model_version:
+        told = f"model {row.model_version} is active already ({row.status})"
+        raise Conflict(f"{told}; one model is tried at a time: `sluice gate rollback` ends its part first")
+
+
+def _row_of(rollout: Rollout) -> dict[str, Any]:
+    moments = ("began_at", "stage_began_at", "changed_at")
+    plain = {name: getattr(rollout, name) for name in ("model_version", "model_sha256", "unit", "status", "share")}
+    return {
+        **plain,
+        **{name: getattr(rollout, name).timestamp() for name in moments},
+        "stages": json.dumps([rollout.stages, rollout.expected_runs]),
+        "history": _history.dump_json(rollout.history).decode(),
+        "operator": rollout.operator,
+        "active": 1 if rollout.is_active else None,
+    }
+
+
+def _rollout(row: AnyRow) -> Rollout:
+    stages, expected_runs = json.loads(row.stages)
+    return Rollout(
+        model_version=row.model_version,
+        model_sha256=row.model_sha256,
+        unit=row.unit,
+        status=row.status,
+        stages=stages,
+        expected_runs=expected_runs,
+        share=row.share,
+        began_at=datetime.fromtimestamp(row.began_at, UTC),
+        stage_began_at=datetime.fromtimestamp(row.stage_began_at, UTC),
+        changed_at=datetime.fromtimestamp(row.changed_at, UTC),
+        operator=row.operator,
+        history=_history.validate_json(row.history) if hasattr(row, "history") else (),
+    )
