@@ -43,7 +43,6 @@ outcomes = Table(
     Column("judged_at", Float),
     Column("changed_at", Float, nullable=False),
     Index("outcomes_decided", "decided_at", "run_id"),
-    Index("outcomes_changed", "changed_at", "run_id"),
     implicit_returning=False,
 )
 

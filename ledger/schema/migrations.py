@@ -129,7 +129,6 @@ def add_learning(operations: Operations) -> None:
         Column("changed_at", Float, nullable=False),
     )
     operations.create_index("outcomes_decided", "outcomes", ["decided_at", "run_id"])
-    operations.create_index("outcomes_changed", "outcomes", ["changed_at", "run_id"])
     operations.create_table(
         "flags",
         Column("name", Text, primary_key=True),
