@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from api.access import InstanceOperator, WholeCaller, instance_of
 from api.problems import MEANINGS, problem_responses_of_stream
 from contracts.api import Health, Problem
-from otel.metrics import CONTENT_TYPE, render_metrics
+from otel.metrics import negotiate_metrics
 
 router = APIRouter(tags=["operations"])
 
@@ -29,10 +29,16 @@ def healthz(request: Request, response: Response, caller: WholeCaller) -> Health
 
 @router.get(
     "/metrics",
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problem_responses_of_stream()},
+    responses={
+        200: {
+            "content": {kind: {"schema": {"type": "string"}} for kind in ("text/plain", "application/openmetrics-text")}
+        },
+        **problem_responses_of_stream(),
+    },
     response_class=Response,
     summary="Prometheus metrics of all processes",
 )
-def metrics(_caller: InstanceOperator) -> Response:
-    """Prometheus text format 0.0.4."""
-    return Response(render_metrics(), media_type=CONTENT_TYPE)
+def metrics(request: Request, _caller: InstanceOperator) -> Response:
+    """Prometheus' text format 0.0.4, or OpenMetrics with exemplars (trace ids) where `Accept` asks for it."""
+    shown, content_type = negotiate_metrics(request.headers.get("accept", ""))
+    return Response(shown, media_type=content_type)

@@ -15,6 +15,6 @@ def fresh_metrics_dir(path: Path) -> dict[str, str]:
     Call it once per instance, before its first process starts: the figures of an earlier life are removed.
     """
     path.mkdir(parents=True, exist_ok=True)
-    for old in path.glob("*.db"):
+    for old in (*path.glob("*.db"), *path.glob("exemplars_*")):
         old.unlink()
     return {"PROMETHEUS_MULTIPROC_DIR": str(path)}

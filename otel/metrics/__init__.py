@@ -14,6 +14,7 @@ from otel.metrics.budget import *  # noqa: F403
 from otel.metrics.delivery import *  # noqa: F403
 from otel.metrics.domains import *  # noqa: F403
 from otel.metrics.evaluation import *  # noqa: F403
+from otel.metrics.exemplars import current_exemplar as current_exemplar
 from otel.metrics.exposition import *  # noqa: F403
 from otel.metrics.flags import *  # noqa: F403
 from otel.metrics.gate import *  # noqa: F403

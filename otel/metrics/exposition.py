@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest, start_http_server
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from otel.metrics.exemplars import add_exemplars, exemplar_file, read_exemplars
 from otel.metrics.registry import LABELS, REGISTRY
 from otel.metrics.windows import WINDOWED, Windows
 
@@ -19,6 +22,12 @@ _windows = Windows()
 def render_metrics() -> bytes:
     """The figures of every process of this instance, in Prometheus' text format (`CONTENT_TYPE`)."""
     return generate_latest(_readable())
+
+
+def negotiate_metrics(accept: str) -> tuple[bytes, str]:
+    """The figures in the format that an Accept header wants, and its content type: OpenMetrics has the exemplars."""
+    encode, content_type = choose_encoder(accept)
+    return encode(_readable()), content_type
 
 
 def serve_metrics(port: int, host: str = "127.0.0.1") -> Callable[[], None]:
@@ -39,8 +48,9 @@ def serve_metrics(port: int, host: str = "127.0.0.1") -> Callable[[], None]:
 
 def forget_process(process_id: int) -> None:
     """Drop the gauges of a process that has ended; its counters stay in the sums."""
-    if _shared_directory():
+    if shared := _shared_directory():
         mark_process_dead(process_id)  # type: ignore[no-untyped-call]
+        exemplar_file(Path(shared), process_id).unlink(missing_ok=True)
 
 
 def metric_names() -> frozenset[str]:
@@ -67,7 +77,12 @@ class _Exposed:
 
     def collect(self) -> Iterator[Metric]:
         families = list(self._counted())
-        yield from families
+        shared = _shared_directory()
+        exemplars = read_exemplars(Path(shared)) if shared else {}
+        for family in families:
+            if exemplars:
+                add_exemplars(family, exemplars)
+            yield family
         yield from _windows.gauges(families)
 
     @staticmethod

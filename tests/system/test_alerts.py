@@ -112,6 +112,13 @@ CASES: dict[str, Case] = {
         {'sluice_self_defence_active{name="satisfaction",profile="default",step="previous_configuration"}': "1+0"},
         {'sluice_self_defence_active{name="satisfaction",profile="default",step="previous_configuration"}': "0+0"},
     ),
+    "RolloutStopped": Case(
+        {'sluice_gate_rollout_verdicts_total{verdict="stop"}': f"_x30 1+0x{HOUR}"},
+        {'sluice_gate_rollout_verdicts_total{verdict="promote"}': f"_x30 1+0x{HOUR}"},
+    ),
+    "GateModelUnreadable": Case(
+        {"sluice_gate_model_failures_total": f"0x30 1+0x{HOUR}"}, {"sluice_gate_model_failures_total": "1+0"}
+    ),
     "CorpusChangedWithoutRun": Case(
         {'sluice_corpus_changes_unexplained_total{corpus="docs"}': f"_x30 1+0x{HOUR}"},
         {'sluice_corpus_changes_unexplained_total{corpus="docs"}': "1+0"},

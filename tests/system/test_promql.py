@@ -35,6 +35,11 @@ RARE = {
     "sluice_voice_coverage": "the profile of marketing has to answer",
     "sluice_gate_judge_calls_total": "gate.judge is off",
     "sluice_self_defence_active": "the gate has to step back",
+    "sluice_flag_changes_total": "somebody has to change a flag",
+    "sluice_purged_directives_total": "somebody has to switch search or crawl off",
+    "sluice_gate_model_runs_total": "a learned model has to be rolled out",
+    "sluice_gate_model_version": "a learned model has to be rolled out",
+    "sluice_gate_rollout_verdicts_total": "a learned model has to be rolled out",
     "sluice_gate_vetoes_total": "a rule or a ceiling has to lower a plan",
     "sluice_masked_total": "a passage has to hold private data",
     "sluice_private_found_total": "a passage has to hold private data",
@@ -117,6 +122,34 @@ def test_prometheus_evaluates_all_alerts_and_a_healthy_instance_sets_none_off(sc
     rules = scraped.rules()
     assert {rule["name"]: rule.get("lastError", "") for rule in rules if rule["health"] != "ok"} == {}
     assert scraped.query('ALERTS{alertstate="firing"}') == []
+
+
+def test_a_point_of_a_dashboard_leads_to_the_trace_of_a_run(scraped: Prometheus, online: Instance) -> None:
+    """By its exemplar: Grafana's data source has a link from `trace_id` to Jaeger."""
+    sources = yaml.safe_load((REPOSITORY / "deploy" / "grafana" / "datasources.yaml").read_text())["datasources"]
+    [link] = sources[0]["jsonData"]["exemplarTraceIdDestinations"]
+    assert (link["name"], link["datasourceUid"]) == ("trace_id", sources[1]["uid"])
+    runs = online.http.get("/v1/runs").json()
+    whole = [online.http.get(f"/v1/runs/{run['run_id']}").json() for run in runs]
+    traces = {run["traceparent"].split("-")[1] for run in whole}
+    for name in (
+        "sluice_gate_decision_total",
+        "sluice_run_seconds_bucket",
+        "sluice_crawl_ingest_latency_seconds_bucket",
+    ):
+        until(lambda asked=name: scraped.exemplars(asked))
+        shown = {one["labels"]["trace_id"] for found in scraped.exemplars(name) for one in found["exemplars"]}
+        assert shown, name
+        assert shown <= traces, name
+
+
+def test_panels_of_decisions_and_latency_show_exemplars() -> None:
+    for path in DASHBOARDS.glob("*.json"):
+        for panel in json.loads(path.read_text())["panels"]:
+            for target in panel["targets"]:
+                expression = target.get("expr", "")
+                if "sluice_gate_decision_total" in expression or "sluice_run_seconds_bucket" in expression:
+                    assert target["exemplar"], f"{path.name}: {panel['title']}"
 
 
 def test_the_directives_are_in_the_stream_and_in_the_decision_of_a_run(online: Instance) -> None:

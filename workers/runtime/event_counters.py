@@ -80,7 +80,9 @@ def _observe_ages(chunks: Sequence[RetrievedChunk], answered_at: datetime, profi
 
 def _count_decision(decided: GateDecided) -> None:
     version = deciding_model(decided)
-    metrics.GATE_DECISIONS.labels(decided.plan, decided.profile, decided.scored_plan, version).inc()
+    metrics.GATE_DECISIONS.labels(decided.plan, decided.profile, decided.scored_plan, version).inc(
+        exemplar=metrics.current_exemplar()
+    )
     for veto in decided.vetoes:
         metrics.GATE_VETOES.labels(veto.name).inc()
     if decided.control and decided.control.model:

@@ -91,3 +91,38 @@ def test_every_metric_is_explained_and_every_name_ends_as_its_kind_demands() -> 
 def test_one_process_alone_renders_its_figures() -> None:
     metrics.FEEDBACK.labels(outcome="success").inc()
     assert b'sluice_feedback_total{outcome="success"}' in metrics.render_metrics()
+
+
+_TRACED = """
+import os, sys
+from opentelemetry import trace
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+from otel import metrics
+context = SpanContext(int(sys.argv[1], 16), 1, is_remote=False, trace_flags=TraceFlags(1))
+with trace.use_span(NonRecordingSpan(context)):
+    metrics.RUN_SECONDS.labels("finished").observe(0.2)
+    metrics.QUERY_SECONDS.labels("hybrid").observe(0.002)
+metrics.FUSION_SECONDS.observe(0.001)
+print(os.getpid(), flush=True)
+"""
+
+
+def test_a_bucket_names_the_trace_of_its_latest_observation_whichever_process_made_it(tmp_path: Path) -> None:
+    variables = fresh_metrics_dir(tmp_path)
+    process = ""
+    for trace in ("a" * 32, "b" * 32):
+        process = _run(_TRACED.replace("sys.argv[1]", f"'{trace}'"), variables).strip()
+    show = "from otel import metrics; print(metrics.negotiate_metrics('application/openmetrics-text; version=1.0.0')[0].decode())"
+    shown = _run(show, variables)
+    assert f'sluice_run_seconds_bucket{{le="0.25",status="finished"}} 2.0 # {{trace_id="{"b" * 32}"}} 0.2' in shown
+    assert "a" * 32 not in shown
+    assert f'strategy="hybrid"}} 2.0 # {{trace_id="{"b" * 32}"}}' in shown
+    [fusion] = [
+        line for line in shown.splitlines() if line.startswith("sluice_retrieval_fusion") and 'le="0.001"' in line
+    ]
+    assert "trace_id" not in fusion  # outside any span
+    assert "trace_id" not in _run("from otel import metrics; print(metrics.render_metrics().decode())", variables)
+    _run(f"from otel import metrics; metrics.forget_process({process})", variables)
+    assert "a" * 32 in _run(show, variables)
+    assert fresh_metrics_dir(tmp_path) == variables
+    assert list(tmp_path.iterdir()) == []
