@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, get_args
 
 import typer
 
@@ -16,7 +16,7 @@ from workers.service.defences import lift_defence, list_defences
 
 defences = typer.Typer(help="The gate's steps back: which stand, why, and ending one.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="satisfaction, freshness, latency or cost.")]
+Name = Annotated[DefenceName, typer.Argument(help=f"One of {', '.join(get_args(DefenceName))}.")]
 
 
 @defences.command("list")
@@ -35,7 +35,7 @@ def lift(
 ) -> None:
     """End a step back before it heals. Its windows begin anew: it comes again where two of them are bad."""
     with session(as_json=as_json) as context:
-        _print(lift_defence(context, cast(DefenceName, name), getpass.getuser(), profile, note), as_json=as_json)
+        _print(lift_defence(context, name, getpass.getuser(), profile, note), as_json=as_json)
 
 
 def _print(found: Sequence[DefenceView], *, as_json: bool) -> None:

@@ -81,8 +81,8 @@ def watch(
     other. Where the gate steps back from the one before, that ends with it.
     """
     at, configuration = run.decided_at.timestamp(), configuration_of(run)
-    if run.is_stepped_back or run.arm in ("canary", "control"):
-        return state, None  # a canary has a test of its own, and its control is of the configuration as it was
+    if run.is_stepped_back or run.arm == "canary":
+        return state, None  # a canary has a test of its own
     if state.configuration != configuration:
         state = _heard_of(configuration, state)
         if state.configuration is not None and state.others < TO_SWITCH:

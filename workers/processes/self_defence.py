@@ -1,8 +1,8 @@
 """The gate looks at what became of its runs, and steps back or comes forward again.
 
 Of all processes of an instance one does so at a time, whoever holds a lease in the ledger. Runs are read in the order
-of their decisions, each once, an hour after its decision, so that late feedback is in it; with them the states of
-`evaluation.defence` move on, and are written together with the position and with what tripped or healed. A process
+of their decisions, each once, `evaluation.grace_minutes` after it, so that late feedback is in it; with them the states
+of `evaluation.defence` move on, and are written together with the position and with what tripped or healed. A process
 that dies meanwhile leaves nothing: the next look reads the same runs.
 """
 
@@ -22,7 +22,6 @@ from evaluation.defence.cost import FAR, judge_cost
 from evaluation.defence.verdicts import FLOOR, HEAL_MARGIN
 from evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
 from evaluation.defence.windows import LONGEST_SECONDS
-from evaluation.evaluator import Windowing
 from ledger.events.control_runs import ControlChange
 from ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
 from ledger.learning.outcomes import Place
@@ -70,12 +69,13 @@ class _Look:
 class SelfDefence:
     """The looks of one process."""
 
-    def __init__(self, context: Context, grace_seconds: float = Windowing().grace_seconds) -> None:
-        """`grace_seconds` is how long after its decision a run is looked at."""
+    def __init__(self, context: Context, grace_seconds: float | None = None) -> None:
+        """`grace_seconds` is how long after its decision a run is looked at; None: as the settings say."""
         self._context = context
         self._settings = context.settings
         self._ledger = context.ledger
-        self._grace_seconds = grace_seconds
+        windowing = context.settings.evaluation.windowing
+        self._grace_seconds = windowing.grace_seconds if grace_seconds is None else grace_seconds
         self._holder = secrets.token_hex(8)
 
     @property

@@ -1,0 +1,58 @@
+"""The gate's steps back over HTTP: an operator of the whole instance sees them, and ends one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from starlette.testclient import TestClient
+
+from contracts.control import Defence
+from evaluation.defence.watch import DefenceState, trip
+from ledger.learning.defences import DefenceRow
+from ledger.ledger import Ledger
+from workers.service.api_keys import ApiKeys
+
+MOMENT = datetime(2031, 5, 6, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def stands(ledger: Ledger) -> Defence:
+    """Satisfaction of the profile `default` has tripped."""
+    defence = Defence(
+        name="satisfaction",
+        step="retrieve_only",
+        profile="default",
+        since=MOMENT,
+        why="satisfaction 0.50 (0.40 to 0.60) of 100 judged runs",
+        lifted_by="`sluice gate defences lift satisfaction --profile default`",
+    )
+    state = trip(DefenceState(configuration="a" * 64), defence, None)
+    seen, _ = ledger.defences.rows()
+    row = DefenceRow("satisfaction", "default", state.model_dump_json(), MOMENT.timestamp())
+    ledger.defences.write(seen, seen, [row])
+    return defence
+
+
+def test_a_step_back_is_shown_and_ended(http: TestClient, stands: Defence) -> None:
+    [shown] = http.get("/v1/defences").json()
+    assert Defence.model_validate(shown["stands"]) == stands
+    assert (shown["configuration"], shown["falls_back_to"]) == ("a" * 64, None)
+    missing = http.delete("/v1/defences/satisfaction", params={"profile": "code"})
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    [lifted] = http.delete("/v1/defences/satisfaction", params={"note": "the provider was mended"}).json()
+    assert lifted["stands"] is None
+    [run] = http.get("/v1/runs", params={"kind": "control"}).json()
+    assert run["query"] == "defence_lift defence:satisfaction:default: the provider was mended"
+    assert http.delete("/v1/defences/satisfaction").status_code == 404
+    assert http.delete("/v1/defences/patience").status_code == 422
+
+
+def test_only_an_operator_of_all_corpora_sees_and_ends_it(http: TestClient, ledger: Ledger) -> None:
+    for role, corpora in (("agent", ()), ("operator", ("docs",))):
+        _, secret = ApiKeys(ledger).create("of a test", role, corpora)
+        http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets what it had read
+        key = {"Authorization": f"Bearer {secret}"}
+        assert http.get("/v1/defences", headers=key).status_code == 403
+        assert http.delete("/v1/defences/satisfaction", headers=key).status_code == 403
+    assert len(ledger.defences.standing()) == 1
