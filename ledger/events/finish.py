@@ -40,6 +40,7 @@ _OF_KIND = (
     .where(events.c.run_id == bindparam("of_run"), events.c.kind == bindparam("of_kind"))
     .order_by(events.c.seq)
 )
+_FIRST_OF_KIND = _OF_KIND.limit(1)
 _RUN = select(runs).where(runs.c.run_id == bindparam("of_run"))
 _ANSWERING = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status="answering", answer_due_at=None)
 _FINISH = (
@@ -155,5 +156,5 @@ def _verdict(connection: Transaction, run: AnyRow) -> Literal["finished", "faile
 
 def _found_unchanged(connection: Transaction, run: AnyRow) -> bool:
     """Whether a page of the run was as it was when it was read last: then the index holds it."""
-    kept = connection.execute(_OF_KIND.limit(1), {"of_run": run.run_id, "of_kind": PageUnchanged.kind}).first()
+    kept = connection.execute(_FIRST_OF_KIND, {"of_run": run.run_id, "of_kind": PageUnchanged.kind}).first()
     return kept is not None

@@ -6,9 +6,8 @@ if they had been carried out: its answer is directed, or it is finished. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from sqlalchemy import bindparam, select, update
 
@@ -17,21 +16,26 @@ from ledger.events.finish import close_if_done
 from ledger.events.outbox import Entry, own_event, write
 from ledger.events.reservations import Balance
 from ledger.runs import take
-from ledger.schema.tables import AnyRow, events
+from ledger.schema.tables import IS_OPEN, AnyRow, events
 from ledger.transaction import Transaction
 
-_IS_PENDING = (events.c.status.in_(("ready", "waiting")), events.c.due_at >= 0)
-_PENDING = (
-    select(events.c.run_id, events.c.id)
-    .where(*_IS_PENDING, events.c.queue == bindparam("of_stage"), events.c.kind == bindparam("of_kind"))
-    .order_by(events.c.run_id, events.c.seq)
+_IS_PENDING = (
+    events.c.status.in_(("ready", "waiting")),
+    IS_OPEN,
+    events.c.queue == bindparam("of_stage"),
+    events.c.kind == bindparam("of_kind"),
 )
-_STILL_PENDING = select(events).where(events.c.id == bindparam("of_event"), *_IS_PENDING).with_for_update()
+_RUNS = select(events.c.run_id).distinct().where(*_IS_PENDING).order_by(events.c.run_id)
 _CANCEL = (
     update(events)
-    .where(events.c.id == bindparam("of_event"))
-    .values(status="cancelled", due_at=None, reserved_on=None, settled_at=bindparam("moment"), why=bindparam("because"))
-    .returning(events.c.id)
+    .where(events.c.run_id == bindparam("of_run"), *_IS_PENDING)
+    .values(status="cancelled", due_at=None, settled_at=bindparam("moment"), why=bindparam("because"))
+    .returning(*events.c)
+)
+_LET_GO = (
+    update(events)
+    .where(events.c.run_id == bindparam("of_run"), events.c.status == "cancelled", events.c.reserved_on.is_not(None))
+    .values(reserved_on=None)
 )
 
 
@@ -51,12 +55,13 @@ def purge(
 
     Rows are taken in the order of every other transaction, all runs before the first day.
     """
-    found = connection.execute(_PENDING, {"of_stage": directive.queue, "of_kind": directive.kind}).all()
+    pending = {"of_stage": directive.queue, "of_kind": directive.kind}
+    facts = {**pending, "moment": now, "because": why}
     purged = Purged()
     lost: list[tuple[AnyRow, int, Balance]] = []
-    for run_id, rows in groupby(found, key=lambda row: row.run_id):
+    for run_id in connection.execute(_RUNS, pending).scalars():
         run = take(connection, run_id)
-        cancelled = _cancel(connection, [row.id for row in rows], why, now)
+        cancelled = _cancel(connection, run_id, facts)
         if cancelled:
             purged.event_ids += [row.id for row in cancelled]
             purged.run_ids.append(run_id)
@@ -68,13 +73,12 @@ def purge(
     return purged
 
 
-def _cancel(connection: Transaction, event_ids: list[str], why: str, now: float) -> list[AnyRow]:
-    """Cancel those that still wait, now that their run's row is held; their rows as they were."""
-    pending = connection.execute_each(_STILL_PENDING, [{"of_event": event_id} for event_id in event_ids])
-    if pending:
-        facts = {"moment": now, "because": why}
-        connection.execute_each(_CANCEL, [{"of_event": row.id, **facts} for row in pending])
-    return pending
+def _cancel(connection: Transaction, run_id: str, facts: Mapping[str, object]) -> list[AnyRow]:
+    """Cancel what still waits of a run whose row is held; the rows, with what they had reserved."""
+    cancelled = connection.execute(_CANCEL, {"of_run": run_id, **facts}).all()
+    if any(row.reserved_on is not None for row in cancelled):
+        connection.execute(_LET_GO, {"of_run": run_id})
+    return sorted(cancelled, key=lambda row: int(row.seq))
 
 
 def _balance_of(cancelled: list[AnyRow]) -> Balance:
