@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1/flags", tags=["flags"])
 @router.get("", responses=problem_responses(503), summary="Every flag, and who decides it")
 def every(request: Request, caller: AnyCaller) -> Sequence[FlagState]:
     """Kill switch before policy before environment before stored value before default, as this server sees them."""
-    return instance_of(request).flags.states()
+    return instance_of(request).flags.states(caller)
 
 
 @router.get("/{name}/history", responses=problem_responses(404, 503), summary="What operators did to a flag")

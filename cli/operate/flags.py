@@ -14,7 +14,7 @@ from contracts.control import FlagState
 from contracts.flags import FlagResult
 from contracts.learning_events import FlagAction
 from workers.runtime.flag_rules import NAMES, VARIABLES
-from workers.service.caller import Caller
+from workers.service.caller import OWN_MACHINE, Caller
 from workers.service.flags import FlagDesk
 
 flags = typer.Typer(help="Feature flags: switch features on and off at run time.", no_args_is_help=True)
@@ -27,7 +27,7 @@ Operator = Annotated[str | None, typer.Option(help="Who does it; without it, the
 def list_flags(as_json: AsJson = False) -> None:
     """List every flag: whether it is on, and who decides it (kill_switch, policy, environment, stored, default)."""
     with session(as_json=as_json) as context:
-        found = FlagDesk(context).states()
+        found = FlagDesk(context).states(OWN_MACHINE)
         if as_json:
             print_json(found)
             return

@@ -23,9 +23,10 @@ class FlagDesk:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def states(self) -> Sequence[FlagState]:
-        """Every flag as it stands, and who decides it."""
-        return self._context.flags.states()
+    def states(self, caller: Caller) -> Sequence[FlagState]:
+        """Every flag as it stands, and who decides it; which operator, when and why, is for operators."""
+        states = self._context.flags.states()
+        return states if caller.role == "operator" else [_bare(state) for state in states]
 
     def history(self, name: str) -> Sequence[OperatorAction]:
         """What operators did to a flag, in order.
@@ -54,6 +55,10 @@ class FlagDesk:
                 self._context.transport.publish(change.emitted)
                 self._context.transport.announce(change.emitted)
         return FlagResult(state=change.state, run_id=change.run.run_id if change.run else None, purged=change.purged)
+
+
+def _bare(state: FlagState) -> FlagState:
+    return FlagState(name=state.name, enabled=state.enabled, decided_by=state.decided_by)
 
 
 def known_flag(name: str) -> FlagName:

@@ -45,13 +45,16 @@ def test_what_cannot_be_done_is_said(http: TestClient) -> None:
 
 
 def test_only_an_operator_of_every_corpus_changes_flags(http: TestClient, ledger: Ledger) -> None:
+    http.put("/v1/flags/memory", json={"enabled": False, "note": "the provider bills twice"})
     for role, corpora in (("agent", ()), ("operator", ("docs",))):
         _, secret = ApiKeys(ledger).create("of a test", role, corpora)
         http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets what it had read
         key = {"Authorization": f"Bearer {secret}"}
-        assert http.get("/v1/flags", headers=key).status_code == 200
+        read = http.get("/v1/flags", headers=key)
+        assert read.status_code == 200
+        assert ("the provider" in read.text) == (role == "operator"), "agents read no operator's notes"
         assert http.put("/v1/flags/search", json={"enabled": False}, headers=key).status_code == 403
-    assert ledger.flags.all() == {}
+    assert set(ledger.flags.all()) == {"memory"}
 
 
 def test_the_environment_decides_before_what_is_stored_and_the_kill_switch_before_both(
