@@ -22,7 +22,7 @@ COLOURS = ("color", "-webkit-text-fill-color", "background", "background-color",
 GROUNDS = COLOURS[2:]
 """The properties that paint text and ground."""
 _RELATIVE_SIZE = re.compile(r"(?:[\d.]+(?:em|%|ex|ch)|smaller|larger|inherit|unset)$")
-_WORD = re.compile(r"[\w-]++\((?:[^()]++|\([^()]*+\))*+\)|[^\s(),]++")
+_WORD = re.compile(r"[\w-]++\((?>(?:[^()]++|\([^()]*+\))*)\)|[^\s(),]++")
 _MOST_PAIRS = 10_000
 _MOST_CHARS = 1_000
 _WHITE, _BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)

@@ -20,7 +20,7 @@ from ingest.extract.css.colours import split_at_commas
 from ingest.extract.css.pseudo_classes import ALWAYS, AS_ATTRIBUTE, LISTS, Position, positions_of
 from ingest.extract.css.visibility import ESCAPE, unescaped
 
-_BRACKETS = r"\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\)"
+_BRACKETS = r"\((?>(?:[^()]++|\((?>(?:[^()]++|\([^()]*+\))*)\))*)\)"
 _MOST_BRACKETS = 16
 _SELECTOR_PART = re.compile(rf"(\s*[>+~]\s*|\s+)|((?:\\.|\[[^\]]*\]|{_BRACKETS}|[^\s>+~\[\\()])+)|(.)", re.DOTALL)
 _SIMPLE = re.compile(

@@ -35,7 +35,7 @@ _BLURRED_PIXELS = 5.0
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
 _LENGTH = re.compile(r"([+-]?(?:\d+(?:\.\d+)?|\.\d+))([a-z]+|%)?")
-_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,((?:[^()]++|\([^()]*+\))*+))?\)")
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,((?>(?:[^()]++|\([^()]*+\))*)))?\)")
 _MOST_SUBSTITUTED, _MOST_VALUE_CHARS = 20, 1_000
 _OVERFLOWS = ("overflow", "overflow-x", "overflow-y", "overflow-block", "overflow-inline")
 
