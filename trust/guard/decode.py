@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from trust.guard.normalise import Disguise, Reading
 
-_SPACED = re.compile(r"(?<!\w)(?:[^\W\d_][ .\-_*·|/]{1,3}){6,}[^\W\d_](?!\w)")
+_SPACED = re.compile(r"(?<!\w)(?:[^\W\d_][ .\-_*·|/,;:!?]{1,6}){6,}[^\W\d_](?!\w)")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/=])")
 _HEXADECIMAL = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){20,}(?![0-9A-Fa-f])|(?:\\x[0-9A-Fa-f]{2}){20,}")
 _PROSE = re.compile(r"[A-Za-z]{2,} [A-Za-z]+")

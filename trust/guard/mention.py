@@ -66,6 +66,9 @@ def _terms(pattern: re.Pattern[str], lowered: str) -> set[str]:
     return {found[0][:6] for found in pattern.finditer(lowered)}
 
 
+_TRIPLE = re.compile(r"\"{3}|'{3}")
+
+
 class Topic:
     """What a chunk is about, apart from the command that was found in it."""
 
@@ -137,7 +140,11 @@ def is_fenced(text: str, start: int) -> bool:
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether `text[start:end]` stands within quotation marks of prose, or within a code span of a line."""
+    """Whether `text[start:end]` stands within quotation marks of prose, or within a code span of a line.
+
+    The marks round a docstring quote nothing.
+    """
+    text = _TRIPLE.sub("   ", text)
     line_start, line_end = _line(text, start)
     ticks = [found.start() for found in re.finditer("`+", text[line_start:line_end])]
     inside = sum(line_start + place < start + 1 for place in ticks)

@@ -216,6 +216,7 @@ RULES: tuple[Rule, ...] = (
         re.compile(
             rf"\b(?:do not|don't|never|must not|should not|shall not|without)\s+(?:ever )?(?:tell(?:ing)?|mention(?:ing)?|inform(?:ing)?|reveal(?:ing)?|notify(?:ing)?|alert(?:ing)?|disclos(?:e|ing)|say(?:ing)?|let(?:ting)?)\s+"
             rf"(?:(?:{_PEOPLE}|to {_PEOPLE})\s+(?:\w+\s+){{0,3}}?(?:about |of |that )?(?:this|these|you|the (?:instruction|injection|hidden|above|message|change|real))\b"
+            rf"|{_PEOPLE} (?:about|of) (?:it|that)(?=\s*(?:[.!,;\"'*]|$|\n))"
             rf"|(?:about )?(?:this|these|that|the|any|it)\b(?:\s+\w+){{0,4}}?\s+to {_PEOPLE}\b"
             r"|(?:(?:that|about) )?(?:this|these|the|any|your) (?:hidden |secret |new |above |system )?(?:instructions?|injection|prompts?|directives?|orders?)\b)"
             rf"|(?:^|[.!?;\n] ?|please |must |and )(?:secretly|covertly) (?:add|send|forward|append|include|copy|insert|upload|fetch|call|share|transfer|record|collect)\b|\bbefore (?:respond|answer|reply)ing, (?:silently|secretly|first) (?:fetch|send|call|open|visit|load|request|forward)\b"

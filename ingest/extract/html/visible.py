@@ -6,6 +6,7 @@ page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,10 @@ _FOR_SCREEN_READERS = frozenset(
     ("sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "u-visually-hidden")
 )
 """Classes of the common style sheets, which mostly lie elsewhere, for text that is heard and not seen."""
+_HIDING = frozenset(("d-none", "hidden", "invisible", "opacity-0", "text-transparent", "is-hidden", "u-hidden"))
+"""Classes by which the common style sheets, which mostly lie elsewhere, hide."""
+_SHOWN_AGAIN = re.compile(r"d-(?:sm|md|lg|xl|xxl)-(?!none)|\S+:(?!hidden|invisible|opacity-0)")
+"""One beside them that shows an element on wide windows, or once something has happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,12 @@ def _is_marked_hidden(attributes: Mapping[str, str]) -> bool:
     if "hidden" in attributes or "popover" in attributes or attributes.get("aria-hidden", "").strip().lower() == "true":
         return True
     names = attributes.get("class")
-    return names is not None and not _FOR_SCREEN_READERS.isdisjoint(names.split())
+    if names is None:
+        return False
+    classes = names.split()
+    if not _FOR_SCREEN_READERS.isdisjoint(classes):
+        return True
+    return not _HIDING.isdisjoint(classes) and not any(map(_SHOWN_AGAIN.match, classes))
 
 
 def _style_old_colours(nodes: Nodes) -> None:

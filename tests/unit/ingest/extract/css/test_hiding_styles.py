@@ -289,3 +289,22 @@ def test_numbers_are_worked_out_or_left_alone() -> None:
     assert plain("translate(min(1px, 2px), clamp(1%, 2%, 3%))") == "translate(1px, 2%)"
     assert plain("1e-3px #12e3 calc(1 +") == "0.001px #12e3 calc(1 +"
     assert plain("calc(" * 50) == "calc(" * 50
+
+
+@pytest.mark.parametrize(
+    ("classes", "is_read"),
+    [
+        ("hidden", False),
+        ("text d-none", False),
+        ("invisible p-4", False),
+        ("opacity-0", False),
+        ("hidden md:block", True),
+        ("d-none d-lg-flex", True),
+        ("opacity-0 group-hover:opacity-100", True),
+        ("hidden dark:hidden", False),
+        ("hidden-note", True),
+    ],
+)
+def test_classes_that_hide_by_a_style_sheet_elsewhere_are_known(classes: str, is_read: bool) -> None:
+    document = page().replace(b'class="x"', f'class="{classes}"'.encode())
+    assert ("Amy Brandt" in text_of(document)) is is_read
