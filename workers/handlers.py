@@ -147,7 +147,7 @@ def on_coverage_probed(
     steps_back = standing_defences.of(event.run_id, wanted)
     blobs.put(steps_back.profile.canonical_bytes())
     control = read_control(settings, flags_off, steps_back)
-    control, model = join_learned_gate(control, request, event.run_id, ledger, gate_models)
+    control, model = join_learned_gate(control, request, event.run_id, ledger, gate_models, flags)
     decided = decide(
         request,
         event.body_as(CoverageProbed),

@@ -43,14 +43,16 @@ def start_canary(
     with session(as_json=as_json) as context:
         shares = _parse_stages(stages)
         wanted = checked(RolloutRequest, action="canary", version=version, stages=shares, unit=unit, note=note)
-        _show(RolloutDesk(context).apply(wanted, getpass.getuser()), as_json=as_json)
+        desk = RolloutDesk(context)
+        _show(desk.apply(wanted, getpass.getuser()), desk, as_json=as_json)
 
 
 @canary.command("status")
 def show_status(version: ActiveVersion = None, as_json: AsJson = False) -> None:
     """Show how a model stands: its stage, the verdict on it by now, and every step so far."""
     with session(as_json=as_json) as context:
-        _show(RolloutDesk(context).find(version), as_json=as_json)
+        desk = RolloutDesk(context)
+        _show(desk.find(version), desk, as_json=as_json)
 
 
 @canary.command("stop")
@@ -89,7 +91,8 @@ def print_report(
 
 def _apply(request: RolloutRequest, *, as_json: bool) -> None:
     with session(as_json=as_json) as context:
-        _show(RolloutDesk(context).apply(request, getpass.getuser()), as_json=as_json)
+        desk = RolloutDesk(context)
+        _show(desk.apply(request, getpass.getuser()), desk, as_json=as_json)
 
 
 def _parse_stages(stages: str) -> tuple[float, ...]:
@@ -99,10 +102,12 @@ def _parse_stages(stages: str) -> tuple[float, ...]:
         raise InvalidInput("stages", f"{stages!r} are not percentages", "for instance 10,50,100") from error
 
 
-def _show(rollout: Rollout, *, as_json: bool) -> None:
+def _show(rollout: Rollout, desk: RolloutDesk, *, as_json: bool) -> None:
     if as_json:
         print_json(rollout)
         return
+    if obstacle := desk.obstacle(rollout):
+        console.print(f"[red]{marked(obstacle)}[/]")
     console.print(f"model {rollout.model_version} is {marked(rollout.status)} at {rollout.share:.0%} of the units")
     for share, runs in zip(rollout.stages, rollout.expected_runs, strict=False):
         console.print(f"  {share:.0%} takes at most {runs:,} gate runs", highlight=False)

@@ -36,6 +36,8 @@ class RolloutWatch:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._holder = secrets.token_hex(8)
+        self._shown: set[tuple[str, str]] = set()
+        """Labels of the gauge that were set."""
 
     def look(self) -> None:
         """Judge the canary's stage, where there is a canary, and do what the verdict says.
@@ -45,7 +47,7 @@ class RolloutWatch:
         """
         ledger = self._context.ledger
         active = ledger.rollouts.active()
-        measure(active)
+        measure(active, self._shown)
         if active is None or active.status != "canary" or not ledger.lease(LEASE, self._holder, LOOK_SECONDS / 2):
             return
         rollout = ledger.rollouts.find(active.model_version)
@@ -77,12 +79,15 @@ class RolloutWatch:
                 return
         change_rollout(self._context, becomes, rollout, verdict.kind)
         metrics.GATE_ROLLOUT_VERDICTS.labels(verdict.kind).inc()
-        measure(becomes)
+        measure(becomes, self._shown)
         log.warning("rollout_changed", model_version=rollout.model_version, verdict=verdict.kind, why=verdict.why)
 
 
-def measure(rollout: Rollout | None) -> None:
-    """Set the gauge of the model that decides, and of its share."""
-    metrics.GATE_MODEL_VERSION.clear()
-    if rollout is not None and rollout.is_active:
-        metrics.GATE_MODEL_VERSION.labels(rollout.model_version, rollout.status).set(rollout.share)
+def measure(rollout: Rollout | None, shown: set[tuple[str, str]]) -> None:
+    """Set the gauge of the model that is active and of its share; those `shown` before stand at 0 from now on."""
+    now = {(rollout.model_version, rollout.status)} if rollout is not None and rollout.is_active else set()
+    for labels in shown - now:
+        metrics.GATE_MODEL_VERSION.labels(*labels).set(0)
+    for labels in now:
+        metrics.GATE_MODEL_VERSION.labels(*labels).set(rollout.share if rollout else 0)
+    shown |= now

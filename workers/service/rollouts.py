@@ -63,6 +63,14 @@ class RolloutDesk:
             raise NotFound(f"model {version!r} was never rolled out")
         return found
 
+    def obstacle(self, rollout: Rollout) -> str | None:
+        """Why a model has no part in decisions although it is active; None where it has, or is not."""
+        state = next(one for one in self._context.flags.states() if one.name == "learned_gate")
+        if state.enabled or not rollout.is_active:
+            return None
+        why = f" ({state.why})" if state.why else ""
+        return f"no model decides: the flag learned_gate is off{why}; `sluice flags on learned_gate`"
+
     def apply(self, request: RolloutRequest, operator: str) -> Rollout:
         """Do what a request asks for.
 

@@ -1,8 +1,9 @@
 """The part that a learned model has in one decision: the draw of the active rollout, and the model itself.
 
 Read for every decision, so a rollout that was stopped, or the flag `learned_gate` switched off, counts from the next
-decision on. A model that cannot be read decides nothing: the profile's weights do, as if there were none. Nor does a
-model decide a run for which an earlier configuration does (`Control.fallback_from`): that one had no such model.
+decision on. The flag is off unless somebody has switched it on. A model that cannot be read decides nothing: the
+profile's weights do, as if there were none. Nor does a model decide a run for which an earlier configuration does
+(`Control.fallback_from`): that one had no such model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from gate.learned.model import GateModel
 from gate.rollout import draw
 from ledger.ledger import Ledger
 from otel import metrics
+from workers.runtime.flags import FlagReader
 from workers.runtime.gate_models import GateModels
 
 log = structlog.get_logger(__name__)
@@ -25,13 +27,13 @@ ASKED_ARMS = ("shadow", "canary", "promoted")
 
 
 def join_learned_gate(
-    control: Control, request: GateRequested, run_id: str, ledger: Ledger, models: GateModels
+    control: Control, request: GateRequested, run_id: str, ledger: Ledger, models: GateModels, flags: FlagReader
 ) -> tuple[Control, GateModel | None]:
     """`control` with the part that a model has in the decision of this run, and the model where it is asked."""
     if "learned_gate" in control.flags_off or control.fallback_from is not None:
         return control, None
     rollout = ledger.rollouts.active()
-    if rollout is None:
+    if rollout is None or not flags.enabled_now("learned_gate"):
         return control, None
     use = draw(rollout, request, run_id)
     steered = control.model_copy(update={"model": use})

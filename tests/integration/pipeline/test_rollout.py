@@ -13,7 +13,7 @@ from contracts.control import Arm
 from contracts.errors import Conflict, NotFound
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from contracts.ids import new_run_id
-from contracts.learning_events import CONTROL_CORPUS, RolloutChanged
+from contracts.learning_events import CONTROL_CORPUS, FlagAction, RolloutChanged
 from contracts.plan import Plan
 from contracts.rollout import RolloutRequest
 from gate.decide import explain
@@ -22,6 +22,8 @@ from ledger.schema.learning_tables import outcomes
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.in_process import Instance, MakeInstance
 from workers.processes.rollout_watch import RolloutWatch
+from workers.service.caller import Caller
+from workers.service.flags import FlagDesk
 from workers.service.rollouts import RolloutDesk
 
 TEXT = "A lease is renewed by its holder every five seconds, else it is free again after fifteen seconds."
@@ -40,6 +42,10 @@ class Gate:
         instance.works("chunk", "embed", "index")
         self.model = small_model(VERSION, self.context.embedding.fingerprint("docs"))
         write_small_model(self.model, self.context.settings.data_dir)
+        self.flags("on")
+
+    def flags(self, action: FlagAction) -> None:
+        FlagDesk(self.context).change("learned_gate", action, Caller("ann", "operator", None), "")
 
     def asks(self, **fields: object) -> str:
         request = GateRequest.model_validate({"query": QUESTION, "corpus": "docs", **fields})
@@ -209,3 +215,7 @@ def test_one_model_is_tried_at_a_time_and_one_that_is_not_there_is_named(gate: G
         gate.desk.shadow("outside-2", "ann")
     gate.desk.promote(VERSION, "ann")
     assert gate.arm(gate.asks()) == "promoted"
+    gate.flags("off")
+    decided = gate.decision(gate.asks())
+    assert decided.control is None or decided.control.model is None
+    assert "sluice flags on learned_gate" in str(gate.desk.obstacle(gate.desk.find(VERSION)))
