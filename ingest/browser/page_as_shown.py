@@ -2,7 +2,8 @@
 
 So extraction (ingest/extract/css/cascade.py) sees what a style sheet elsewhere, a script or an animation hides, in the
 same words as what the page's own styles hide. The page itself is not touched: what is written is a copy of it, made in
-a document without scripts.
+a document without scripts. Written is what could hide and no more, so that an animation makes no other page of it at
+each visit.
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ _SCRIPT = """
       const value = style.getPropertyValue(name);
       if (!around || around.getPropertyValue(name) !== value) put(name, value);
     }
+    if (style.opacity <= 0.1) put('opacity', style.opacity);
+    if (/opacity|blur|contrast/.test(style.filter)) put('filter', style.filter);
+    const moved = (style.transform.match(/^matrix\\((.*)\\)$/) || ['', ''])[1].split(',').map(Number);
+    const turns = moved.length === 6 && Math.abs(moved[0] * moved[3] - moved[1] * moved[2]) > 0.02;
+    const isFar = Math.abs(moved[4]) > 400 || Math.abs(moved[5]) > 400;
+    if (style.transform !== 'none' && !(turns && !isFar)) put('transform', style.transform);
     const usual = {
-      'opacity': '1', 'filter': 'none', 'clip': 'auto', 'clip-path': 'none', 'mask-image': 'none', 'transform': 'none',
-      'scale': 'none', 'rotate': 'none', 'translate': 'none', 'zoom': '1', 'mix-blend-mode': 'normal',
-      'text-indent': '0px', 'letter-spacing': 'normal', 'content-visibility': 'visible', 'font-size-adjust': 'none',
-      'background-image': 'none', 'background-color': 'rgba(0, 0, 0, 0)',
+      'clip': 'auto', 'clip-path': 'none', 'mask-image': 'none', 'scale': 'none', 'rotate': 'none',
+      'translate': 'none', 'zoom': '1', 'mix-blend-mode': 'normal', 'text-indent': '0px', 'letter-spacing': 'normal',
+      'content-visibility': 'visible', 'font-size-adjust': 'none', 'background-image': 'none',
+      'background-color': 'rgba(0, 0, 0, 0)',
     };
     for (const name in usual) {
       const value = style.getPropertyValue(name);
