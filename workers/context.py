@@ -135,7 +135,7 @@ class Context:
     @lazy
     def flags(self) -> FlagReader:
         """The feature flags as they stand."""
-        from workers.runtime.flag_rules import read_environment
+        from workers.feature_variables import read_environment
         from workers.runtime.flags import FlagReader
         from workers.wiring.limits import flag_policy
 

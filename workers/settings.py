@@ -36,6 +36,7 @@ from ingest.settings import (
 )
 from otel.settings import TelemetrySettings
 from trust.settings import TrustSettings
+from workers.feature_variables import read_environment
 from workers.setting_names import MOVED, REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
 
 CONFIG_FILE = "sluice.toml"
@@ -215,11 +216,13 @@ def load_settings(**overrides: Any) -> Settings:
     """The settings of this process.
 
     Raises:
-        InvalidSetting: a value cannot be used or a name is none. Names each such setting and what would be right.
+        InvalidSetting: a value cannot be used or a name is none. Names each such setting and what would be right. Or a
+            `FEATURE_*` variable is neither true nor false.
     """
     config = os.environ.get("SLUICE_CONFIG")
     if config and not Path(config).is_file():
         raise InvalidSetting("SLUICE_CONFIG", f"no file {config}", "run `sluice init` to write one")
+    read_environment(os.environ)
     known = names_of(Settings)
     wrong = {
         name: InvalidSetting(variable_of(name), "is no setting", remedy_of(name, known, variable_of))

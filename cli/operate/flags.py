@@ -13,7 +13,8 @@ from cli.session import session
 from contracts.control import FlagState
 from contracts.flags import FlagResult
 from contracts.learning_events import FlagAction
-from workers.runtime.flag_rules import NAMES, VARIABLES
+from workers.feature_variables import VARIABLES
+from workers.runtime.flag_rules import NAMES
 from workers.service.caller import OWN_MACHINE, Caller
 from workers.service.flags import FlagDesk
 

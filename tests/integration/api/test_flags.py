@@ -17,6 +17,7 @@ def flag(http: TestClient, name: str) -> dict[str, object]:
 
 def test_a_flag_is_changed_shown_and_reset(http: TestClient) -> None:
     assert (flag(http, "rerank")["enabled"], flag(http, "rerank")["decided_by"]) == (True, "default")
+    assert (flag(http, "crawl")["decided_by"], flag(http, "crawl")["why"]) == ("policy", "crawling is switched off")
     changed = http.put("/v1/flags/rerank", json={"enabled": False, "note": "too slow"})
     assert changed.status_code == 200, changed.text
     body = changed.json()

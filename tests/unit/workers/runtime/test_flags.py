@@ -7,11 +7,14 @@ import pytest
 from contracts.control import FlagName
 from contracts.errors import InvalidSetting, Unavailable
 from ledger.learning.flags import StoredFlag
-from otel.metrics import FLAG_ENABLED, UNKNOWN_FLAGS
+from otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
 from tests.support.ledger_story import Clock
 from tests.support.metric import value_of
-from workers.runtime.flag_rules import DEFAULTS, NAMES, VARIABLES, read_environment, resolve
+from workers.feature_variables import VARIABLES, read_environment
+from workers.processes.flag_watch import FlagWatch
+from workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
 from workers.runtime.flags import FlagReader
+from workers.settings import load_settings
 
 ON, OFF, KILLED = StoredFlag("search", True), StoredFlag("search", False), StoredFlag("search", True, killed=True)
 
@@ -138,3 +141,22 @@ def test_the_gauge_shows_every_flag() -> None:
     flags = reader(Store(search=OFF), Clock())
     flags.states()
     assert (value_of(FLAG_ENABLED, flag="search"), value_of(FLAG_ENABLED, flag="crawl")) == (0.0, 1.0)
+
+
+def test_changes_are_counted_by_one_who_looks_now_and_then() -> None:
+    store = Store()
+    watch = FlagWatch(reader(store, Clock()))
+    before = {to: value_of(FLAG_CHANGES, flag="graph", to=to) for to in ("on", "off")}
+    watch.look()
+    store.stored["graph"] = StoredFlag("graph", True)
+    watch.look()
+    watch.look()
+    store.stored.clear()
+    watch.look()
+    assert {to: value_of(FLAG_CHANGES, flag="graph", to=to) - before[to] for to in before} == {"on": 1.0, "off": 1.0}
+
+
+def test_no_process_begins_with_a_variable_that_is_neither_true_nor_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEATURE_SEARCH", "perhaps")
+    with pytest.raises(InvalidSetting, match="FEATURE_SEARCH"):
+        load_settings()
