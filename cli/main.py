@@ -98,6 +98,17 @@ COMMANDS = {
         _OPERATOR,
     ),
     "gate": Entry("quality.gate:gate", "The gate's decisions, profiles and models.", _OPERATOR),
+    "review": Entry(
+        "learn.review:review",
+        "Write the review packet: weights, rerankers, cost per task, alerts, red-team results.",
+        _OPERATOR,
+    ),
+    "phase": Entry("learn.review:phase", "Check whether a phase of the rollout is over.", _OPERATOR),
+    "replay-decisions": Entry(
+        "learn.replay_decisions:replay_decisions",
+        "Compute recorded decisions again by another configuration of the gate.",
+        _OPERATOR,
+    ),
     "prompts": Entry(
         "agent.prompts:prompts", "Prompt templates: what `sluice ask --prompt` makes of an answer.", _AGENT
     ),

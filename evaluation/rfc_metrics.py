@@ -8,7 +8,7 @@ from typing import Annotated
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ConfigDict, Field
 
-from contracts.base import Moment, Value
+from contracts.base import Moment, Value, is_empty
 from contracts.retrieval import Strategy
 from evaluation.ask import Answered
 
@@ -30,6 +30,10 @@ class RfcMetrics(Value):
     mrr: float | None = None
     groundedness: float | None = None
     faithfulness: float | None = None
+    judged: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
+    """How many answers each of these two is of."""
+    method: Annotated[dict[str, str], Field(exclude_if=is_empty)] = Field(default_factory=dict)
+    """By what each was found: the `ragas` package, or support by sentences."""
     avg_trust_score: Annotated[float | None, Field(alias="avgTrustScore")] = None
     poisoned_blocked: Annotated[int | None, Field(alias="poisonedBlocked")] = None
     cache_hit_rate: Annotated[float | None, Field(alias="cacheHitRate")] = None
@@ -62,8 +66,8 @@ def cache_hit_rate(exposition: str) -> float | None:
 def list_unknown(metrics: RfcMetrics) -> list[str]:
     """For each figure that is not known, why."""
     reasons = {
-        "groundedness": "no judge reads the answers",
-        "faithfulness": "no judge reads the answers",
+        "groundedness": "FEATURE_RAGAS_EVAL is off, or no answers were given: --responses or --generate",
+        "faithfulness": "it needs answers, a judge (judge.model) and `sluice eval install-ragas`",
         "avg_trust_score": "the server tells no trust scores, or nothing was found",
         "cache_hit_rate": "the server's /metrics needs an operator's key of all corpora, or nothing was embedded yet",
     }

@@ -21,6 +21,8 @@ class JudgeSettings(Value):
     """Sent as a bearer token."""
     usd_per_million_tokens: Annotated[float, Field(ge=0)] = 0.6
     """The price of its dearest tokens, counted for all of them."""
+    sample: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """The share of the runs whose responses, as feedback reports them, are judged while the flag `ragas` is on."""
     timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 20.0
     """Over one answer."""
 

@@ -51,6 +51,10 @@ def write_notes(report: Report) -> Iterator[str]:
         )
     if report.unjudged_count:
         yield f"{report.unjudged_count} questions have no relevant document and were not asked"
+    for figure, count in report.judged.items():
+        value = getattr(report, figure)
+        if value is not None:
+            yield f"{figure} {value:.3f} of {count} answers, by {report.method[figure]}"
     for strategy, part in report.strategies.items():
         if part.truncated_count:
             yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from contracts.api import RunKind, RunStatus, RunView, StageView
 from contracts.budget import Ceilings, Spend
@@ -96,6 +97,11 @@ class LedgerReader:
         """What the runs of this UTC day have spent."""
         with self.database.reading() as connection:
             return reservations.spent_on_day(connection, self.clock())
+
+    def days_over(self, most_usd: float, since: datetime) -> int:
+        """UTC days from that of `since` on whose runs together spent more."""
+        with self.database.reading() as connection:
+            return reservations.days_over(connection, most_usd, since.timestamp())
 
     def events_after(self, run_id: str, seq: int = 0, limit: int = 1_000) -> list[tuple[int, Event]]:
         """The run's events behind position `seq`, in commit order, each with its position."""

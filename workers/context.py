@@ -20,19 +20,20 @@ from workers.wiring.corpora import CorpusReaders, CorpusWriters, QdrantCollectio
 from workers.wiring.embedding import EmbeddingService
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tokenizers import Tokenizer
 
     from contracts.known_pages import PageMemory
     from contracts.trust import DocumentInspector
     from evaluation.chat_endpoint import ChatEndpoint
+    from evaluation.ragas.bridge import RagasBridge
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from index.search.rerank.base import Reranker
     from ingest.crawl.crawler import Crawler
     from ingest.egress.proxy import EgressProxy
-    from ingest.embed.port import Embedder
+    from ingest.embed.port import Embedder, Vectors
     from ingest.embed.with_breaker import BreakingEmbedder
     from ingest.http.fetch import Fetcher
     from ingest.politeness.host_rendering import HostMemory
@@ -334,6 +335,16 @@ class Context:
         from workers.wiring.judge import build_judge
 
         return build_judge(self.settings.judge, lambda: self.egress, self._hide)
+
+    @lazy
+    def ragas(self) -> RagasBridge:
+        """Judges answers by what they were made from."""
+        from workers.wiring.ragas import build_ragas
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            return self.question_embedder.embed(texts).vectors
+
+        return build_ragas(self.settings, embed, lambda: self.egress, self._hide, enabled=self.flags.enabled("ragas"))
 
     @lazy
     def inspector(self) -> DocumentInspector:

@@ -33,6 +33,7 @@ from contracts.ingest import (
     SearchCompleted,
     SearchDirected,
 )
+from contracts.judged_responses import ResponseJudgementDirected
 from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable, Retry
 from gate.decide import decide, deciding_model
 from gate.directives import make_crawl, make_directives, make_result_crawls
@@ -65,6 +66,7 @@ from workers.steps.forget import entries_for, erase_leftovers, erase_quarantine,
 from workers.steps.gaps import gap_of
 from workers.steps.inspect import inspect_batch, outdated
 from workers.steps.judge import ask_judge
+from workers.steps.judge_response import is_sampled, judge_response
 from workers.steps.learned_gate import join_learned_gate
 from workers.steps.probe import probe_coverage
 from workers.steps.stale_answers import tell_stale_answers
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from contracts.known_pages import PageMemory
     from contracts.trust import DocumentInspector
     from evaluation.chat_endpoint import ChatEndpoint
+    from evaluation.ragas.bridge import RagasBridge
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from index.journal.document_facts import DocumentFacts
@@ -511,7 +514,7 @@ def on_answer_directed(
     return Done((Next(ready),), answered.gaps, answered.spend)
 
 
-def on_feedback_given(event: Event, ledger: Ledger) -> Outcome:
+def on_feedback_given(event: Event, ledger: Ledger, flags: FlagReader, settings: Settings) -> Outcome:
     """Weigh feedback against the answer that it is about. Recorded by its event; metrics may count twice."""
     feedback = event.body_as(FeedbackGiven)
     answer = ledger.run(event.run_id).answer
@@ -519,7 +522,16 @@ def on_feedback_given(event: Event, ledger: Ledger) -> Outcome:
     if answer and answer.chunks:
         used = {chunk.chunk_id for chunk in answer.chunks} & set(feedback.chunk_ids_used)
         metrics.PRECISION_AT_K.observe(len(used) / len(answer.chunks))
-    return Done()
+    is_judged = feedback.response and is_sampled(event.run_id, settings.judge.sample) and flags.enabled("ragas")
+    return Done((Next(ResponseJudgementDirected()),) if is_judged else ())
+
+
+def on_response_judgement_directed(event: Event, ledger: Ledger, ragas: RagasBridge) -> Outcome:
+    """Judge what an agent made of an answer. Run twice, only one of the judgements is recorded."""
+    answer = ledger.run(event.run_id).answer
+    if answer is None:
+        return Done()
+    return Done((Next(judge_response(_cause_of(event, ledger).body_as(FeedbackGiven), answer, ragas)),))
 
 
 PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
@@ -540,6 +552,7 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "DocumentIndexed": on_document_indexed,
     "AnswerDirected": on_answer_directed,
     "FeedbackGiven": on_feedback_given,
+    "ResponseJudgementDirected": on_response_judgement_directed,
 }
 
 HANDLERS: dict[str, Handler] = {kind: with_dependencies(handler) for kind, handler in PIPELINE.items()}

@@ -29,6 +29,7 @@ from cli.output import (
     print_json,
     print_table,
 )
+from cli.quality.eval_answers import judge_responses
 from contracts.api import RunAccepted, RunView, SubmittedDocument
 from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Query, Retrieval, Strategy
@@ -38,6 +39,7 @@ from evaluation.cases import Case, read_cases, sample_cases
 from evaluation.compare import MAX_DROP, compare
 from evaluation.fit_fusion import fit_lexical_weight
 from evaluation.measures import require_library
+from evaluation.ragas.environment import FOLDER, install
 from evaluation.report import Report, Subject, make_report, read_report, write_report
 from evaluation.rfc_metrics import cache_hit_rate, list_unknown
 from evaluation.submit import Submitted, submit_documents
@@ -91,7 +93,15 @@ def run(
     ingest: Annotated[bool, typer.Option(help="Hand the folder's corpus in first, and wait until it is found.")] = True,
     questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many, always the same ones.")] = None,
     at_once: Annotated[int, typer.Option(min=1, max=32, help="Questions under way at the same time.")] = 4,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = REPORT,
+    output: Annotated[Path, typer.Option("--output", "-o", "--report-json", help="Where the report goes.")] = REPORT,
+    responses: Annotated[
+        Path | None,
+        typer.Option(help='Answers to judge, {"id" or "query": …, "response": …} a line. Needs the flag ragas.'),
+    ] = None,
+    generate: Annotated[
+        bool,
+        typer.Option("--generate", help="Have judge.model answer, and judge that. Needs the flag ragas."),
+    ] = False,
     misses: Annotated[bool, typer.Option("--misses", help="Print the questions that were missed.")] = False,
     fit_fusion: Annotated[
         bool, typer.Option("--fit-fusion", help="Find query.lexical_weight for the corpus's model by these questions.")
@@ -117,6 +127,7 @@ def run(
             _require_content(client, asked)
             answers = _answers(client, asked, strategy or list(Strategy), at_once, progress, with_scores=fit_fusion)
             hit_rate = _cache_hit_rate(client)
+            judged = judge_responses(client, asked.corpus, answers, responses, generate=generate)
         subject = Subject(
             source=str(path),
             corpus=asked.corpus,
@@ -124,7 +135,7 @@ def run(
             server_version=server_version,
             at_once=at_once,
         )
-        facts = {"unjudged_count": asked.unjudged_count, "fed": fed, "cache_hit_rate": hit_rate}
+        facts = {"unjudged_count": asked.unjudged_count, "fed": fed, "cache_hit_rate": hit_rate, **judged}
         report = make_report(subject, asked.cases, answers, datetime.now(UTC), **facts)
         write_report(report, output)
         for unknown in list_unknown(report):
@@ -144,6 +155,15 @@ def run(
             for line in write_fit(fit):
                 console.print(marked(line), highlight=False, soft_wrap=True)
         console.print(f"report: {marked(output)}", highlight=False, soft_wrap=True)
+
+
+@evaluation.command("install-ragas")
+def install_ragas(as_json: AsJson = False) -> None:
+    """Install the `ragas` package into an environment of its own: some 700 MB, a few minutes."""
+    with errors_told(as_json=as_json):
+        folder = configured().data_dir / FOLDER
+        install(folder)
+        print_json({"installed": str(folder)}) if as_json else console.print(f"installed in {marked(folder)}")
 
 
 @evaluation.command("compare")

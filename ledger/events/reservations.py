@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, Update, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Table, Update, bindparam, func, or_, select, update
 
 from contracts.budget import Ceiling, Ceilings, Spend
 from contracts.errors import BudgetExhausted
@@ -152,6 +152,13 @@ def spent_on_day(connection: Transaction, now: float) -> Spend:
     """What the runs of the UTC day of a moment have spent."""
     day = connection.execute(_DAY, {"of_day": today(now)}).first()
     return Spend() if day is None else spend_in(day, "spent")
+
+
+def days_over(connection: Transaction, most_usd: float, since: float) -> int:
+    """UTC days from that of a moment on whose runs together spent more."""
+    over = days.c.spent_nanousd > nanousd(most_usd)
+    asked = select(func.count()).select_from(days).where(days.c.day >= today(since), over)
+    return int(connection.execute(asked).scalar() or 0)
 
 
 def _change_run(connection: Transaction, run: AnyRow, asked: Amounts, freed: Amounts, held: Spend) -> None:

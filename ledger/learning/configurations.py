@@ -46,3 +46,9 @@ class Configurations:
             return None
         earlier = (row.config_hash for row in rows if row.first_decided_at < since)
         return next((one for one in earlier if one not in without), None)
+
+    def all(self) -> list[tuple[str, str, float]]:
+        """Profile, configuration and when it first decided, in seconds since 1970; the oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(configurations).order_by(_HAS.first_decided_at, _HAS.config_hash)).all()
+        return [(row.profile, row.config_hash, row.first_decided_at) for row in rows]

@@ -49,6 +49,11 @@ _DECIDED = (
 )
 _ONE = select(*_COLUMNS).where(_HAS.run_id == bindparam("of_run"))
 _FIRST = select(func.min(_HAS.decided_at))
+_UNTRACED = (
+    select(func.count())
+    .select_from(outcomes.join(runs, runs.c.run_id == _HAS.run_id))
+    .where(_HAS.decided_at >= bindparam("since"), _HAS.decided_at < bindparam("until"), runs.c.traceparent.is_(None))
+)
 _GATE_RUNS = (
     select(runs.c.run_id)
     .where(runs.c.kind == "gate", runs.c.run_id > bindparam("after"))
@@ -95,6 +100,12 @@ class Outcomes:
             yield from runs_of_page
             if len(runs_of_page) < ROWS_AT_ONCE:
                 return
+
+    def untraced_between(self, since: float, before: float) -> int:
+        """How many runs decided in that time have no trace."""
+        asked = {"since": since, "until": before}
+        with self._database.reading() as connection:
+            return int(connection.execute(_UNTRACED, asked).scalar() or 0)
 
     def rebuild(self, told: Callable[[int], None] = lambda count: None) -> int:
         """Make every row again from the events of its run; how many there are. `told` hears the count as it grows.

@@ -27,6 +27,12 @@ SELF_DEFENCE_ACTIVE = gauge(
     "name",
     "profile",
 )
+RESPONSE_JUDGED = histogram(
+    "sluice_response_judged",
+    "How far sampled responses of agents keep to their passages, from 0 to 1: groundedness, faithfulness.",
+    SHARES,
+    "figure",
+)
 RUN_SECONDS = histogram(
     "sluice_run_seconds", "From a run's acceptance to its end, by how it ended.", MILLISECONDS_TO_MINUTES, "status"
 )

@@ -1,0 +1,125 @@
+"""Recorded decisions against what another configuration would have decided: what changes, and what it would cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from pydantic import Field
+
+from contracts.base import Value
+from contracts.plan import Plan
+from contracts.run_outcome import RunOutcome
+from evaluation.tally import Tally
+
+EXAMPLES = 20
+"""Changed decisions that are shown, the first of them."""
+
+
+class ReplayedDecision(Value):
+    """One question, the plan that was carried out, and the one that the other configuration gives.
+
+    `is_uncertain`: the latter hangs on the cosine of a sentence that was not measured, as the former did not.
+    """
+
+    run_id: str
+    query: str
+    before: Plan
+    after: Plan
+    score_before: float
+    score_after: float
+    is_uncertain: bool = False
+
+
+class PlanCost(Value):
+    """What a run of one plan took on average; None where no run tells it."""
+
+    runs: int = 0
+    usd: float | None = None
+    milliseconds: float | None = None
+    external_calls: float | None = None
+
+
+class DecisionReplay(Value):
+    """What another configuration would have changed.
+
+    `transitions` counts decisions by "before -> after". `usd`, `milliseconds` and `external_calls` are the differences,
+    over all runs, that the mean costs of the plans give; None where a plan that it would have taken has no run to
+    learn its cost from. `passed_over` decisions could not be computed again; of the others `uncertain` ones hang on a
+    measurement that was not made.
+    """
+
+    profile: str
+    config_hash: str
+    decisions: int
+    changed: int
+    passed_over: int
+    uncertain: int
+    transitions: dict[str, int]
+    costs: dict[Plan, PlanCost]
+    usd: float | None
+    milliseconds: float | None
+    external_calls: float | None
+    examples: tuple[ReplayedDecision, ...] = Field(default=())
+
+
+def cost_by_plan(runs: Iterable[RunOutcome]) -> dict[Plan, PlanCost]:
+    """The mean cost of the runs of each plan."""
+    tallies: dict[Plan, Tally] = {}
+    for run in runs:
+        tallies.setdefault(run.plan, Tally()).add(run, judged=False)
+    return {
+        plan: PlanCost(
+            runs=tally.runs,
+            usd=tally.usd.mean,
+            milliseconds=tally.milliseconds.mean,
+            external_calls=tally.external_calls.mean,
+        )
+        for plan, tally in tallies.items()
+    }
+
+
+def summarise_replay(
+    replayed: Iterable[ReplayedDecision | None], costs: Mapping[Plan, PlanCost], profile: str, config_hash: str
+) -> DecisionReplay:
+    """The whole of the replayed decisions; None among them is one that could not be computed again."""
+    transitions: Counter[tuple[Plan, Plan]] = Counter()
+    examples: list[ReplayedDecision] = []
+    passed_over = uncertain = 0
+    for one in replayed:
+        if one is None:
+            passed_over += 1
+            continue
+        transitions[one.before, one.after] += 1
+        uncertain += one.is_uncertain
+        if one.before is not one.after and len(examples) < EXAMPLES:
+            examples.append(one)
+    return DecisionReplay(
+        profile=profile,
+        config_hash=config_hash,
+        decisions=transitions.total(),
+        changed=sum(count for (before, after), count in transitions.items() if before is not after),
+        passed_over=passed_over,
+        uncertain=uncertain,
+        transitions={f"{before} -> {after}": count for (before, after), count in sorted(transitions.items())},
+        costs=dict(costs),
+        usd=_difference("usd", transitions, costs),
+        milliseconds=_difference("milliseconds", transitions, costs),
+        external_calls=_difference("external_calls", transitions, costs),
+        examples=tuple(examples),
+    )
+
+
+def _difference(
+    unit: str, transitions: Mapping[tuple[Plan, Plan], int], costs: Mapping[Plan, PlanCost]
+) -> float | None:
+    """The sum over the changed runs of the mean cost after less that before."""
+    total = 0.0
+    for (before, after), count in transitions.items():
+        if before is after:
+            continue
+        was, becomes = (getattr(costs.get(plan, PlanCost()), unit) for plan in (before, after))
+        if was is None or becomes is None:
+            return None
+        total += count * (becomes - was)
+    return total

@@ -1,0 +1,170 @@
+"""The phases of a rollout, as checks that can fail: what each needs to be over (seed document 000, section 6).
+
+    0  two weeks of runs by day, with their hit rate and cost, each with its trace
+    1  the answers' success at least 5 points above the baseline's, runs less than 10 % slower
+    2  the median age of cited text within its profile's target, and at most 2 % of judged sentences unsupported
+    3  the learned gate's F1 at least 3 points above the heuristic's on every set it was held out from
+    4  the cost of a successful task under its cap on each of 30 days, p95 within 1.2 times the baseline's, and no day
+       over its budget
+
+A check without data does not pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Literal, NamedTuple
+
+from contracts.base import Value
+from evaluation.tally import Tally
+
+BASELINE_DAYS = 14
+LEAST_LIFT = 0.05
+MOST_SLOWER = 1.10
+MOST_UNSUPPORTED = 0.02
+LEAST_F1_LIFT = 0.03
+CAPPED_DAYS = 30
+MOST_P95 = 1.2
+
+
+class Check(Value):
+    """One exit criterion: what was measured against what it takes."""
+
+    name: str
+    outcome: Literal["passed", "failed", "no data"]
+    measured: str
+    needed: str
+
+
+class PhaseReport(Value):
+    """The checks of one phase."""
+
+    phase: int
+    checks: tuple[Check, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every criterion is met."""
+        return all(check.outcome == "passed" for check in self.checks)
+
+
+class Day(NamedTuple):
+    """The runs of one UTC day, and how many of them cited something without going outside."""
+
+    tally: Tally
+    hits: int = 0
+
+
+def check_baseline(days: Mapping[date, Day], today: date, untraced: int) -> PhaseReport:
+    """Phase 0, over the 14 days before `today`, in which `untraced` runs have no trace."""
+    last = [days.get(today - timedelta(days=back)) for back in range(1, BASELINE_DAYS + 1)]
+    with_runs = [day for day in last if day is not None and day.tally.runs]
+    runs = sum(day.tally.runs for day in with_runs)
+    hits = sum(day.hits for day in with_runs)
+    usd = sum(day.tally.usd.total for day in with_runs)
+    return PhaseReport(
+        phase=0,
+        checks=(
+            _check("days with runs", len(with_runs), f"{BASELINE_DAYS}", ok=len(with_runs) >= BASELINE_DAYS),
+            _check("hit rate", hits / runs if runs else None, "a figure", ok=True),
+            _check("USD per run", usd / runs if runs else None, "a figure", ok=True),
+            _check("runs without a trace", untraced if runs else None, "0", ok=untraced == 0),
+        ),
+    )
+
+
+def check_lift(baseline: Tally, now: Tally) -> PhaseReport:
+    """Phase 1: success is that of benchmarks where they were reported on both sides, else all satisfaction."""
+    name = "benchmark" if "benchmark" in baseline.signals and "benchmark" in now.signals else "satisfaction"
+    was, is_now = (
+        (tally.signals["benchmark"] if name == "benchmark" else tally.satisfaction).mean for tally in (baseline, now)
+    )
+    lift = None if was is None or is_now is None else is_now - was
+    slower = _ratio(now.milliseconds.mean, baseline.milliseconds.mean)
+    return PhaseReport(
+        phase=1,
+        checks=(
+            _check(f"lift of {name}", lift, f"at least {LEAST_LIFT}", ok=(lift or 0) >= LEAST_LIFT),
+            _check("latency, times the baseline's", slower, f"below {MOST_SLOWER}", ok=(slower or 9) < MOST_SLOWER),
+        ),
+    )
+
+
+def check_freshness(
+    median_age_days: Mapping[str, float | None], target_days: Mapping[str, float], unsupported: float | None
+) -> PhaseReport:
+    """Phase 2, for each profile with a target."""
+    ages = (
+        _check(
+            f"median age of cited text, {profile}, days",
+            median_age_days.get(profile),
+            f"at most {target:g}",
+            ok=(median_age_days.get(profile) or 0) <= target,
+        )
+        for profile, target in sorted(target_days.items())
+    )
+    said = _check(
+        "unsupported share of judged responses",
+        unsupported,
+        f"at most {MOST_UNSUPPORTED}",
+        ok=(unsupported or 0) <= MOST_UNSUPPORTED,
+    )
+    return PhaseReport(phase=2, checks=(*ages, said))
+
+
+def check_learned_gate(f1_lift: Mapping[str, float], reranker_slower: float | None) -> PhaseReport:
+    """Phase 3. `reranker_slower` is the latency of searches with the reranker, times that without it."""
+    lifts = [
+        _check(f"F1 over the heuristic's, {name}", lift, f"at least {LEAST_F1_LIFT}", ok=lift >= LEAST_F1_LIFT)
+        for name, lift in sorted(f1_lift.items())
+    ] or [_check("F1 over the heuristic's", None, f"at least {LEAST_F1_LIFT}", ok=False)]
+    slower = _check(
+        "latency with the reranker, times that without",
+        reranker_slower,
+        f"at most {MOST_SLOWER}",
+        ok=(reranker_slower or 9) <= MOST_SLOWER,
+    )
+    return PhaseReport(phase=3, checks=(*lifts, slower))
+
+
+def check_costs(
+    days: Mapping[date, Day], today: date, cap_usd: float, baseline_p95_ms: float | None, days_over_budget: int
+) -> PhaseReport:
+    """Phase 4, over the 30 days before `today`."""
+    last = [days.get(today - timedelta(days=back)) for back in range(1, CAPPED_DAYS + 1)]
+    known = [cost for day in last if day is not None and (cost := cost_per_success(day.tally)) is not None]
+    together = Tally()
+    for day in last:
+        if day is not None:
+            together.merge(day.tally)
+    slower = _ratio(together.latency.quantile(0.95), baseline_p95_ms)
+    under = sum(cost <= cap_usd for cost in known)
+    return PhaseReport(
+        phase=4,
+        checks=(
+            _check(
+                f"days at {cap_usd:g} USD or less per successful task",
+                under if known else None,
+                f"{CAPPED_DAYS}",
+                ok=under >= CAPPED_DAYS,
+            ),
+            _check("p95, times the baseline's", slower, f"at most {MOST_P95}", ok=(slower or 9) <= MOST_P95),
+            _check("days over budget", days_over_budget, "0", ok=days_over_budget == 0),
+        ),
+    )
+
+
+def cost_per_success(tally: Tally) -> float | None:
+    """USD of the judged runs through the sum of their satisfaction; None where none was a success."""
+    return tally.judged_usd.total / tally.satisfaction.total if tally.satisfaction.total else None
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return None if above is None or not below else above / below
+
+
+def _check(name: str, measured: float | None, needed: str, *, ok: bool) -> Check:
+    if measured is None:
+        return Check(name=name, outcome="no data", measured="-", needed=needed)
+    return Check(name=name, outcome="passed" if ok else "failed", measured=f"{measured:.4g}", needed=needed)

@@ -1,0 +1,47 @@
+"""The RAGAS bridge as the settings have it: by the `ragas` package where it and a judge are there, else by support."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from evaluation.ragas.bridge import RagasBridge
+from evaluation.ragas.environment import FOLDER, RagasScore, find_python, judge_answers
+from evaluation.ragas.metrics import AnsweredQuestion
+
+if TYPE_CHECKING:
+    from evaluation.ragas.support import Embed
+    from ingest.egress.proxy import EgressProxy
+    from workers.settings import Settings
+
+MOST_USD_AT_ONCE = 1.0
+"""What judging may take in one go where no ceiling of the day is set."""
+
+
+def build_ragas(
+    settings: Settings,
+    embed: Embed,
+    egress: Callable[[], EgressProxy],
+    hide: Callable[[str], str],
+    *,
+    enabled: bool,
+) -> RagasBridge:
+    """The bridge. `hide` masks what no outside service may see; `embed` gets the texts as they are."""
+    python = find_python(settings.data_dir / FOLDER)
+    if python is None or settings.judge.model is None:
+        return RagasBridge(embed, enabled=enabled)
+
+    def judge(answers: Sequence[AnsweredQuestion]) -> Sequence[RagasScore]:
+        hidden = [
+            AnsweredQuestion(hide(one.query), tuple(map(hide, one.passages)), hide(one.response)) for one in answers
+        ]
+        return judge_answers(python, settings.judge, egress().url_for("judge"), hidden, most_tokens(settings)).scores
+
+    return RagasBridge(embed, judge, enabled=enabled)
+
+
+def most_tokens(settings: Settings) -> int:
+    """The tokens that judging may take in one go: what a day's ceiling pays for."""
+    usd = MOST_USD_AT_ONCE if settings.budget.day_usd is None else settings.budget.day_usd
+    price = max(settings.judge.usd_per_million_tokens, 0.01)
+    return int(usd / price * 1e6)
