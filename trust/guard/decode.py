@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from trust.guard.normalise import Disguise, Reading
 
-_SPACED = re.compile(r"(?<!\w)(?:[^\W\d_][ .\-_*·|/,;:!?]{1,6}){6,}[^\W\d_](?!\w)")
+_SPACED = re.compile(r"(?<!\w)(?:[^\W_][ .\-_*·|/,;:!?'’\"]{1,6}){6,}[^\W_](?!\w)")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/=])")
 _HEXADECIMAL = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){20,}(?![0-9A-Fa-f])|(?:\\x[0-9A-Fa-f]{2}){20,}")
 _PROSE = re.compile(r"[A-Za-z]{2,} [A-Za-z]+")
@@ -35,7 +35,11 @@ def _letters_together(found: re.Match[str], reading: Reading) -> Iterator[Readin
     origins: list[int] = []
     for place in range(found.start(), found.end()):
         character = reading.text[place]
-        is_gap = not character.isalpha()
+        is_gap = not character.isalnum()
+        if character in ",;:.!?" and len(ahead := reading.text[place + 1 : place + 3]) == 2 and ahead.isspace():
+            letters.append(character)
+            origins.append(reading.span(place, place + 1)[0])
+            continue
         if is_gap and not (letters and letters[-1] != " " and reading.text[place : place + 2].isspace()):
             continue
         if is_gap and place + 1 >= found.end():
