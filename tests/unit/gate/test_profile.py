@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidSetting
-from gate.profile import PROFILES_DIR, Profile, load_profile, load_profiles
+from gate.profile import PROFILES_DIR, Profile, load_former_profiles, load_profile, load_profiles
 from ingest.search.filters import SearchFilters
 
 
@@ -183,3 +183,16 @@ def test_every_weight_has_its_source_beside_it(stem: str) -> None:
     section = (PROFILES_DIR / f"{stem}.toml").read_text().split("[weights]")[1].split("[", 1)[0]
     for line in filter(None, map(str.strip, section.splitlines())):
         assert "#" in line, line
+
+
+def test_the_version_before_stands_below_the_deciding_one_wherever_it_is(tmp_path: Path) -> None:
+    deciding, former = load_profiles(), load_former_profiles()
+    assert {name: former[name].version for name in former} == {
+        name: profile.version - 1 for name, profile in deciding.items()
+    }
+    for name in ("default.v90", "alone.v1"):
+        stem, version = name.split(".v")
+        (tmp_path / f"{name}.toml").write_text(f'extends = "default.v1"\nname = "{stem}"\nversion = {version}\n')
+    own = load_former_profiles(tmp_path)
+    assert own["default"] == deciding["default"], "an owner's own version falls back to the package's"
+    assert "alone" not in own

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,7 +22,7 @@ from contracts.ingest import SearchDirected
 from contracts.learning_events import FlagAction, PendingPurged
 from contracts.outcome import Done, Next
 from ledger.learning.flags import FlagChange, StoredFlag
-from ledger.ledger import Ledger
+from ledger.ledger import Claim, Ledger
 from ledger.schema.tables import metadata
 from ledger.transaction import Transaction
 from tests.support.ledger_story import NOON, Story, page
@@ -140,6 +143,35 @@ def test_purging_a_thousand_runs_is_quick_enough_for_one_transaction(story: Stor
         events += story.begins(*[search(f"{number} {turn}") for turn in range(5)])
     assert change(story, "search", "kill").purged == 1_000
     assert {story.statuses(event) for event in events[::97]} == {"cancelled"}
+
+
+def test_purging_while_workers_claim_and_settle_loses_nothing_and_counts_nothing_twice(story: Story) -> None:
+    ceilings = Ceilings(run=Ceiling(pages=9), day=Ceiling(pages=999))
+    events: list[Event] = []
+    for _ in range(20):
+        events += story.begins(*(Next(page(turn), reserve=Spend(pages=1)) for turn in range(4)), ceilings=ceilings)
+    handled: list[str] = []
+    purged: list[int] = []
+
+    def works(worker: str) -> None:
+        while isinstance(claim := story.ledger.claim_next("crawl", worker, 60.0), Claim):
+            story.ledger.settle(claim, Done())
+            handled.append(claim.event.id)
+
+    workers = [threading.Thread(target=works, args=(f"w{number}",)) for number in range(2)]
+    for one in workers:
+        one.start()
+    while len(handled) < 5 and any(one.is_alive() for one in workers):
+        time.sleep(0.001)
+    purged.append(change(story, "crawl", "off").purged)
+    for one in workers:
+        one.join(30)
+    statuses = Counter(story.statuses(event) for event in events)
+    assert statuses == Counter({"settled": len(handled), "cancelled": sum(purged)})
+    assert len(handled) + sum(purged) == len(set(handled)) + sum(purged) == len(events)
+    assert {story.ledger.run(event.run_id).status for event in events} <= {"finished", "failed"}
+    assert {story.ledger.run(event.run_id).open_events for event in events} == {0}
+    assert story.ledger.budget_left(events[0].run_id).day.pages == 999
 
 
 @pytest.mark.timeout(120)
