@@ -7,12 +7,13 @@ from collections.abc import Iterable
 
 from gate.domains.repository import Version, parse_version
 
-_VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3})(?![\w.]*-(?:alpha|beta|rc)|(?:a|b|rc)\d|\.?dev)"
+_VERSION = r"v?((?>\d{1,4}(?:\.\d{1,5}){1,3}))(?!\w|\.\w|-(?:alpha|beta|rc|pre|dev)\b)"
+"""A whole release number: neither a part of a longer one nor a pre-release."""
 _HEADING = re.compile(
-    rf"^\s{{0,3}}(?:#{{1,6}}\s*|=+\s*|\*\*|\[)?(?:release|version|release notes)?:?\s*\[?{_VERSION}\b", re.I | re.M
+    rf"^\s{{0,3}}(?:#{{1,6}}\s*|=+\s*|\*\*|\[)?(?:release|version|release notes)?:?\s*\[?{_VERSION}", re.I | re.M
 )
 _TOLD = re.compile(
-    rf"\b(?:release[sd]?|version|latest|stable|upgrade[sd]? to|announc\w+)\b[^\n.]{{0,30}}?\b{_VERSION}\b", re.I
+    rf"\b(?:release[sd]?|version|latest|stable|upgrade[sd]? to|announc\w+)\b[^\n.]{{0,30}}?\b{_VERSION}", re.I
 )
 MOST_PLAUSIBLE_MAJOR = 2_100
 """Above, it is a date or a build number; years are majors of some packages."""
@@ -25,8 +26,8 @@ def newest_release(name: str, passages: Iterable[tuple[str, str]]) -> str | None
     version: `requests 2.32.0`. Pre-releases do not count.
     """
     found: dict[Version, str] = {}
-    beside = re.compile(rf"(?<![\w-]){_spelled(name)}(?:\s+(?:version|release))?[\s@=]+{_VERSION}\b", re.I)
-    named = re.compile(rf"(?<![\w]){_spelled(name)}(?![\w])", re.I)
+    beside = re.compile(rf"(?<![\w-]){_spelled(name)}(?:\s+(?:version|release))?[\s@=]+{_VERSION}", re.I)
+    named = re.compile(rf"(?<![\w-]){_spelled(name)}(?!\w|-[a-z])", re.I)
     for headings, text in passages:
         patterns = [beside, _HEADING, _TOLD] if named.search(headings) else [beside]
         for pattern in patterns:

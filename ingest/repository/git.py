@@ -195,7 +195,7 @@ def _environment(protocols: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 def _complaint(raw: bytes, arguments: Sequence[str]) -> str:
     text = re.sub(r"//[^/@\s]+@", "//", raw.decode("utf-8", "replace"))
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = ["".join(filter(str.isprintable, line)) for line in text.splitlines() if line.strip()]
     return f"git {_command(arguments)}: {' '.join(lines[:3])[:400] or 'failed without a word'}"
 
 

@@ -171,9 +171,18 @@ def _used(tree: ast.Module, aliases: dict[str, str]) -> Iterator[str]:
         if isinstance(node, ast.Attribute | ast.Name) and (name := _dotted(node, aliases)):
             yield name
         if isinstance(node, ast.Call):
-            called = _dotted(node.func, aliases)
-            if called in ("open", "io.open") or called.endswith(".open"):
-                yield from ["open:write"] if _writes(node) else []
+            yield from _called(node, _dotted(node.func, aliases), aliases)
+
+
+def _called(call: ast.Call, name: str, aliases: dict[str, str]) -> Iterator[str]:
+    """What a call does beside calling its name: a file opened for writing, an attribute of a module read by a text."""
+    if name in ("open", "io.open") or name.endswith(".open"):
+        modes = call.args[1:2] if name in ("open", "io.open") else call.args[:2]
+        yield from ["open:write"] if _writes(call, modes) else []
+    if name == "getattr" and len(call.args) >= 2 and isinstance(call.args[0], ast.Name) and call.args[0].id in aliases:
+        asked = call.args[1]
+        is_text = isinstance(asked, ast.Constant) and isinstance(asked.value, str)
+        yield f"{aliases[call.args[0].id]}.{asked.value}" if is_text else "getattr:computed"  # type: ignore[attr-defined]
 
 
 def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
@@ -186,7 +195,7 @@ def _dotted(node: ast.expr, aliases: dict[str, str]) -> str:
     return ".".join([head, *reversed(parts)])
 
 
-def _writes(call: ast.Call) -> bool:
-    modes = [*call.args[:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+def _writes(call: ast.Call, given: list[ast.expr]) -> bool:
+    modes = [*given, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
     texts = [one.value for one in modes if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     return any(len(text) <= 4 and _MODES.search(text) for text in texts)

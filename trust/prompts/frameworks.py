@@ -76,6 +76,7 @@ def _metadata(citation: Citation, chunk: RetrievedChunk) -> dict[str, Any]:
         "trust": citation.trust if citation.trust is not None else chunk.trust,
         "origin": citation.origin,
         "warnings": ", ".join(citation.warnings),
+        "code_policy": citation.code.policy if citation.code else None,
         "fetched_at": chunk.provenance.fetched_at.isoformat(),
     }
     return {name: fact for name, fact in facts.items() if fact not in (None, "")}
