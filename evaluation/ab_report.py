@@ -14,7 +14,6 @@ from contracts.control import Arm
 from contracts.gate import GateDecided
 from contracts.plan import Plan
 from contracts.rollout import Rollout
-from contracts.run_outcome import RunOutcome
 from evaluation.arm_figures import ArmFigures, Metric
 from evaluation.canary import SAMPLE_RATIO_P, MetricComparison, StageVerdict
 
@@ -122,16 +121,6 @@ def compare_plans(
         if known
         else None,
     )
-
-
-def usd_of_plans(runs: Iterable[RunOutcome]) -> dict[Plan, float]:
-    """The mean cost of an ended run of each plan, in USD, of the plans that were run."""
-    spent: dict[Plan, tuple[int, float]] = {}
-    for run in runs:
-        if run.finished_at is not None:
-            count, total = spent.get(run.plan, (0, 0.0))
-            spent[run.plan] = count + 1, total + run.usd
-    return {plan: total / count for plan, (count, total) in spent.items()}
 
 
 def to_markdown(report: AbReport) -> str:

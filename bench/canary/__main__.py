@@ -45,7 +45,7 @@ def _row(tally: Tally) -> str:
     medians = (f"{runs:,.0f}" if runs else "–" for runs in (tally.stopped_after, tally.promoted_after))
     cells = (
         f"{world.satisfaction:.2f}",
-        f"{-world.loss:+.0%}",
+        f"{-world.loss:+.0%}" if world.loss else "alike",
         f"{world.coverage:.0%}",
         " + ".join(f"{length:,}" for length in lengths),
         *shares,

@@ -47,6 +47,14 @@ _DECIDED = (
     .order_by(_HAS.decided_at, _HAS.run_id)
     .limit(bindparam("most"))
 )
+_OF_MODEL = _HAS.model_version == bindparam("of_version")
+_COMPARED = _DECIDED.where(_OF_MODEL, _HAS.arm != "default")
+_COUNT_OF_MODEL = select(func.count()).where(_OF_MODEL, _HAS.decided_at >= bindparam("since"))
+_SPENT_BY_PLAN = (
+    select(_HAS.plan, func.count().label("ended"), func.sum(_HAS.spent_nanousd).label("nanousd"))
+    .where(_HAS.finished_at.is_not(None), _HAS.decided_at >= bindparam("since"))
+    .group_by(_HAS.plan)
+)
 _ONE = select(*_COLUMNS).where(_HAS.run_id == bindparam("of_run"))
 _FIRST = select(func.min(_HAS.decided_at))
 _UNTRACED = (
@@ -106,6 +114,29 @@ class Outcomes:
         asked = {"since": since, "until": before}
         with self._database.reading() as connection:
             return int(connection.execute(_UNTRACED, asked).scalar() or 0)
+
+    def compared(self, model_version: str, since: float) -> Iterator[RunOutcome]:
+        """Runs that a model decided, or that it is compared with, from a moment on, in the order of decisions."""
+        place = Place(since)
+        while True:
+            facts = {"after": place.moment, "after_run": place.run_id, "before": _FOREVER, "most": ROWS_AT_ONCE}
+            with self._database.reading() as connection:
+                rows = connection.execute(_COMPARED, {**facts, "of_version": model_version}).all()
+            yield from map(_outcome, rows)
+            if len(rows) < ROWS_AT_ONCE:
+                return
+            place = Place(rows[-1].decided_at, rows[-1].run_id)
+
+    def count_of_model(self, model_version: str, since: float) -> int:
+        """How many runs a model's rollout has drawn from a moment on, of whatever arm."""
+        with self._database.reading() as connection:
+            return int(connection.execute(_COUNT_OF_MODEL, {"of_version": model_version, "since": since}).scalar() or 0)
+
+    def usd_of_plans(self, since: float) -> dict[Plan, float]:
+        """The mean cost of an ended run of each plan that was run from a moment on, in USD."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_SPENT_BY_PLAN, {"since": since}).all()
+        return {_PLANS[row.plan]: usd(int(row.nanousd)) / row.ended for row in rows}
 
     def rebuild(self, told: Callable[[int], None] = lambda count: None) -> int:
         """Make every row again from the events of its run; how many there are. `told` hears the count as it grows.

@@ -8,6 +8,8 @@ look finds the rollout as it stands.
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -28,13 +30,16 @@ log = structlog.get_logger(__name__)
 LOOK_SECONDS = 60.0
 """Between two looks of all processes together. The test holds at every look, so it may be looked at any time."""
 LEASE = "rollout_watch"
+REST = 20.0
+"""A look that takes long, of a canary with many runs, is followed by a rest of so many times as long."""
 
 
 class RolloutWatch:
     """The watch of one process."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._context, self._monotonic = context, monotonic
+        self._rests_until = 0.0
         self._holder = secrets.token_hex(8)
         self._shown: set[tuple[str, str]] = set()
         """Labels of the gauge that were set."""
@@ -48,7 +53,10 @@ class RolloutWatch:
         ledger = self._context.ledger
         active = ledger.rollouts.active()
         measure(active, self._shown)
-        if active is None or active.status != "canary" or not ledger.lease(LEASE, self._holder, LOOK_SECONDS / 2):
+        began = self._monotonic()
+        if began < self._rests_until or active is None or active.status != "canary":
+            return
+        if not ledger.lease(LEASE, self._holder, LOOK_SECONDS / 2):
             return
         rollout = ledger.rollouts.find(active.model_version)
         if rollout is None or rollout.status != "canary":
@@ -57,6 +65,7 @@ class RolloutWatch:
             self._follow(rollout, judge_rollout(self._context, rollout))
         except Conflict:  # an operator was faster
             log.info("rollout_changed_meanwhile", model_version=rollout.model_version)
+        self._rests_until = self._monotonic() + REST * (self._monotonic() - began)
 
     def _follow(self, rollout: Rollout, judged: JudgedStage) -> None:
         verdict = judged.verdict

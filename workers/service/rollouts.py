@@ -5,15 +5,14 @@ Every change is one transaction with the event that tells of it. It counts from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from contracts.control import Arm
 from contracts.errors import NotFound
 from contracts.rollout import Rollout, RolloutRequest
-from contracts.run_outcome import RunOutcome
-from evaluation.ab_report import AbReport, compare_plans, make_report, usd_of_plans
+from evaluation.ab_report import AbReport, compare_plans, make_report
 from evaluation.arm_figures import ArmFigures, fold
 from evaluation.canary import StageVerdict, judge_stage
 from evaluation.stage_length import Judging, expected_runs, read_judging
@@ -122,7 +121,7 @@ class RolloutDesk:
         rollout, context = self.find(version), self._context
         judged, since = judge_rollout(context, rollout), rollout.began_at.timestamp()
         decisions = context.ledger.rollouts.decisions(rollout.model_version, since, MOST_COMPARED)
-        costs = usd_of_plans(context.ledger.outcomes.decided_between(since - JUDGED_BEFORE_DAYS * 86_400))
+        costs = context.ledger.outcomes.usd_of_plans(since - JUDGED_BEFORE_DAYS * 86_400)
         plans = compare_plans(decisions, rollout.model_version, costs)
         return make_report(rollout, judged.verdict, judged.arms, plans, judged.stage_runs, judged.expected_runs)
 
@@ -170,16 +169,11 @@ class JudgedStage:
 
 def judge_rollout(context: Context, rollout: Rollout) -> JudgedStage:
     """The verdict on a rollout by the runs that were decided since it began."""
-    stage_runs = 0
-
-    def counted() -> Iterator[RunOutcome]:
-        nonlocal stage_runs
-        for run in context.ledger.outcomes.decided_between(rollout.began_at.timestamp()):
-            stage_runs += run.model_version == rollout.model_version and run.decided_at >= rollout.stage_began_at
-            yield run
-
+    outcomes = context.ledger.outcomes
+    stage_runs = outcomes.count_of_model(rollout.model_version, rollout.stage_began_at.timestamp())
     today = datetime.fromtimestamp(context.ledger.clock(), UTC).date()
-    arms = fold(counted(), rollout.model_version, today)
+    runs = outcomes.compared(rollout.model_version, rollout.began_at.timestamp())
+    arms = fold(runs, rollout.model_version, today)
     stage, day_usd = rollout.stage, context.settings.budget.day_usd
     expected = None if stage is None or stage >= len(rollout.expected_runs) else rollout.expected_runs[stage]
     verdict = judge_stage(

@@ -36,7 +36,7 @@ class Gate:
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.context, self.ledger = instance, instance.context, instance.context.ledger
-        self.desk, self.watch = RolloutDesk(self.context), RolloutWatch(self.context)
+        self.desk, self.watch = RolloutDesk(self.context), RolloutWatch(self.context, lambda: 0.0)
         document = {"corpus": "docs", "documents": [{"id": "doc", "text": TEXT}]}
         instance.service.add_documents(DocumentsRequest.model_validate(document))
         instance.works("chunk", "embed", "index")
