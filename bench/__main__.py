@@ -2,8 +2,8 @@
 
 Takes some two hours on two cores, most of it for the index and its peers; each part can be run alone
 (`python -m bench.index`, `bench.quality`, `bench.embed --against`, `bench.ledger`, `bench.queues`, `bench.extraction`,
-`bench.crawl`, `bench.startup`); `bench.ask`, `bench.ask.echoes` and `bench.evaluation` are only run alone.
-`EXTRACT_DIR` names a folder of pages with their gold text, NAME.html beside NAME.txt.
+`bench.crawl`, `bench.startup`); `bench.ask`, `bench.ask.echoes`, `bench.defence` and `bench.evaluation` are only run
+alone. `EXTRACT_DIR` names a folder of pages with their gold text, NAME.html beside NAME.txt.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 860, 190, 56, 16, 30, 46
+WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 880, 190, 56, 30, 30, 46
 FONT = 'font-family="sans-serif" font-size="12"'
 DEFENDED, UNDEFENDED = "#1a6fb0", "#b0501a"
 

@@ -16,6 +16,7 @@ from contracts.control import Defence, DefenceName
 from contracts.plan import Plan
 from contracts.run_outcome import RunOutcome
 from evaluation.defence.watch import Change, DefenceState, Limits, heal, trip, watch
+from evaluation.defence.windows import FULL, Window
 from evaluation.evaluator import Evaluator, Windowing
 from workers.runtime.standing_defences import draw
 
@@ -150,15 +151,21 @@ def trips_of_quiet_quarters(satisfaction: float, quarters: int, seed: int) -> in
 
 
 def _quiet(satisfaction: float, generator: random.Random) -> Iterator[bool]:
-    """Whether each judged run of a quarter, with its like, trips the defence; only the first time matters."""
+    """Whether each window of a quarter, with its like, trips the defence; only the first time matters.
+
+    All runs of a window but the last are put into it at once, which changes nothing but the time that it takes.
+    """
     facts = {"run_id": "run_1", "corpus": "docs", "profile": "default", "plan": Plan.RETRIEVE, "config_hash": NEW}
     moment = datetime.fromtimestamp(BEGAN, UTC)
     well, badly = (
         RunOutcome.model_validate({**facts, "decided_at": moment, "signals": {"task_satisfaction": value}})
         for value in (1.0, 0.0)
     )
-    state = DefenceState()
-    for _ in range(round(RUNS * JUDGED)):
+    state = DefenceState(configuration=NEW)
+    for _ in range(round(RUNS * JUDGED) // FULL):
+        values = tuple(float(generator.random() < satisfaction) for _ in range(FULL - 1))
+        window = Window(began_at=BEGAN, values=values, ages=(0.0,) * len(values))
+        state = state.model_copy(update={"window": window})
         run = well if generator.random() < satisfaction else badly
         state, change = watch("satisfaction", state, run, LIMITS)
         yield change == "trip"

@@ -86,7 +86,8 @@ def judge_latency(window: Window, closed_at: float, threshold_ms: float) -> Clos
     low, high = _share(slow, runs)
     value = slow / runs if runs else 0.0
     verdict: Verdict = "bad" if low > SLOW_SHARE else "good" if value <= SLOW_SHARE else "neither"
-    why = f"p95 of {runs} runs {percentile_95(window.values) / 1_000:.1f} s, threshold {threshold_ms / 1_000:.1f} s"
+    threshold = f"threshold {threshold_ms / 1_000:.1f} s" if math.isfinite(threshold_ms) else "of the baseline"
+    why = f"p95 of {runs} runs {percentile_95(window.values) / 1_000:.1f} s, {threshold}"
     return _closed(closed_at, runs, (value, low, high), verdict, why)
 
 

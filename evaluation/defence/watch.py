@@ -11,6 +11,8 @@ thresholds changes nothing: that is the hysteresis.
 
 from __future__ import annotations
 
+import math
+from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -30,6 +32,9 @@ from evaluation.defence.windows import EMPTY, FULL, LEAST, Window, add, measure,
 
 IN_A_ROW = 2
 """Windows that must agree."""
+BASELINE_WINDOWS = 5
+"""Of a profile, whose 95th percentiles are averaged: that of one window alone is 20 % too low now and then, and the
+threshold would be what is usual."""
 TO_SWITCH = 10
 """Runs in a row by which another configuration takes the place of the one that is watched: while one process after the
 other gets a new one, both decide."""
@@ -60,7 +65,7 @@ class DefenceState(Value):
     before: Annotated[Closed | None, Field(exclude_if=is_none)] = None
     bad: int = 0
     good: int = 0
-    baseline_ms: float | None = None
+    baseline_ms: tuple[float, ...] = ()
     closed: tuple[Closed, ...] = ()
     tripped: Annotated[Defence | None, Field(exclude_if=is_none)] = None
     falls_back_to: LaterText = None
@@ -160,11 +165,13 @@ def _judged(name: DefenceName, state: DefenceState, at: float, limits: Limits) -
         case "freshness":
             return state, judge_freshness(state.window, at, state.before, limits.stale_seconds)
         case "latency":
-            threshold = limits.p95_ms
-            if threshold is None and state.baseline_ms is None and len(state.window.values) >= LEAST:
-                state = state.model_copy(update={"baseline_ms": percentile_95(state.window.values)})
-            if threshold is None:
-                threshold = BASELINE_FACTOR * (state.baseline_ms or 0.0)
+            if limits.p95_ms is not None:
+                return state, judge_latency(state.window, at, limits.p95_ms)
+            if len(state.window.values) >= LEAST and len(state.baseline_ms) < BASELINE_WINDOWS:
+                baseline = (*state.baseline_ms, percentile_95(state.window.values))
+                state = state.model_copy(update={"baseline_ms": baseline})
+                return state, judge_latency(state.window, at, math.inf)
+            threshold = BASELINE_FACTOR * fmean(state.baseline_ms or (math.inf,))
             return state, judge_latency(state.window, at, threshold)
         case _:
             return state, judge_satisfaction(state.window, at)

@@ -1,6 +1,6 @@
 """The gate looks at what became of its runs, and steps back or comes forward again.
 
-Of all processes of an instance one does so at a time, whoever holds a lease in the ledger. Runs are read in the order
+Of all processes of an instance one writes what it saw, whoever holds a lease in the ledger. Runs are read in the order
 of their decisions, each once, `evaluation.grace_minutes` after it, so that late feedback is in it; with them the states
 of `evaluation.defence` move on, and are written together with the position and with what tripped or healed. A process
 that dies meanwhile leaves nothing: the next look reads the same runs.
@@ -89,10 +89,6 @@ class SelfDefence:
         Raises:
             Unavailable: the ledger or the broker does not answer; the next look tries again.
         """
-        if self._ledger.lease(_LEASE, self._holder, 3 * LOOK_SECONDS):
-            self._look()
-
-    def _look(self) -> None:
         seen, rows = self._ledger.defences.rows()
         now = self._ledger.clock()
         look = _Look({(_name(row), row.profile): DefenceState.model_validate_json(row.state) for row in rows})
@@ -102,6 +98,8 @@ class SelfDefence:
             self._read(run, look)
         self._watch_cost(look)
         if runs or look.changed:
+            if not self._ledger.lease(_LEASE, self._holder, 3 * LOOK_SECONDS):
+                return  # another process does it; at rest there is nothing to do, and no lease is taken
             position = Position(place.moment, place.run_id)
             created = self._ledger.defences.write(seen, position, look.rows(), look.changes)
             if created is None:

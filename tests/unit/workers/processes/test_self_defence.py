@@ -17,7 +17,7 @@ from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.learning_events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
 from contracts.plan import Plan
-from evaluation.defence.watch import TO_SWITCH
+from evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH
 from evaluation.defence.windows import FULL, LEAST
 from ledger.ledger import Ledger
 from ledger.schema.learning_tables import outcomes
@@ -71,7 +71,7 @@ def watched(tmp_path: Path) -> Watched:
 
 
 def test_slow_crawls_lower_plans_until_the_trickle_is_quick_again(watched: Watched) -> None:
-    watched.hears_of(FULL, milliseconds=4_000.0)
+    watched.hears_of(BASELINE_WINDOWS * FULL, milliseconds=4_000.0)
     watched.hears_of(2 * FULL, milliseconds=9_000.0)
     watched.looks()
     stands = watched.view("latency").stands
