@@ -11,7 +11,7 @@ import pytest
 from bench.profiles import read_set
 from contracts.api import DocumentsRequest, GateRequest
 from contracts.gate import GateDecided
-from tests.integration.pipeline.test_repository import git, ingests, write
+from tests.support.git_checkout import git, ingests, write
 from tests.support.in_process import Instance, MakeInstance
 
 OUTSIDE = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,26 +11,10 @@ from contracts.errors import InvalidInput, PolicyRefused
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from gate.decide import explain
 from gate.profile import choose_profile
+from tests.support.git_checkout import git, ingests, write
 from tests.support.in_process import Instance, MakeInstance
-from workers.service.repositories import open_repository, read_repository
 
 STAGES = ("chunk", "embed", "index", "index")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(
-        ["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True, text=True
-    ).stdout
-
-
-def write(folder: Path, files: dict[str, str], message: str = "change") -> str:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", message)
-    return git(folder, "rev-parse", "HEAD").strip()
 
 
 @pytest.fixture
@@ -50,19 +32,6 @@ def checkout(tmp_path: Path) -> Path:
         },
     )
     return folder
-
-
-def ingests(
-    instance: Instance, source: Path | str, corpus: str = "docs", ref: str | None = None
-) -> tuple[list[str], list[str]]:
-    """The paths that were read, and the documents that went."""
-    with open_repository(instance.context, str(source), ref) as opened:
-        reading = read_repository(instance.context, corpus, opened, now=datetime.now(UTC), on_skip=lambda *_: None)
-        documents = list(reading.documents)
-    if documents or reading.removed:
-        instance.service.ingest(corpus, documents, reading.removed)
-        instance.works(*STAGES)
-    return [document.file_path or "" for document in documents], reading.removed
 
 
 def asks(instance: Instance, question: str, **fields: object) -> str:
