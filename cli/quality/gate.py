@@ -9,7 +9,10 @@ import typer
 from cli.agent.answers import print_decision
 from cli.configured import configured
 from cli.learn import rollout
+from cli.learn.calibrate import calibrate
 from cli.learn.defences import defences
+from cli.learn.models import models
+from cli.learn.train import train
 from cli.output import AsJson, console, errors_told, print_json, print_table
 from cli.session import session
 from contracts.errors import NotFound
@@ -28,6 +31,9 @@ gate.add_typer(rollout.canary, name="canary")
 gate.command("shadow")(rollout.start_shadow)
 gate.command("rollback")(rollout.roll_back)
 gate.command("report")(rollout.print_report)
+gate.command("train")(train)
+gate.command("calibrate")(calibrate)
+gate.command("models")(models)
 
 
 @gate.command("explain")
