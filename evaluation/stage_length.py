@@ -44,18 +44,20 @@ def expected_runs(
     lengths = []
     for number, share in enumerate(stages[:-1]):
         margin = MARGIN if number == len(stages) - 2 else EARLY_MARGIN
-        needed = max(judged_units(satisfaction, excess) for excess in (margin, WORSE - MARGIN))
+        alike, worse = satisfaction, (1 - WORSE) * satisfaction
+        needed = max(judged_units(satisfaction, alike, margin), judged_units(satisfaction, worse, WORSE - MARGIN))
         lengths.append(math.ceil(needed / share / coverage))
     return tuple(lengths)
 
 
-def judged_units(satisfaction: float, excess: float, power: float = POWER) -> int:
+def judged_units(satisfaction: float, canary: float, excess: float, power: float = POWER) -> int:
     """Judged units of each arm until a difference of `excess` x satisfaction beyond the tested one is found so often.
 
-    The variance is that of values of 0 and 1, the largest that values in [0, 1] with this mean can have.
+    `canary` is its own satisfaction. The variances are those of values of 0 and 1, the largest that values in [0, 1]
+    with these means can have.
     """
     distance = excess * satisfaction
-    variance = max(satisfaction * (1 - satisfaction), 0.01) * (1 + (1 - MARGIN) ** 2)
+    variance = _variance(canary) + (1 - MARGIN) ** 2 * _variance(satisfaction)
     spread = NormalDist().inv_cdf(power)
     few, many = 1, MOST_RUNS
     while few < many:
@@ -66,6 +68,10 @@ def judged_units(satisfaction: float, excess: float, power: float = POWER) -> in
         else:
             few = units + 1
     return few
+
+
+def _variance(mean: float) -> float:
+    return max(mean * (1 - mean), 0.01)
 
 
 @dataclass(frozen=True, slots=True)
