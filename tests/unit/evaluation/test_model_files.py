@@ -1,0 +1,46 @@
+"""The learned gates that come with the package, and the folders that models lie in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import Conflict, NotFound
+from evaluation.model_files import METADATA, MODEL, MODELS_DIR, find_model, list_models, own_models_dir, write_model
+from gate.learned.features import FEATURES
+from gate.learned.model import GateModel
+from ingest.embed.minilm.files import FINGERPRINT
+
+SHIPPED = sorted(path.parent for path in MODELS_DIR.glob(f"*/{MODEL}"))
+
+
+def test_a_model_comes_with_the_package() -> None:
+    assert SHIPPED
+
+
+@pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
+def test_a_model_of_the_package_fits_this_release_and_says_what_it_was_fitted_on(folder: Path) -> None:
+    model = GateModel.from_bytes((folder / MODEL).read_bytes())
+    metadata = json.loads((folder / METADATA).read_text())
+    assert model.version == folder.name
+    assert metadata["model_sha256"] == model.sha256
+    model.check_fingerprint(FINGERPRINT)
+    assert all(len(one["sha256"]) == 3 and one["licence"] for one in metadata["collections"])
+    near, far = (model.probability(dict.fromkeys(FEATURES, 0.5) | {"best_cosine": cosine}) for cosine in (0.8, 0.1))
+    assert near > 0.5 > far
+
+
+def test_a_version_is_written_once_and_an_instances_own_comes_first(tmp_path: Path) -> None:
+    own = own_models_dir(tmp_path) / SHIPPED[0].name
+    write_model(own, {MODEL: b"{}", METADATA: b"{}"})
+    assert list_models(tmp_path)[own.name] == own
+    assert sorted(path.name for path in own.iterdir()) == [METADATA, MODEL]
+    with pytest.raises(Conflict, match="written once"):
+        write_model(own, {MODEL: b"{}"})
+
+
+def test_an_unknown_model_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=SHIPPED[0].name):
+        find_model("no-such", tmp_path)
