@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,17 +11,11 @@ import pytest
 from contracts.errors import InvalidInput, NotFound, PolicyRefused, SluiceError, TimedOut
 from ingest.repository import clone
 from ingest.repository.clone import parse_remote
+from tests.support.git_checkout import git
 from tests.support.git_server import GitServer
 from tests.support.in_process import Instance, MakeInstance
 from workers.service import repositories
 from workers.service.repositories import open_repository, read_repository
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    return subprocess.run(
-        ["git", "-C", str(folder), *who, *arguments], check=True, capture_output=True, text=True
-    ).stdout
 
 
 @pytest.fixture
