@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from api.access import InstanceOperator, instance_of
 from api.problems import problem_responses
 from contracts.api import DefenceView
-from contracts.control import DefenceName
+from contracts.learning.control import DefenceName
 
 router = APIRouter(prefix="/v1/defences", tags=["defences"])
 

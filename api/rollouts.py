@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 
 from api.access import InstanceOperator, instance_of
 from api.problems import problem_responses
-from contracts.rollout import Rollout, RolloutRequest
-from workers.service.rollouts import AbReport
+from contracts.learning.rollout import Rollout, RolloutRequest
+from workers.service.learning.rollouts import AbReport
 
 router = APIRouter(prefix="/v1/rollouts", tags=["rollouts"])
 

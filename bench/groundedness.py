@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.sentences import cut_sentences
-from evaluation.beir import read_documents, read_questions
 from evaluation.json_lines import read_objects
 from evaluation.ragas import support
 from evaluation.ragas.support import SentenceSupport, find_support
+from evaluation.retrieval.beir import read_documents, read_questions
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS

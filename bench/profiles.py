@@ -21,7 +21,7 @@ from trust.marketing.channels import classify_channel
 from trust.marketing.claims import find_claims
 from trust.marketing.disclosures import check_disclosure
 from trust.marketing.sentiment import read_sentiment
-from workers.steps.question import find_site
+from workers.steps.trust.question import find_site
 
 SETS = Path(__file__).parents[1] / "evaluation" / "sets"
 Case = dict[str, Any]

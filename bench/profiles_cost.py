@@ -31,7 +31,7 @@ from index.local.retrieval_port import LocalRetrieval
 from index.local.writer import IndexWriter
 from index.search.compose_answer import compose_answer
 from index.settings import QuerySettings
-from workers.steps.domain_probe import measure_domain
+from workers.steps.gate.domain_probe import measure_domain
 from workers.steps.insights import add_insights
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,12 +8,13 @@ from pydantic import Field, model_validator
 
 from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
-from contracts.control import Defence, DefenceName
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
 from contracts.gate import Decision, Limits, Message, ProfileName, SessionId
 from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
+from contracts.learning.control import Defence, DefenceName
+from contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, Response, Signal
 from contracts.plan import Plan
 from contracts.prompt import Prompt, PromptName
 from contracts.retrieval import (
@@ -27,7 +28,6 @@ from contracts.retrieval import (
     QueryText,
     TrustThreshold,
 )
-from contracts.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, Response, Signal
 from contracts.trust import Origin, Signature
 
 

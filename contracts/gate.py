@@ -8,10 +8,11 @@ from pydantic import Field
 
 from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
-from contracts.control import Control, Judgement
 from contracts.domain_measures import DomainMeasures
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
+from contracts.learning.control import Control, Judgement
+from contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
 from contracts.plan import Plan
 from contracts.prompt import PromptMessage, PromptName
 from contracts.retrieval import (
@@ -24,7 +25,6 @@ from contracts.retrieval import (
     Neighbours,
     QueryText,
 )
-from contracts.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
 
 ProfileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 

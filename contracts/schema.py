@@ -9,9 +9,10 @@ import json
 from pathlib import Path
 
 import contracts
-from contracts import api, flags, forget, quarantine, retrieval
+from contracts import api, forget, quarantine, retrieval
 from contracts.base import Value
 from contracts.event import Event
+from contracts.learning import flags
 
 FOLDER = Path(__file__).parent / "schemas"
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pydantic import Field
 
 from contracts.base import Value
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from evaluation.tally import Tally
 
 EXAMPLES = 20

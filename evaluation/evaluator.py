@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from contracts.control import Arm
+from contracts.learning.control import Arm
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from evaluation.summary import Summary, summarise
 from evaluation.tally import Tally
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contracts.base import Moment, Value
 from evaluation.intervals import Interval
-from evaluation.report import Report
+from evaluation.retrieval.report import Report
 from evaluation.summary import Summary
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from contracts.run_outcome import RunOutcome
+from contracts.learning.run_outcome import RunOutcome
 from evaluation.intervals import Interval, mean_interval, wilson_interval
 from evaluation.quantiles import Quantiles
 

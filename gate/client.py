@@ -32,11 +32,11 @@ from contracts.api import (
     RunView,
     SubmittedDocument,
 )
-from contracts.control import FlagState
 from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
-from contracts.flags import FlagRequest, FlagResult
 from contracts.forget import ForgetRequest
+from contracts.learning.control import FlagState
+from contracts.learning.flags import FlagRequest, FlagResult
 from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
 from contracts.retrieval import Query, Retrieval
 from gate.event_stream import Stream

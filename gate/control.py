@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from contracts.control import Control, Defence
+from contracts.learning.control import Control, Defence
 from gate.veto import Denial
 
 _BOTH: tuple[Literal["search", "crawl"], ...] = ("crawl", "search")

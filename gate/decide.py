@@ -22,9 +22,9 @@ import math
 from dataclasses import replace
 from datetime import datetime
 
-from contracts.control import NO_CONTROL, Control, ModelUse
 from contracts.errors import Conflict
 from contracts.gate import BudgetState, Contribution, CoverageProbed, GateDecided, GateRequested, PolicyState
+from contracts.learning.control import NO_CONTROL, Control, ModelUse
 from contracts.plan import Plan
 from gate.budget import A_PAGE, NOTHING, affordable_searches, budget_denials
 from gate.control import control_denials

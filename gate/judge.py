@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from contracts.base import Value
-from contracts.control import Judgement
+from contracts.learning.control import Judgement
 from contracts.plan import Plan
 from gate.profile import Profile
 

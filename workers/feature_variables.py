@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from contracts.control import FlagName
 from contracts.errors import InvalidSetting
+from contracts.learning.control import FlagName
 
 VARIABLES: Mapping[FlagName, str] = {
     "gate_weights": "FEATURE_GATE_WEIGHTS",

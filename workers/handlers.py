@@ -33,7 +33,7 @@ from contracts.ingest import (
     SearchCompleted,
     SearchDirected,
 )
-from contracts.judged_responses import ResponseJudgementDirected
+from contracts.learning.judged_responses import ResponseJudgementDirected
 from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable, Retry
 from gate.decide import decide, deciding_model
 from gate.directives import make_crawl, make_directives, make_result_crawls
@@ -48,11 +48,8 @@ from ledger.learning.flags import flag_gap
 from otel import metrics
 from workers.runtime.event_counters import count_failed_search
 from workers.runtime.negative_list import batch_without_forgotten, forgotten_page, refused_documents
-from workers.steps.admit import admit
 from workers.steps.answer import answer_question
 from workers.steps.chunk import chunk_documents
-from workers.steps.citation_ages import unseen_seconds
-from workers.steps.control import choose_weights, read_control
 from workers.steps.documents import (
     brought_by,
     document_of_page,
@@ -62,14 +59,17 @@ from workers.steps.documents import (
 )
 from workers.steps.egress_refusals import mark_refusals, refused
 from workers.steps.embed import embed_next, load_chunks
-from workers.steps.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
 from workers.steps.gaps import gap_of
-from workers.steps.inspect import inspect_batch, outdated
-from workers.steps.judge import ask_judge
-from workers.steps.judge_response import is_sampled, judge_response
-from workers.steps.learned_gate import join_learned_gate
-from workers.steps.probe import probe_coverage
-from workers.steps.stale_answers import tell_stale_answers
+from workers.steps.gate.control import choose_weights, read_control
+from workers.steps.gate.judge import ask_judge
+from workers.steps.gate.judge_response import is_sampled, judge_response
+from workers.steps.gate.learned_gate import join_learned_gate
+from workers.steps.gate.probe import probe_coverage
+from workers.steps.trust.admit import admit
+from workers.steps.trust.citation_ages import unseen_seconds
+from workers.steps.trust.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
+from workers.steps.trust.inspect import inspect_batch, outdated
+from workers.steps.trust.stale_answers import tell_stale_answers
 from workers.steps.vector_codec import vectors_from_bytes
 from workers.steps.withdraw import withdrawable, withdrawn_pages
 from workers.wiring.inject import with_dependencies

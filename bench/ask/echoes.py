@@ -26,7 +26,7 @@ from pathlib import Path
 from bench.append_documents import append_documents
 from contracts.document import Document, Provenance
 from contracts.retrieval import Query
-from evaluation.beir import read_documents, read_questions
+from evaluation.retrieval.beir import read_documents, read_questions
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from contracts.control import Defence, DefenceName
+from contracts.learning.control import Defence, DefenceName
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from evaluation.defence.watch import Change, DefenceState, Limits, heal, trip, watch
 from evaluation.defence.windows import FULL, Window
 from evaluation.evaluator import Evaluator, Windowing

@@ -20,7 +20,7 @@ from bench.gate.collections import read
 from bench.gate.measures import Floats
 from contracts.document import Document, Provenance
 from contracts.gate import CoverageProbed, ProbeHit, ProbeSentence
-from evaluation.beir import read_documents
+from evaluation.retrieval.beir import read_documents
 from gate.probe import enough_mass, question_terms, sentence_similarities, term_coverage
 from gate.sentences import SENTENCES_COMPARED, Passage, choose_sentences
 from index.settings import QuerySettings
@@ -31,7 +31,7 @@ from ingest.embed.cache import CachedEmbedder
 from ingest.embed.tokens import load_tokenizer
 from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
-from workers.steps.probe import PROBE_HITS, READ_HITS
+from workers.steps.gate.probe import PROBE_HITS, READ_HITS
 
 Present = NDArray[np.bool_]
 """For each chunk whether the corpus holds it."""

@@ -2,8 +2,9 @@
 
     python -m bench.gate.learned DATA_DIR [--work DIR] [--questions 500]
 
-Prints for each collection F1, area and calibration error, fitted in three ways (`cli.learn.cross_validation`), for two
-mixtures of cases: those of `cli.learn.prior_sets`, and half of the articles alone (no neighbours, no strangers).
+Prints for each collection F1, area and calibration error, fitted in three ways (`workers.training.cross_validation`),
+for two mixtures of cases: those of `workers.training.prior_sets`, and half of the articles alone (no neighbours, no
+strangers).
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.gate.coverage import COLLECTIONS
-from cli.learn.cross_validation import WAYS, compare
-from cli.learn.examples import Example, examples_of_cases, weigh_together
-from cli.learn.prior_sets import QUESTIONS, prior_cases
-from cli.learn.training import table
 from gate.learned.model import Costs
 from gate.profile import load_profiles
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS
 from workers.settings import Settings
+from workers.training.cross_validation import WAYS, compare
+from workers.training.examples import Example, examples_of_cases, weigh_together
+from workers.training.prior_sets import QUESTIONS, prior_cases
+from workers.training.training import table
 
 PSEUDO_RUNS = 1_000.0
 

@@ -23,8 +23,8 @@ from bench.poisoning.texts import FORMS, changelogs, craft, manuals, mirrors
 from contracts.document import Document, Provenance
 from contracts.retrieval import Query, Retrieval
 from contracts.trust import Verdict
-from evaluation.beir import read_documents, read_questions
-from evaluation.cases import Case
+from evaluation.retrieval.beir import read_documents, read_questions
+from evaluation.retrieval.cases import Case
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
@@ -32,7 +32,7 @@ from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM
 from tests.support.repository import MODELS, REPOSITORY
 from trust.settings import TrustSettings
-from workers.steps.floods import mark_floods
+from workers.steps.trust.floods import mark_floods
 
 DATA = REPOSITORY.parent / "shared" / "data"
 CACHE = REPOSITORY / ".cache" / "quality" / "embedding-cache.sqlite"

@@ -13,8 +13,8 @@ import numpy as np
 import tantivy
 
 from contracts.api import SubmittedDocument
-from evaluation.cases import Case
-from evaluation.measures import DEPTH
+from evaluation.retrieval.cases import Case
+from evaluation.retrieval.measures import DEPTH
 from ingest.embed.port import Embedder
 
 RRF_K = 60

@@ -19,13 +19,13 @@ from bench.quality.formulas import Formulas, measure_formulas
 from cli.quality.eval import LiveServer
 from contracts.api import SubmittedDocument
 from contracts.retrieval import Strategy
-from evaluation.ask import ask_all
-from evaluation.beir import make_corpus_name, read_documents, read_questions
-from evaluation.cases import Case, sample_cases
-from evaluation.measures import compute_measures
-from evaluation.report import Report, Subject, make_report, summarise_means, write_report
-from evaluation.significance import randomisation_p
-from evaluation.submit import submit_documents
+from evaluation.retrieval.ask import ask_all
+from evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
+from evaluation.retrieval.cases import Case, sample_cases
+from evaluation.retrieval.measures import compute_measures
+from evaluation.retrieval.report import Report, Subject, make_report, summarise_means, write_report
+from evaluation.retrieval.significance import randomisation_p
+from evaluation.retrieval.submit import submit_documents
 from gate.client import SluiceClient
 from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 from ingest.embed.minilm.model import MiniLM

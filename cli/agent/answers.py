@@ -8,11 +8,11 @@ import typer
 
 from cli.output import console, marked, plain_text, print_json, print_table
 from contracts.api import RunView
-from contracts.control import ModelUse
 from contracts.event import Gap
 from contracts.gate import DecisionFields
 from contracts.index import Answer, StaleCitation
 from contracts.insights import CodeSample, PassageInsights
+from contracts.learning.control import ModelUse
 from contracts.prompt import PromptMessage
 from contracts.trust import GateCheck, TrustScore
 

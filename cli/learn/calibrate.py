@@ -13,8 +13,16 @@ from cli.learn.train import DAY_SECONDS, stated_costs
 from cli.output import AsJson, console, marked, print_json, print_table
 from cli.session import session
 from contracts.errors import InvalidInput
-from evaluation.confusion import Confusion, Said, confuse, count_said
-from evaluation.model_files import METADATA, MODEL, UNSEEN, find_model, list_models, own_models_dir, write_model
+from evaluation.learned_gate.confusion import Confusion, Said, confuse, count_said
+from evaluation.learned_gate.model_files import (
+    METADATA,
+    MODEL,
+    UNSEEN,
+    find_model,
+    list_models,
+    own_models_dir,
+    write_model,
+)
 from gate.learned.model import Costs, GateModel, Thresholds
 from workers.context import Context
 
@@ -67,8 +75,8 @@ def _unseen(folder: Path) -> dict[str, list[Said]]:
 
 def _runs(context: Context, model: GateModel, since_days: float) -> dict[str, list[Said]]:
     """What the model says of recorded runs that were judged, where there are enough of them."""
-    from cli.learn.examples import examples_of_runs
-    from cli.learn.training import recorded_runs
+    from workers.training.examples import examples_of_runs
+    from workers.training.training import recorded_runs
 
     since = time.time() - since_days * DAY_SECONDS
     found = examples_of_runs(

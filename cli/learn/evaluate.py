@@ -12,7 +12,7 @@ from cli.output import AsJson, console, print_json, print_table
 from cli.session import session
 from evaluation.intervals import Interval
 from evaluation.summary import Summary
-from workers.service.evaluation import By, Evaluation, EvaluationRow, evaluate
+from workers.service.learning.evaluation import By, Evaluation, EvaluationRow, evaluate
 
 COLUMNS = (
     "runs",

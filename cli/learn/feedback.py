@@ -11,9 +11,9 @@ from cli.output import AsJson, console, marked, print_json
 from cli.session import session
 from contracts.api import FeedbackRequest
 from contracts.errors import InvalidInput
-from contracts.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, SignalName
+from contracts.learning.run_outcome import DEFAULT_SIGNAL, FeedbackOutcome, SignalName
 from workers.context import Context
-from workers.service.feedback_file import FeedbackTaken, take_lines
+from workers.service.learning.feedback_file import FeedbackTaken, take_lines
 from workers.service.service import Service
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from cli.configured import configured
 from cli.output import AsJson, errors_told, print_json, print_table
 from contracts.errors import InvalidInput
-from evaluation.model_files import METADATA, MODEL, list_models
+from evaluation.learned_gate.model_files import METADATA, MODEL, list_models
 from gate.learned.model import GateModel
 
 COLUMNS = ("version", "sha256", "trained_at", "sources", "search_below", "full_loop_below", "usable")

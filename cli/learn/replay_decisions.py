@@ -11,7 +11,7 @@ from cli.operate.dead_letter_options import moment
 from cli.output import AsJson, console, marked, print_json, print_table
 from cli.session import session
 from evaluation.decision_replay import DecisionReplay
-from workers.service.replay_decisions import replay_decisions as replay
+from workers.service.learning.replay_decisions import replay_decisions as replay
 
 
 def replay_decisions(

@@ -15,8 +15,9 @@ from contracts.errors import InvalidInput
 from evaluation.phases import PhaseReport
 from evaluation.review import write_markdown
 from workers.context import Context
-from workers.service import phases
-from workers.service.review import make_packet
+from workers.service.learning import phases
+from workers.service.learning.phases import f1_lifts
+from workers.service.learning.review import make_packet
 
 FOLDER = Path("reports/review")
 _Since = Annotated[datetime, typer.Option(parser=moment, metavar="WHEN", help="Since then: 90d, or a date.")]
@@ -85,7 +86,7 @@ def _checked(
         case 2:
             return phases.freshness(context, now)
         case 3:
-            return phases.learned_gate({}, report, reranked)
+            return phases.learned_gate(f1_lifts(context, model) if model else {}, report, reranked)
     if baseline_until is None:
         raise InvalidInput("baseline-until", "not given", "say until when runs were those of phase 0")
     if number == 1:

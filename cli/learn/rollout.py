@@ -12,9 +12,9 @@ from cli.operate.dead_letter_options import Note, checked
 from cli.output import AsJson, console, marked, print_json, print_table
 from cli.session import session
 from contracts.errors import InvalidInput
-from contracts.rollout import Rollout, RolloutRequest
-from evaluation.ab_report import to_markdown
-from workers.service.rollouts import RolloutDesk
+from contracts.learning.rollout import Rollout, RolloutRequest
+from evaluation.rollout.ab_report import to_markdown
+from workers.service.learning.rollouts import RolloutDesk
 
 canary = typer.Typer(
     help="A canary: the model decides for a share of the runs, against a control of equal size.", no_args_is_help=True

@@ -12,7 +12,7 @@ import typer
 from cli.output import AsJson, console, marked, print_json
 from cli.session import session
 from contracts.errors import InvalidInput, InvalidSetting
-from evaluation.model_files import list_models, own_models_dir, write_model
+from evaluation.learned_gate.model_files import list_models, own_models_dir, write_model
 from gate.learned.model import Costs
 from workers.context import Context
 
@@ -45,7 +45,7 @@ def train(
     Needs the extra `fit`. The collections are embedded on this machine: minutes the first time.
     """
     with session(as_json=as_json) as context:
-        from cli.learn.training import suggest_version
+        from workers.training.training import suggest_version
 
         known = list_models(context.settings.data_dir)
         name = version or suggest_version(datetime.now(UTC), list(known))
@@ -82,12 +82,12 @@ def _files(
     questions: int,
     costs: Costs,
 ) -> dict[str, bytes]:
-    from cli.learn.examples import examples_of_cases, examples_of_runs
-    from cli.learn.fit import load_fitting
-    from cli.learn.prior_sets import list_collections, prior_cases
-    from cli.learn.training import Training, recorded_runs
     from gate.profile import choose_profile
     from ingest.embed.embed import fingerprint_of_corpus
+    from workers.training.examples import examples_of_cases, examples_of_runs
+    from workers.training.fit import load_fitting
+    from workers.training.prior_sets import list_collections, prior_cases
+    from workers.training.training import Training, recorded_runs
 
     load_fitting("linear_model")  # before the minutes of embedding
     settings = context.settings

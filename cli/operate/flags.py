@@ -10,13 +10,13 @@ import typer
 from cli.operate.dead_letter_options import Note
 from cli.output import AsJson, console, error_console, print_json, print_table
 from cli.session import session
-from contracts.control import FlagState
-from contracts.flags import FlagResult
-from contracts.learning_events import FlagAction
+from contracts.learning.control import FlagState
+from contracts.learning.events import FlagAction
+from contracts.learning.flags import FlagResult
 from workers.feature_variables import VARIABLES
 from workers.runtime.flag_rules import NAMES
 from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.flags import FlagDesk
+from workers.service.learning.flags import FlagDesk
 
 flags = typer.Typer(help="Feature flags: switch features on and off at run time.", no_args_is_help=True)
 

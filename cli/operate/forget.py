@@ -18,8 +18,8 @@ from contracts.forget import ForgetProof, ForgetRequest, ForgottenEntry
 from contracts.retrieval import Filters
 from workers.context import Context
 from workers.service.caller import Caller
-from workers.service.forget import ForgetDesk
 from workers.service.service import Service
+from workers.service.trust.forget import ForgetDesk
 
 FORGET_SECONDS = 300.0
 """How long the command waits for its run unless it is told otherwise."""

@@ -15,9 +15,15 @@ from contracts.errors import InvalidInput, TimedOut
 from ingest.freshness.decisions import record_command
 from ingest.freshness.refresh_plan import Counts
 from workers.context import Context
-from workers.service.freshness import FreshnessFiles, files_of, plan_refresh, require_whole, write_current_manifest
 from workers.service.plan_command import PLAN_VARIABLE, run_with_plan
-from workers.service.recheck import Rechecked, recheck, rechecked
+from workers.service.trust.freshness import (
+    FreshnessFiles,
+    files_of,
+    plan_refresh,
+    require_whole,
+    write_current_manifest,
+)
+from workers.service.trust.recheck import Rechecked, recheck, rechecked
 
 _STDERR = 2
 

@@ -16,8 +16,8 @@ from contracts.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePa
 from contracts.trust import Finding
 from workers.context import Context
 from workers.service.caller import Caller
-from workers.service.quarantine import QuarantineDesk
 from workers.service.service import Service
+from workers.service.trust.quarantine import QuarantineDesk
 
 quarantine = typer.Typer(
     help="Quarantine: chunks that the guard blocked when they were ingested.", no_args_is_help=True

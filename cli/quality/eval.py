@@ -33,17 +33,17 @@ from cli.quality.eval_answers import judge_responses
 from contracts.api import RunAccepted, RunView, SubmittedDocument
 from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.ask import Answered, ask_all
-from evaluation.beir import make_corpus_name, read_documents, read_questions
-from evaluation.cases import Case, read_cases, sample_cases
-from evaluation.compare import MAX_DROP, compare
-from evaluation.fit_fusion import fit_lexical_weight
-from evaluation.measures import require_library
 from evaluation.ragas.environment import FOLDER, install
-from evaluation.report import Report, Subject, make_report, read_report, write_report
-from evaluation.rfc_metrics import cache_hit_rate, list_unknown
-from evaluation.submit import Submitted, submit_documents
-from evaluation.tables import (
+from evaluation.retrieval.ask import Answered, ask_all
+from evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
+from evaluation.retrieval.cases import Case, read_cases, sample_cases
+from evaluation.retrieval.compare import MAX_DROP, compare
+from evaluation.retrieval.fit_fusion import fit_lexical_weight
+from evaluation.retrieval.measures import require_library
+from evaluation.retrieval.report import Report, Subject, make_report, read_report, write_report
+from evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
+from evaluation.retrieval.submit import Submitted, submit_documents
+from evaluation.retrieval.tables import (
     comparison_table,
     fit_table,
     metrics_table,

@@ -9,10 +9,10 @@ from typing import Any
 from cli.session import session
 from contracts.errors import InvalidInput, InvalidSetting
 from contracts.retrieval import Retrieval
-from evaluation.ask import Answered
-from evaluation.cases import Case
 from evaluation.ragas.answers import PASSAGES, answer_cases, generated, given, read_responses
-from evaluation.rfc_metrics import headline_strategy
+from evaluation.retrieval.ask import Answered
+from evaluation.retrieval.cases import Case
+from evaluation.retrieval.rfc_metrics import headline_strategy
 from gate.client import SluiceClient
 from workers.context import Context
 

@@ -13,7 +13,7 @@ from cli.output import AsJson, Corpus, console, marked, print_json, print_table
 from cli.session import session
 from contracts.errors import InvalidInput, NotFound
 from trust.report import GuardReport, summarise, write_evidence
-from workers.service.guard import judge_questions, judge_runs
+from workers.service.trust.guard import judge_questions, judge_runs
 
 
 def guard(

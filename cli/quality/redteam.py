@@ -17,7 +17,7 @@ from cli.quality.eval import LiveServer, own_url
 from contracts.api import SubmittedDocument
 from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from contracts.retrieval import Filters
-from evaluation.submit import submit_documents
+from evaluation.retrieval.submit import submit_documents
 from gate.client import SluiceClient
 from trust.redteam.attacks import fill, make_attacks
 from trust.redteam.carriers import CARRIERS

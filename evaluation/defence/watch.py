@@ -18,8 +18,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from contracts.base import LaterText, Value, is_none
-from contracts.control import Defence, DefenceName
-from contracts.run_outcome import RunOutcome
+from contracts.learning.control import Defence, DefenceName
+from contracts.learning.run_outcome import RunOutcome
 from evaluation.defence.verdicts import (
     BASELINE_FACTOR,
     Closed,

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from contracts.errors import InvalidInput, first_problem
 from contracts.prompt import PromptMessage
 from contracts.retrieval import Retrieval
-from evaluation.cases import Case
 from evaluation.chat_endpoint import ChatEndpoint, ChatMessage
 from evaluation.json_lines import read_objects
 from evaluation.ragas.metrics import AnsweredQuestion, Response
+from evaluation.retrieval.cases import Case
 
 ANSWER_TOKENS = 400
 """Of an answer that is generated: a few paragraphs."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from contracts.event import Body, Event
 from contracts.ids import new_run_id
-from contracts.learning_events import CONTROL_CORPUS
+from contracts.learning.events import CONTROL_CORPUS
 from ledger.dead_letters.audit import SLUICE, record
 from ledger.events.finish import finish
 from ledger.events.outbox import Entry, own_event, write

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, bindparam, func, or_, select
 
 from contracts.base import construct_unvalidated
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from ledger.database import Database
 from ledger.events.reservations import usd
 from ledger.learning.outcome_rows import derive, drop_outcome

@@ -18,7 +18,7 @@ from sqlalchemy import bindparam, select, update
 from contracts.errors import Conflict
 from contracts.event import decode
 from contracts.gate import GateDecided
-from contracts.rollout import ACTIVE, Rollout, RolloutStep
+from contracts.learning.rollout import ACTIVE, Rollout, RolloutStep
 from ledger.database import Database
 from ledger.events.control_runs import ControlChange, record_control
 from ledger.runs import CreatedRun

@@ -17,8 +17,8 @@ from contracts.plan import Plan
 from ingest.freshness.refresh_plan import Counts, PlannedRefresh, read_plan
 from tests.support.in_process import Instance
 from tests.support.site import Site
-from workers.service.freshness import files_of, plan_refresh, write_current_manifest
-from workers.service.recheck import Rechecked, recheck, rechecked
+from workers.service.trust.freshness import files_of, plan_refresh, write_current_manifest
+from workers.service.trust.recheck import Rechecked, recheck, rechecked
 
 CORPUS = "docs"
 MONTH = timedelta(days=31)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from contracts.document import Provenance
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievedChunk, Strategy
-from evaluation.ask import Answered, ask_all
-from evaluation.cases import Case
-from evaluation.report import Report, Subject, make_report
+from evaluation.retrieval.ask import Answered, ask_all
+from evaluation.retrieval.cases import Case
+from evaluation.retrieval.report import Report, Subject, make_report
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from ledger.learning import defences
 from workers.context import Context
-from workers.processes import self_defence
-from workers.processes.self_defence import SelfDefence
+from workers.processes.watches import self_defence
+from workers.processes.watches.self_defence import SelfDefence
 from workers.settings import Settings
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from contracts.budget import Spend
-from contracts.control import Control
 from contracts.document import Provenance, document_id_for
 from contracts.event import Event
 from contracts.gate import BudgetState, CoverageProbed, FeedbackGiven, GateDecided, PolicyState, ProbeHit
 from contracts.index import AnswerDirected, AnswerReady
 from contracts.ingest import CrawlDirected
+from contracts.learning.control import Control
 from contracts.outcome import Done, Next
 from contracts.plan import Plan
 from tests.support.ledger_story import Story, answer

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from contracts.retrieval import Strategy
-from evaluation.report import read_report, write_report
+from evaluation.retrieval.report import read_report, write_report
 from tests.support.evaluation_samples import report
 from tests.support.instance import Instance
 

@@ -147,7 +147,7 @@ def keep_whole(process: WorkerProcess, stopping: threading.Event) -> None:
 
     Answers that were recorded while what they cite changed are told of it.
     """
-    from workers.steps.stale_answers import tell_stale_answers
+    from workers.steps.trust.stale_answers import tell_stale_answers
 
     while not stopping.is_set():
         for corpus in process.context.readers.names():

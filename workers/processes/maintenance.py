@@ -15,7 +15,7 @@ from otel import metrics
 from workers.broker.embedded import is_embedded, keep_append_only_file
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
-from workers.processes import (
+from workers.processes.watches import (
     budget_gauges,
     corpus_watch,
     evaluation_watch,
@@ -23,12 +23,12 @@ from workers.processes import (
     rollout_watch,
     self_defence,
 )
-from workers.processes.corpus_watch import CorpusWatch
-from workers.processes.evaluation_watch import EvaluationWatch
-from workers.processes.flag_watch import FlagWatch
-from workers.processes.freshness_schedule import FreshnessSchedule
-from workers.processes.rollout_watch import RolloutWatch
-from workers.processes.self_defence import SelfDefence
+from workers.processes.watches.corpus_watch import CorpusWatch
+from workers.processes.watches.evaluation_watch import EvaluationWatch
+from workers.processes.watches.flag_watch import FlagWatch
+from workers.processes.watches.freshness_schedule import FreshnessSchedule
+from workers.processes.watches.rollout_watch import RolloutWatch
+from workers.processes.watches.self_defence import SelfDefence
 from workers.runtime.blob_collection import BlobCollector
 from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 

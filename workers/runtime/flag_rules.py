@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from contracts.control import FlagName, FlagSource, FlagState
+from contracts.learning.control import FlagName, FlagSource, FlagState
 from ledger.learning.flags import StoredFlag
 from workers.feature_variables import VARIABLES
 

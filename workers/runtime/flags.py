@@ -22,7 +22,7 @@ from openfeature.exception import FlagNotFoundError, TypeMismatchError
 from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata, ProviderStatus
 
-from contracts.control import FlagName, FlagState
+from contracts.learning.control import FlagName, FlagState
 from ledger.learning.flags import StoredFlag
 from otel import metrics
 from workers.runtime.flag_rules import DEFAULTS, NAMES, resolve

@@ -1,50 +1,32 @@
 """Where models of the gate are read from: files of trained models, and the blobs that decisions name them by.
 
-A trained model is the file `FOLDER/VERSION/model.json`. The instance's own are in `evaluation/rag_gate` of the data
-directory, those that come with the package in its `evaluation/rag_gate`. A model that is rolled out is kept among the
-blobs under its SHA-256: the file may change or go, and recorded decisions can still be computed again.
+Where the files lie is told by `evaluation.learned_gate.model_files`. A model that is rolled out is kept among the blobs
+under its SHA-256: the file may change or go, and recorded decisions can still be computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import evaluation
-from contracts.errors import Conflict, NotFound
+from contracts.errors import Conflict
+from evaluation.learned_gate.model_files import MODEL, find_model
 from gate.learned.model import GateModel
 from workers.runtime.blob_store import BlobStore
-from workers.settings import Settings
-
-FILE = "model.json"
 
 
-def model_folders(settings: Settings) -> tuple[Path, ...]:
-    """The folders that models are looked for in, the first that has one wins."""
-    return settings.data_dir / "evaluation" / "rag_gate", Path(evaluation.__file__).parent / "rag_gate"
-
-
-def read_model_file(version: str, folders: Sequence[Path]) -> bytes:
+def read_model_file(version: str, data_dir: Path) -> bytes:
     """The file of the trained model of a version, which was checked.
 
     Raises:
-        NotFound: none of the folders has it.
+        NotFound: there is none.
         InvalidInput: its file holds no model that this release can score.
         Conflict: the file holds a model of another version.
     """
-    file = next((folder / version / FILE for folder in folders if (folder / version / FILE).is_file()), None)
-    if file is None:
-        looked = " or ".join(str(folder) for folder in folders)
-        raise NotFound(f"no model {version!r} in {looked}; `sluice gate train` makes one")
+    file = find_model(version, data_dir) / MODEL
     raw = file.read_bytes()
     if (held := GateModel.from_bytes(raw).version) != version:
         raise Conflict(f"{file} holds model {held}, not {version}")
     return raw
-
-
-def list_model_files(folders: Sequence[Path]) -> tuple[str, ...]:
-    """The versions that can be read, sorted."""
-    return tuple(sorted({file.parent.name for folder in folders for file in folder.glob(f"*/{FILE}")}))
 
 
 class GateModels:

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 
 import structlog
 
-from contracts.control import Defence
 from contracts.errors import SluiceError, Unavailable
+from contracts.learning.control import Defence
 from evaluation.defence.watch import DefenceState
 from gate.profile import Profile
 from gate.settings import DefenceSettings

@@ -11,7 +11,7 @@ from contracts.errors import DiskFull, SluiceError
 from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
 from workers.runtime.disk_room import DiskRoom
-from workers.service.freshness import published_hash
+from workers.service.trust.freshness import published_hash
 
 
 def check_health(context: Context) -> Health:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from contracts.api import DefenceView, Health, StageView
-from contracts.control import DefenceName
 from contracts.event import Queue
 from contracts.hosts import HostView
+from contracts.learning.control import DefenceName
 from ingest.politeness.host_stats import MOST_DAYS
 from workers.broker.direct_query import QueryPool
 from workers.broker.transport import BROKER_ERRORS
@@ -15,16 +15,16 @@ from workers.context import Context
 from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
-from workers.service.defences import lift_defence, list_defences
-from workers.service.evaluation import By, Evaluation, evaluate
-from workers.service.flags import FlagDesk
-from workers.service.forget import ForgetDesk
 from workers.service.health import check_health
-from workers.service.quarantine import QuarantineDesk
+from workers.service.learning.defences import lift_defence, list_defences
+from workers.service.learning.evaluation import By, Evaluation, evaluate
+from workers.service.learning.flags import FlagDesk
+from workers.service.learning.rollouts import RolloutDesk
 from workers.service.replays import ReplayDesk
-from workers.service.rollouts import RolloutDesk
 from workers.service.runs import Runs
 from workers.service.service import Service
+from workers.service.trust.forget import ForgetDesk
+from workers.service.trust.quarantine import QuarantineDesk
 from workers.settings import Settings
 
 __all__ = ["BROKER_ERRORS", "MOST_DAYS", "Instance"]

@@ -22,8 +22,8 @@ from contracts.event import Event, Gap, GapFound, Queue
 from contracts.gate import FeedbackGiven, GateRequested, Limits
 from contracts.ids import new_run_id
 from contracts.ingest import CrawlDirected, DocumentsRemoved, DocumentsSubmitted, Render
+from contracts.learning.run_outcome import DEFAULT_SIGNAL
 from contracts.outcome import Next
-from contracts.run_outcome import DEFAULT_SIGNAL
 from gate.budget import lifted_by, lowest_ceilings
 from gate.directives import compute_allowance, lower_limits, make_crawl_directives, set_rendering
 from gate.profile import choose_profile

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.budget import Spend
-from contracts.control import FlagName
 from contracts.errors import Unavailable
 from contracts.event import Gap
 from contracts.gate import DecisionFields, GateRequested
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
+from contracts.learning.control import FlagName
 from contracts.plan import Plan
 from contracts.prompt import PromptMessage
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, RetrievalPort, Strategy
@@ -29,8 +29,8 @@ from trust.settings import TrustSettings
 from workers.broker.direct_query import good_reply
 from workers.steps.insights import add_insights, preferred_passages
 from workers.steps.prompts import make_prompt, with_prompt
-from workers.steps.question import describe_question
-from workers.steps.trusted import apply_trust, count_gates
+from workers.steps.trust.question import describe_question
+from workers.steps.trust.trusted import apply_trust, count_gates
 from workers.wiring.corpora import CorpusReaders
 from workers.wiring.embedding import EmbeddingService
 

@@ -15,7 +15,7 @@ from contracts.outcome import Done, Next
 from ingest.chunk.token_ids import embedding_texts
 from ingest.embed.cost import Portion, end_of_portion
 from otel import metrics
-from workers.steps.topic_change import mark_topic_changes
+from workers.steps.trust.topic_change import mark_topic_changes
 from workers.steps.vector_codec import vectors_from_bytes, vectors_to_bytes
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from trust.marketing.claims import find_claims
 from trust.marketing.disclosures import check_disclosure
 from trust.marketing.sentiment import read_sentiment
 from trust.marketing.voices import count_voices
-from workers.steps.domain_probe import WordSearch, is_code
-from workers.steps.question import find_site, may_be_english
+from workers.steps.gate.domain_probe import WordSearch, is_code
+from workers.steps.trust.question import find_site, may_be_english
 from workers.wiring.corpora import CorpusReaders
 
 PASSAGES_OF_A_BRAND = 200

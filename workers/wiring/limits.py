@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contracts.budget import Ceilings, Spend
-from contracts.control import FlagName
 from contracts.gate import BudgetState, PolicyState
+from contracts.learning.control import FlagName
 from gate.directives import CrawlLimits
 from gate.policy import policy_state
 from workers.settings import Settings

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from contracts.control import Defence
+from contracts.learning.control import Defence
 from evaluation.defence.watch import DefenceState, trip
 from ledger.learning.defences import DefenceRow
 from ledger.ledger import Ledger

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from contracts.api import FeedbackRequest, GateRequest
-from contracts.control import FlagName
+from contracts.learning.control import FlagName
 from tests.support.in_process import Instance, MakeInstance
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from contracts.api import GateRequest
-from contracts.control import FlagName
 from contracts.errors import PolicyRefused
 from contracts.event import Event
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from contracts.index import AnswerReady
 from contracts.ingest import CrawlDirected, SearchDirected
-from contracts.learning_events import FlagAction
+from contracts.learning.control import FlagName
+from contracts.learning.events import FlagAction
 from contracts.plan import Plan
 from contracts.retrieval import Query, Strategy
 from gate.decide import explain
@@ -23,7 +23,7 @@ from tests.support.in_process import Instance, MakeInstance
 from tests.support.rerank_endpoint import Endpoint
 from tests.support.site import Site
 from workers.service.caller import OWN_MACHINE
-from workers.service.flags import FlagDesk
+from workers.service.learning.flags import FlagDesk
 from workers.steps.answer import read
 
 QUESTION = "Which engine does the newest ferry of the harbour have?"

@@ -19,7 +19,7 @@ from tests.support.site import Site
 from tests.support.suspicious import Suspicious
 from workers.handlers import HANDLERS
 from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.forget import ForgetDesk
+from workers.service.trust.forget import ForgetDesk
 
 STAGES = ("crawl", "chunk", "embed", "index")
 TEXT = "<p>A canal lock raises boats; the keeper of this one has a walrus. The paddles come first, then the gates.</p>"

@@ -6,8 +6,8 @@ import pytest
 
 from contracts.api import FeedbackRequest, GateRequest
 from contracts.errors import Conflict, InvalidInput
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from ledger.ledger import Ledger
 from tests.support.aging_site import CORPUS, CRAWL, AgingSite
 from tests.support.in_process import Instance, MakeInstance

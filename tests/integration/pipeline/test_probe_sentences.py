@@ -11,7 +11,7 @@ from contracts.gate import CoverageProbed, GateRequested
 from ingest.embed.port import Embedded
 from tests.support.in_process import Instance
 from tests.support.valkey import Valkey
-from workers.steps.probe import probe_coverage
+from workers.steps.gate.probe import probe_coverage
 from workers.wiring.embedding import EmbeddingService
 
 BRIDGE = "The bridge is of steel. It was opened to traffic in 1894. Trams have crossed it ever since."

@@ -20,7 +20,7 @@ from tests.support.suspicious import Suspicious
 from workers.handlers import HANDLERS
 from workers.runtime.blob_collection import BlobCollector
 from workers.service.caller import OWN_MACHINE, Caller
-from workers.service.quarantine import QuarantineDesk
+from workers.service.trust.quarantine import QuarantineDesk
 
 STAGES = ("chunk", "embed", "index")
 FILLER = "The keeper of the lock opens the paddles first and the gates afterwards. " * 12

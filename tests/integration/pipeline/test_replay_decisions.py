@@ -12,7 +12,7 @@ from contracts.errors import InvalidInput
 from contracts.plan import Plan
 from gate.profile import PROFILES_DIR
 from tests.support.in_process import Instance, MakeInstance
-from workers.service.replay_decisions import replay_decisions
+from workers.service.learning.replay_decisions import replay_decisions
 
 DAY_AGO = datetime.now(UTC) - timedelta(days=1)
 COVERED = "How often does the holder renew a lease?"

@@ -9,22 +9,22 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from contracts.api import DocumentsRequest, FeedbackRequest, GateRequest
-from contracts.control import Arm
 from contracts.errors import Conflict, NotFound
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from contracts.ids import new_run_id
-from contracts.learning_events import CONTROL_CORPUS, FlagAction, RolloutChanged
+from contracts.learning.control import Arm
+from contracts.learning.events import CONTROL_CORPUS, FlagAction, RolloutChanged
+from contracts.learning.rollout import RolloutRequest
 from contracts.plan import Plan
-from contracts.rollout import RolloutRequest
 from gate.decide import explain
 from gate.profile import Profile
 from ledger.schema.learning_tables import outcomes
 from tests.support.gate_model import small_model, write_small_model
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.rollout_watch import RolloutWatch
+from workers.processes.watches.rollout_watch import RolloutWatch
 from workers.service.caller import Caller
-from workers.service.flags import FlagDesk
-from workers.service.rollouts import RolloutDesk
+from workers.service.learning.flags import FlagDesk
+from workers.service.learning.rollouts import RolloutDesk
 
 TEXT = "A lease is renewed by its holder every five seconds, else it is free again after fifteen seconds."
 QUESTION = "How often does the holder renew a lease?"

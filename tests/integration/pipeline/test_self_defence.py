@@ -9,21 +9,21 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from contracts.api import FeedbackRequest, GateRequest
-from contracts.control import Defence
 from contracts.errors import NotFound
 from contracts.event import Event
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
 from contracts.ids import new_run_id
-from contracts.learning_events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
+from contracts.learning.control import Defence
+from contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
 from evaluation.defence.watch import TO_SWITCH
 from evaluation.defence.windows import FULL, LEAST
 from gate.decide import explain
 from gate.profile import Profile
 from ledger.schema.learning_tables import outcomes
 from tests.support.in_process import Instance, MakeInstance
-from workers.processes.self_defence import SelfDefence
+from workers.processes.watches.self_defence import SelfDefence
 from workers.runtime.standing_defences import StandingDefences
-from workers.service.defences import lift_defence, list_defences
+from workers.service.learning.defences import lift_defence, list_defences
 
 QUESTION = "which release of the library is the latest?"
 OLD_PROFILE = (

@@ -13,8 +13,8 @@ from bench.quality.document import document, verdicts
 from bench.quality.formulas import WEIGHTS, Formulas, leave_one_out, reciprocal_ranks, z_scores
 from bench.quality.measure import Measured
 from contracts.retrieval import Strategy
-from evaluation.ask import ScoredChunk
-from evaluation.report import Report
+from evaluation.retrieval.ask import ScoredChunk
+from evaluation.retrieval.report import Report
 from tests.support.evaluation_samples import report
 
 

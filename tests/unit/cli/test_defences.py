@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from contracts.control import Defence
+from contracts.learning.control import Defence
 from evaluation.defence.watch import DefenceState, trip
 from ledger.learning.defences import DefenceRow
 from ledger.ledger import Ledger

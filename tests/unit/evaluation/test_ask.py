@@ -9,8 +9,8 @@ import pytest
 
 from contracts.errors import Forbidden, Overloaded, TimedOut
 from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.ask import TOP_K, ask_all
-from evaluation.retry_when_overloaded import TRIES, retry_when_overloaded
+from evaluation.retrieval.ask import TOP_K, ask_all
+from evaluation.retrieval.retry_when_overloaded import TRIES, retry_when_overloaded
 from tests.support.evaluation_samples import cases, chunk, retrieval
 
 

@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bench.canary.simulate import World, simulate
-from contracts.control import Arm
+from contracts.learning.control import Arm
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
-from evaluation.ab_report import compare_plans, make_report, to_markdown
-from evaluation.arm_figures import ArmFigures, fold
-from evaluation.canary import WINDOW_RUNS, judge_stage
-from evaluation.sequential import Moments
-from evaluation.stage_length import ASSUMED_COVERAGE, expected_runs, read_judging
-from gate.rollout_steps import Cause, begin
+from evaluation.rollout.ab_report import compare_plans, make_report, to_markdown
+from evaluation.rollout.arm_figures import ArmFigures, fold
+from evaluation.rollout.canary import WINDOW_RUNS, judge_stage
+from evaluation.rollout.sequential import Moments
+from evaluation.rollout.stage_length import ASSUMED_COVERAGE, expected_runs, read_judging
+from gate.learned.rollout_steps import Cause, begin
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidInput
-from evaluation.cases import Case, fingerprint, read_cases, sample_cases
+from evaluation.retrieval.cases import Case, fingerprint, read_cases, sample_cases
 from tests.support.evaluation_samples import cases
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from contracts.errors import Conflict
 from contracts.retrieval import Strategy
-from evaluation.compare import Change, Comparison, compare
-from evaluation.tables import comparison_table, write_verdict
+from evaluation.retrieval.compare import Change, Comparison, compare
+from evaluation.retrieval.tables import comparison_table, write_verdict
 from tests.support.evaluation_samples import report
 
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from evaluation.evaluator import MOST_GROUPS, Evaluator, Window, Windowing, merge_groups
 from evaluation.summary import summarise
 

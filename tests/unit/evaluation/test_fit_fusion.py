@@ -12,9 +12,9 @@ import pytest
 from contracts.document import ChunkBatch
 from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, Strategy
-from evaluation.ask import Answered, ScoredChunk, ask_all
-from evaluation.cases import Case
-from evaluation.fit_fusion import (
+from evaluation.retrieval.ask import Answered, ScoredChunk, ask_all
+from evaluation.retrieval.cases import Case
+from evaluation.retrieval.fit_fusion import (
     LEAST_QUESTIONS,
     WEIGHTS,
     choose_weight,
@@ -24,7 +24,7 @@ from evaluation.fit_fusion import (
     ndcg,
     weighted_sum,
 )
-from evaluation.measures import compute_measures
+from evaluation.retrieval.measures import compute_measures
 from index.journal.records import Vectors
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter

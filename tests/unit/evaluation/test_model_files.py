@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import Conflict, NotFound
-from evaluation.model_files import METADATA, MODEL, MODELS_DIR, find_model, list_models, own_models_dir, write_model
+from evaluation.learned_gate.model_files import (
+    METADATA,
+    MODEL,
+    MODELS_DIR,
+    find_model,
+    list_models,
+    own_models_dir,
+    write_model,
+)
 from gate.learned.features import FEATURES
 from gate.learned.model import GateModel
 from ingest.embed.minilm.files import FINGERPRINT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from evaluation.phases import (
     Day,
     check_baseline,

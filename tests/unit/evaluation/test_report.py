@@ -10,9 +10,9 @@ import pytest
 
 from contracts.errors import InvalidInput
 from contracts.retrieval import Strategy
-from evaluation.report import Report, read_report, write_report
-from evaluation.rfc_metrics import cache_hit_rate, list_unknown
-from evaluation.tables import metrics_table, misses_table, write_notes
+from evaluation.retrieval.report import Report, read_report, write_report
+from evaluation.retrieval.rfc_metrics import cache_hit_rate, list_unknown
+from evaluation.retrieval.tables import metrics_table, misses_table, write_notes
 from tests.support.evaluation_samples import report
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from contracts.control import Judgement
 from contracts.gate import GateDecided
+from contracts.learning.control import Judgement
 from contracts.plan import Plan
 from gate.decide import decide, explain
 from gate.judge import is_in_doubt, read_verdict, write_messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contracts.event import Body
-from contracts.learning_events import CONTROL_CORPUS, FlagChanged
+from contracts.learning.events import CONTROL_CORPUS, FlagChanged
 from ledger.dead_letters.audit import actions_on
 from ledger.events.control_runs import ControlChange, record_control
 from tests.support.ledger_story import Story

@@ -15,11 +15,11 @@ import pytest
 from sqlalchemy import select
 
 from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.control import FlagName, FlagState
 from contracts.errors import Conflict
 from contracts.event import Event
 from contracts.ingest import SearchDirected
-from contracts.learning_events import FlagAction, PendingPurged
+from contracts.learning.control import FlagName, FlagState
+from contracts.learning.events import FlagAction, PendingPurged
 from contracts.outcome import Done, Next
 from ledger.learning.flags import FlagChange, StoredFlag
 from ledger.ledger import Claim, Ledger

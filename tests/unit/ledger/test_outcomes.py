@@ -6,12 +6,12 @@ import pytest
 
 from contracts.base import BlobRef
 from contracts.budget import Spend
-from contracts.control import Control, Defence, ModelUse
 from contracts.gate import FeedbackGiven
 from contracts.ingest import PageCrawled, PageUnchanged
+from contracts.learning.control import Control, Defence, ModelUse
+from contracts.learning.run_outcome import RunOutcome
 from contracts.outcome import Done, Next
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from contracts.trust import GateCheck
 from ledger.learning.outcomes import Place
 from ledger.retention import Pruning

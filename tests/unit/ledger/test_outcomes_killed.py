@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from contracts.run_outcome import RunOutcome
+from contracts.learning.run_outcome import RunOutcome
 from tests.support.ledger_story import Story
 from tests.support.repository import REPOSITORY
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.errors import Conflict
-from contracts.learning_events import RolloutChanged
-from contracts.rollout import Rollout
-from gate.rollout_steps import Cause, advance, begin, event_of, stop
+from contracts.learning.events import RolloutChanged
+from contracts.learning.rollout import Rollout
+from gate.learned.rollout_steps import Cause, advance, begin, event_of, stop
 from ledger.events import control_runs
 from ledger.events.control_runs import ControlChange
 from ledger.learning import rollouts as rollouts_module

@@ -10,7 +10,7 @@ from contracts.trust import TrustFactors, TrustScore, Verdict
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 from trust.settings import TrustSettings
 from trust.top_passages import MANY, TopPassages
-from workers.steps.floods import RULE, mark_floods
+from workers.steps.trust.floods import RULE, mark_floods
 
 QUESTION = "Who designed the lighthouse on the northern reef?"
 SUBMITTED = Provenance(source="submission", fetched_at=NOW)

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cli.learn.cross_validation import compare
-from cli.learn.examples import Example, examples_of_runs, weigh_together
-from cli.learn.fit import FOLDS, fit_gate, fold_of, folds_for_calibration, folds_of_articles
 from contracts.errors import InvalidInput, Unavailable
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from gate.learned.features import FEATURES
 from gate.learned.model import Costs, Knot, interpolate
 from gate.profile import load_profiles
 from gate.signals import read_signals
+from workers.training.cross_validation import compare
+from workers.training.examples import Example, examples_of_runs, weigh_together
+from workers.training.fit import FOLDS, fit_gate, fold_of, folds_for_calibration, folds_of_articles
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PROFILE = load_profiles()["default"]

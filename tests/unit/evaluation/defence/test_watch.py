@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from contracts.control import Defence, DefenceName
+from contracts.learning.control import Defence, DefenceName
+from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from contracts.run_outcome import RunOutcome
 from evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH, Change, DefenceState, Limits, heal, trip, watch
 from evaluation.defence.windows import FULL, LEAST, LONGEST_SECONDS
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import TimedOut, Unavailable
-from evaluation.cases import Case
 from evaluation.ragas.bridge import RagasBridge
 from evaluation.ragas.environment import RagasScore, judge_answers
 from evaluation.ragas.metrics import AnsweredQuestion
+from evaluation.retrieval.cases import Case
 from evaluation.settings import JudgeSettings
 from ingest.embed.minilm.model import MiniLM
 from tests.support.chat_server import chat_server

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.control import Arm, Control, FlagName, ModelUse
 from contracts.errors import Conflict, InvalidInput
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
+from contracts.learning.control import Arm, Control, FlagName, ModelUse
 from contracts.plan import Plan
 from gate.decide import decide, explain
 from gate.learned.features import FEATURES, FEATURES_VERSION

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import numpy as np
 
-from contracts.control import Control
 from contracts.event import Event, decode, encode
 from contracts.gate import CoverageProbed, GateDecided, GateRequested
+from contracts.learning.control import Control
 from gate.decide import decide, explain, needs_model
 from gate.learned.model import GateModel
+from gate.learned.rollout import draw
+from gate.learned.rollout_steps import Cause, advance, begin
 from gate.profile import Profile, load_profiles
-from gate.rollout import draw
-from gate.rollout_steps import Cause, advance, begin
 from tests.support.gate_model import small_model
 from tests.unit.gate.samples import NOW, OPEN, RICH, asked, hit, probed, terms
 

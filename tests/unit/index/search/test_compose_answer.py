@@ -18,7 +18,7 @@ from index.search.compose_answer import NO_TEXT, compose_answer, estimate_tokens
 from index.search.nosnippet import hide_nosnippet_texts
 from tests.support.retrieved import retrieval_of, retrieved
 from trust.settings import TrustSettings
-from workers.steps.trusted import apply_trust
+from workers.steps.trust.trusted import apply_trust
 
 SHY = Provenance(source="crawl", fetched_at=datetime(2026, 1, 1, tzinfo=UTC), nosnippet=True)
 

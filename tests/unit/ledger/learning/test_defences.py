@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.learning_events import CONTROL_CORPUS, DefenceHealed
+from contracts.learning.events import CONTROL_CORPUS, DefenceHealed
 from ledger.blob_references import Place
 from ledger.events.control_runs import ControlChange
 from ledger.learning.defences import DefenceRow, Position

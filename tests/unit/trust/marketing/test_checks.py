@@ -9,7 +9,7 @@ from trust.marketing.claims import find_claims
 from trust.marketing.disclosures import check_disclosure
 from trust.marketing.sentiment import read_sentiment
 from trust.marketing.voices import names_in
-from workers.steps.question import find_site
+from workers.steps.trust.question import find_site
 
 
 def test_a_long_text_is_no_more_positive_than_its_sentences() -> None:

@@ -8,7 +8,7 @@ from contracts.budget import Spend
 from gate.settings import BudgetSettings
 from otel import metrics
 from tests.support.metric import value_of
-from workers.processes.budget_gauges import measure
+from workers.processes.watches.budget_gauges import measure
 
 
 def test_the_ceilings_are_those_of_the_settings_and_the_share_follows_them() -> None:

@@ -14,7 +14,7 @@ from index.local.writer import IndexWriter
 from otel import metrics
 from tests.support.index_corpus import Maker
 from tests.support.metric import value_of
-from workers.processes.corpus_watch import CorpusWatch
+from workers.processes.watches.corpus_watch import CorpusWatch
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from otel import metrics
 from tests.support.ledger_story import Story
 from tests.support.metric import value_of
 from tests.support.outcome_story import answers, asks_and_decides, cites, says
-from workers.processes.evaluation_watch import REFRESH_SECONDS, EvaluationWatch
+from workers.processes.watches.evaluation_watch import REFRESH_SECONDS, EvaluationWatch
 
 PAGE = "https://example.org/a"
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from tests.support.aging_site import CORPUS, CRAWL, AgingSite, grow_old
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
-from workers.processes.freshness_schedule import FreshnessSchedule
+from workers.processes.watches.freshness_schedule import FreshnessSchedule
 
 
 @pytest.fixture

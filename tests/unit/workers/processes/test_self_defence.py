@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import insert, text
 
 from contracts.api import DefenceView
-from contracts.control import DefenceName
 from contracts.event import Event
 from contracts.ids import new_run_id
-from contracts.learning_events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
+from contracts.learning.control import DefenceName
+from contracts.learning.events import CONTROL_CORPUS, DefenceHealed, DefenceTripped
 from contracts.plan import Plan
 from evaluation.defence.watch import BASELINE_WINDOWS, TO_SWITCH
 from evaluation.defence.windows import FULL, LEAST
@@ -24,8 +24,8 @@ from ledger.schema.learning_tables import outcomes
 from tests.support.ledger_story import NOON, Clock
 from tests.support.repository import REPOSITORY
 from workers.context import Context
-from workers.processes.self_defence import SelfDefence
-from workers.service.defences import lift_defence, list_defences
+from workers.processes.watches.self_defence import SelfDefence
+from workers.service.learning.defences import lift_defence, list_defences
 from workers.settings import Settings
 
 DAY = 86_400.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.control import FlagName
 from contracts.errors import InvalidSetting, Unavailable
+from contracts.learning.control import FlagName
 from ledger.learning.flags import StoredFlag
 from otel.metrics import FLAG_CHANGES, FLAG_ENABLED, UNKNOWN_FLAGS
 from tests.support.ledger_story import Clock
 from tests.support.metric import value_of
 from workers.feature_variables import VARIABLES, read_environment
-from workers.processes.flag_watch import FlagWatch
+from workers.processes.watches.flag_watch import FlagWatch
 from workers.runtime.flag_rules import DEFAULTS, NAMES, resolve
 from workers.runtime.flags import FlagReader
 from workers.settings import load_settings

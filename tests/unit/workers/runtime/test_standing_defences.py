@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.control import Defence, DefenceName, Step
 from contracts.ids import new_run_id
+from contracts.learning.control import Defence, DefenceName, Step
 from evaluation.defence.watch import DefenceState, trip
 from gate.profile import Profile, load_profiles
 from gate.settings import DefenceSettings

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.api import FeedbackRequest
 from contracts.errors import Conflict, InvalidInput, NotFound, Unavailable
-from workers.service.feedback_file import take_lines
+from workers.service.learning.feedback_file import take_lines
 
 
 class Desk:

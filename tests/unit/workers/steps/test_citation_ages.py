@@ -14,7 +14,7 @@ from otel import metrics
 from tests.support.evaluation_samples import chunk
 from tests.support.ledger_story import answer
 from workers.runtime.event_counters import count_events
-from workers.steps.citation_ages import unseen_seconds
+from workers.steps.trust.citation_ages import unseen_seconds
 
 NOW = datetime(2031, 5, 6, 12, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from contracts.retrieval import Filters, Query, RetrievalStats, Strategy
 from index.terms.bm25 import inverse_document_frequency
 from tests.support.retrieved import retrieval_of, retrieved
-from workers.steps.question import describe_question, find_site, may_be_english
+from workers.steps.trust.question import describe_question, find_site, may_be_english
 
 STATS = RetrievalStats(
     engine="local",

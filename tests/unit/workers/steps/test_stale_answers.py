@@ -17,7 +17,7 @@ from tests.support.aging_site import CORPUS, CRAWL, AgingSite
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site
 from workers.handlers import HANDLERS
-from workers.steps.stale_answers import tell_stale_answers
+from workers.steps.trust.stale_answers import tell_stale_answers
 
 
 @pytest.fixture

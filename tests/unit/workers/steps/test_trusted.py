@@ -12,7 +12,7 @@ from otel import metrics
 from tests.support.metric import value_of
 from tests.support.retrieved import NOW, retrieval_of, retrieved
 from trust.settings import TrustSettings
-from workers.steps.trusted import apply_trust, count_gates
+from workers.steps.trust.trusted import apply_trust, count_gates
 
 QUERY, SETTINGS = Query(query="a question"), TrustSettings()
 BLOCKED, WARNED = Inspection(verdict=Verdict.BLOCKED), Inspection(verdict=Verdict.WARNED)

@@ -1,0 +1,1 @@
+"""What became of runs, and what steers the gate by it."""

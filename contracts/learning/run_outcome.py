@@ -1,0 +1,85 @@
+"""What became of a run: what it was decided, what it took, and how its answer did. What evaluation reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from contracts.base import CorpusName, Moment, Sha256, Value, is_none
+from contracts.learning.control import Arm
+from contracts.plan import Plan
+
+SignalName = Literal["task_satisfaction", "tool_success", "user_acceptance", "benchmark"]
+"""Ways to hear how an answer did: the task's own success, a tool's, a person's, a benchmark's verdict."""
+DEFAULT_SIGNAL: SignalName = "task_satisfaction"
+Signal = Annotated[SignalName, Field(exclude_if=lambda signal: signal == DEFAULT_SIGNAL)]
+"""Which signal feedback gives; it came later, so the default is left out of the JSON."""
+Response = Annotated[str | None, Field(max_length=32_000, exclude_if=is_none)]
+"""What the agent made of an answer: the text that it gave on."""
+
+FeedbackOutcome = Literal["success", "failure", "partial", "unknown"]
+OUTCOME_VALUES: Mapping[FeedbackOutcome, float] = MappingProxyType({"success": 1.0, "partial": 0.5, "failure": 0.0})
+"""What an outcome says of the answer, where no rating does; `unknown` says nothing."""
+
+
+class RunOutcome(Value):
+    """One gate run that was decided, as far as it is known by now.
+
+    `flags` names the features that were off, in order. `is_stepped_back` is a run that a step back of the gate
+    steered, `is_trickle` one of the few that ignored it. `milliseconds` is from its acceptance to its end; `tokens` are
+    those that were embedded and those of the answer's context. `cited_age_seconds` is the mean age of the text that
+    the answer cites, and `cited_age_without_crawl_seconds` that of the text that it would have cited without what the
+    run itself has crawled; their difference is the gain in freshness. `signals` are in [0, 1].
+
+    `bucket` is the draw of a rollout for the run's unit (`ModelUse.bucket`): runs of one session have the same, and are
+    not independent of each other. `failed_checks` counts the gates of severity P0 that the answer did not pass.
+    """
+
+    run_id: str
+    corpus: CorpusName
+    profile: str
+    plan: Plan
+    config_hash: Sha256
+    model_version: str | None = None
+    arm: Arm | None = None
+    propensity: Annotated[float, Field(gt=0, le=1)] = 1.0
+    bucket: Annotated[float | None, Field(ge=0, lt=1)] = None
+    flags: str = ""
+    is_trickle: bool = False
+    is_stepped_back: bool = False
+    decided_at: Moment
+    finished_at: Moment | None = None
+    status: Literal["open", "finished", "failed", "cancelled"] = "open"
+    usd: Annotated[float, Field(ge=0)] = 0.0
+    tokens: Annotated[int, Field(ge=0)] = 0
+    milliseconds: Annotated[float | None, Field(ge=0)] = None
+    external_calls: Annotated[int, Field(ge=0)] = 0
+    pages_asked: Annotated[int, Field(ge=0)] = 0
+    pages_read: Annotated[int, Field(ge=0)] = 0
+    cited: Annotated[int, Field(ge=0)] = 0
+    used: Annotated[int | None, Field(ge=0)] = None
+    cited_age_seconds: Annotated[float | None, Field(ge=0)] = None
+    cited_age_without_crawl_seconds: Annotated[float | None, Field(ge=0)] = None
+    failed_checks: Annotated[int, Field(ge=0)] = 0
+    signals: dict[SignalName, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    judged_at: Moment | None = None
+
+    @property
+    def satisfaction(self) -> float | None:
+        """The mean of the signals; None where nobody said how the answer did."""
+        return sum(self.signals.values()) / len(self.signals) if self.signals else None
+
+    @property
+    def freshness_gain_seconds(self) -> float | None:
+        """How much younger the cited text is by the run's own crawl; None where either age is not known."""
+        if self.cited_age_seconds is None or self.cited_age_without_crawl_seconds is None:
+            return None
+        return self.cited_age_without_crawl_seconds - self.cited_age_seconds
+
+    @property
+    def precision(self) -> float | None:
+        """The share of the cited passages that were used; None where nobody said which, or nothing was cited."""
+        return None if self.used is None or not self.cited else self.used / self.cited

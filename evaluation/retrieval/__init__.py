@@ -1,0 +1,1 @@
+"""How well a corpus answers questions whose answers are known: cases, measures, reports, comparisons."""

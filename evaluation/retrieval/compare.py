@@ -1,0 +1,120 @@
+"""Two reports of the same questions side by side: what changed, whether it is more than chance, and what fell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from contracts.base import Value
+from contracts.errors import Conflict
+from contracts.retrieval import Strategy
+from evaluation.retrieval.measures import HEADLINES, MEASURES
+from evaluation.retrieval.report import Report, StrategyReport
+from evaluation.retrieval.significance import Floats, randomisation_p
+
+MAX_DROP = 0.05
+"""The relative drop of a headline measure that fails: below 5 % a difference is not noticeable to who uses the
+results, by the rule of thumb of Spärck Jones (Automatic indexing, Journal of Documentation 30(4), 1974)."""
+TIE = 1e-6
+"""Values that differ by no more are equal: a report keeps six digits."""
+
+
+class Change(Value):
+    """One measure of one strategy in both reports.
+
+    `difference` is after - before, `relative` the same as a share of before (None where that is 0). `p` is of a paired
+    randomisation test, two-sided: how often chance alone would give a difference as large. Wins are questions that
+    are better after.
+    """
+
+    strategy: Strategy
+    measure: str
+    before: float
+    after: float
+    difference: float
+    relative: float | None
+    p: float
+    wins: int
+    losses: int
+    ties: int
+    is_drop: bool
+
+
+class Comparison(Value):
+    """Every change, and the strategies that only one of the reports has."""
+
+    case_count: int
+    max_drop: float
+    changes: tuple[Change, ...]
+    only_in_one: tuple[Strategy, ...]
+
+    @property
+    def drops(self) -> tuple[Change, ...]:
+        """The headline measures that fell by more than is allowed."""
+        return tuple(change for change in self.changes if change.is_drop)
+
+
+def compare(before: Report, after: Report, max_drop: float = MAX_DROP) -> Comparison:
+    """The changes from one report to another of the same questions and judgments.
+
+    Raises:
+        Conflict: the reports are of different questions or judgments, or have no strategy or measure in common.
+    """
+    if before.cases_sha256 != after.cases_sha256:
+        raise Conflict(
+            f"the reports are of different questions or judgments ({before.case_count} of {before.subject.source}, "
+            f"{after.case_count} of {after.subject.source}); evaluate both sides on the same ones"
+        )
+    common = [strategy for strategy in before.strategies if strategy in after.strategies]
+    if not common:
+        raise Conflict("the reports have no strategy in common; evaluate both sides with the same --strategy")
+    return Comparison(
+        case_count=before.case_count,
+        max_drop=max_drop,
+        changes=tuple(
+            change
+            for strategy in common
+            for change in _changes(strategy, before.strategies[strategy], after.strategies[strategy], max_drop)
+        ),
+        only_in_one=tuple(sorted({*before.strategies} ^ {*after.strategies})),
+    )
+
+
+def _changes(strategy: Strategy, before: StrategyReport, after: StrategyReport, max_drop: float) -> list[Change]:
+    measures = [name for name in MEASURES if name in before.values and name in after.values]
+    if not measures:
+        raise Conflict(f"the reports have no measure of {strategy} in common; evaluate both sides with this version")
+    differences = np.column_stack([_differences(before.values[name], after.values[name]) for name in measures])
+    chances = randomisation_p(differences)
+    return [
+        _change(strategy, measure, before.means[measure].mean, after.means[measure].mean, max_drop, column, float(p))
+        for measure, column, p in zip(measures, differences.T, chances, strict=True)
+    ]
+
+
+def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> Floats:
+    """After - before of each question, shape (questions,)."""
+    if before.keys() != after.keys():
+        raise Conflict("the reports have values of different questions: one of them is not as it was written")
+    found = np.array([after[case] - value for case, value in before.items()], dtype=np.float64)
+    return np.where(np.abs(found) <= TIE, 0.0, found)
+
+
+def _change(
+    strategy: Strategy, measure: str, before: float, after: float, max_drop: float, differences: Floats, p: float
+) -> Change:
+    relative = (after - before) / before if before else None
+    return Change(
+        strategy=strategy,
+        measure=measure,
+        before=before,
+        after=after,
+        difference=after - before,
+        relative=relative,
+        p=p,
+        wins=int((differences > 0).sum()),
+        losses=int((differences < 0).sum()),
+        ties=int((differences == 0).sum()),
+        is_drop=measure in HEADLINES and relative is not None and relative < -max_drop - TIE,
+    )

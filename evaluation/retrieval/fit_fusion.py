@@ -1,0 +1,176 @@
+"""Finds the weight of BM25 in the weighted sum (`query.lexical_weight`) from questions whose answers are known.
+
+The default belongs to the cosines of the local model. Another model's may lie closer together or higher, and then the
+same BM25 says more or less beside them. The candidates of both retrievers are ordered anew by every weight of a grid,
+which needs no further question; the weight is chosen on each half of the questions and measured on the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from contracts.base import Value
+from contracts.errors import InvalidInput
+from contracts.retrieval import Strategy
+from evaluation.retrieval.ask import TOP_K, Answered, ScoredChunk
+from evaluation.retrieval.cases import Case
+from evaluation.retrieval.measures import HIT_DEPTH
+
+WEIGHTS = tuple(0.001 * 2 ** (step / 3) for step in range(25))
+"""0.001 to 0.256, each a quarter more than the last: the curve is flat, so a finer grid would tell nothing."""
+LEAST_QUESTIONS = 20
+"""With fewer, a single question decides."""
+EQUAL = 0.002
+"""Means of nDCG@10 that differ by no more count as equal: chance moves those of 500 questions by five times that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredQuestion:
+    """A question with the candidates of both retrievers, each once."""
+
+    case: Case
+    chunks: tuple[ScoredChunk, ...]
+
+
+class CurvePoint(Value):
+    """The mean nDCG@10 of all questions by one weight."""
+
+    lexical_weight: float
+    ndcg: float
+
+
+class HalfFit(Value):
+    """The weight chosen on one half of the questions, and the mean nDCG@10 that it and the best have on the other."""
+
+    lexical_weight: float
+    other_half_ndcg: float
+    other_half_best_ndcg: float
+
+
+class FusionFit(Value):
+    """The weight that serves these questions, the curve that it was read from, and how it holds."""
+
+    lexical_weight: float
+    question_count: int
+    ndcg: float
+    curve: tuple[CurvePoint, ...]
+    halves: tuple[HalfFit, HalfFit]
+
+
+def fit_lexical_weight(answers: Iterable[Answered]) -> FusionFit:
+    """Fit the weight to answers by every strategy that were asked for with their scores.
+
+    Raises:
+        InvalidInput: there are fewer than `LEAST_QUESTIONS` questions.
+    """
+    questions = collect_candidates(answers)
+    if len(questions) < LEAST_QUESTIONS:
+        raise InvalidInput("cases", f"{len(questions)} questions are too few to fit to", f"give {LEAST_QUESTIONS}")
+    by_weight = [[compute_ndcg(one, weighted_sum(weight)) for one in questions] for weight in WEIGHTS]
+    in_first = [hashlib.sha256(one.case.id.encode()).digest()[0] % 2 == 0 for one in questions]
+    if len(set(in_first)) < 2:
+        in_first = [number % 2 == 0 for number in range(len(questions))]
+    whole, first, second = (_means(by_weight, [is_in in chosen for is_in in in_first]) for chosen in _PARTS)
+    best = choose_weight(whole)
+    return FusionFit(
+        lexical_weight=_rounded(WEIGHTS[best]),
+        question_count=len(questions),
+        ndcg=whole[best],
+        curve=tuple(CurvePoint(lexical_weight=_rounded(w), ndcg=mean) for w, mean in zip(WEIGHTS, whole, strict=True)),
+        halves=(_half(first, second), _half(second, first)),
+    )
+
+
+_PARTS = ((True, False), (True,), (False,))
+
+
+def collect_candidates(answers: Iterable[Answered]) -> list[ScoredQuestion]:
+    """Collect each question's candidates from its answers by the three strategies.
+
+    The mix tells both scores of a chunk. A score that no answer told counts as the lowest that its retriever told,
+    where that gave as many chunks as may be asked for, and else as none.
+    """
+    found: defaultdict[str, dict[Strategy, Answered]] = defaultdict(dict)
+    for answer in answers:
+        found[answer.case.id][answer.strategy] = answer
+    return [_merged(by_strategy) for by_strategy in found.values()]
+
+
+def weighted_sum(weight: float) -> Callable[[ScoredChunk], float]:
+    """The score of a chunk by the index's weighted sum."""
+
+    def fused(chunk: ScoredChunk) -> float:
+        cosine = chunk.cosine or 0.0
+        return cosine * abs(cosine) + weight * (chunk.lexical_score or 0.0)
+
+    return fused
+
+
+def compute_ndcg(question: ScoredQuestion, fused: Callable[[ScoredChunk], float]) -> float:
+    """nDCG@10 of a question's candidates in the order of `fused`, a document standing where its best chunk stands."""
+    return ndcg(question.case.relevant, [chunk.name for chunk in sorted(question.chunks, key=fused, reverse=True)])
+
+
+def ndcg(relevant: Mapping[str, int], names: Iterable[str]) -> float:
+    """nDCG@10 of ranked names (Järvelin and Kekäläinen, TOIS 2002); a name that comes again is passed over."""
+    grades = [relevant.get(name, 0) for name in dict.fromkeys(names)]
+    return _gain(grades) / _gain(sorted(relevant.values(), reverse=True))
+
+
+def choose_weight(means: Sequence[float]) -> int:
+    """The middle of the weights around the best that are as good: where a little more or less changes nothing."""
+    best = max(range(len(means)), key=means.__getitem__)
+    low = high = best
+    while low > 0 and means[low - 1] >= means[best] - EQUAL:
+        low -= 1
+    while high < len(means) - 1 and means[high + 1] >= means[best] - EQUAL:
+        high += 1
+    return (low + high) // 2
+
+
+def _merged(by_strategy: Mapping[Strategy, Answered]) -> ScoredQuestion:
+    chunks: dict[str, ScoredChunk] = {}
+    lowest = {strategy: _lowest(strategy, by_strategy[strategy].scores) for strategy in by_strategy}
+    for strategy in (Strategy.HYBRID, Strategy.VECTOR, Strategy.BM25):
+        for chunk in by_strategy[strategy].scores if strategy in by_strategy else ():
+            cosine = lowest.get(Strategy.VECTOR, 0.0) if chunk.cosine is None else chunk.cosine
+            words = chunk.lexical_score
+            if words is None:
+                words = lowest.get(Strategy.BM25, 0.0) if strategy is Strategy.VECTOR else 0.0
+            chunks.setdefault(chunk.chunk_id, chunk._replace(cosine=cosine, lexical_score=words))
+    return ScoredQuestion(next(iter(by_strategy.values())).case, tuple(chunks.values()))
+
+
+def _lowest(strategy: Strategy, scores: Sequence[ScoredChunk]) -> float:
+    """The lowest score of a list that was cut off; 0 for a list that ended by itself."""
+    if len(scores) < TOP_K:
+        return 0.0
+    last = scores[-1]
+    return (last.cosine if strategy is Strategy.VECTOR else last.lexical_score) or 0.0
+
+
+def _half(chosen_on: Sequence[float], measured_on: Sequence[float]) -> HalfFit:
+    chosen = choose_weight(chosen_on)
+    return HalfFit(
+        lexical_weight=_rounded(WEIGHTS[chosen]),
+        other_half_ndcg=measured_on[chosen],
+        other_half_best_ndcg=max(measured_on),
+    )
+
+
+def _means(by_weight: Sequence[Sequence[float]], is_in: Sequence[bool]) -> list[float]:
+    return [
+        sum(value for value, chosen in zip(values, is_in, strict=True) if chosen) / sum(is_in) for values in by_weight
+    ]
+
+
+def _gain(grades: Sequence[int]) -> float:
+    return sum(grade / math.log2(place + 2) for place, grade in enumerate(grades[:HIT_DEPTH]))
+
+
+def _rounded(weight: float) -> float:
+    return float(f"{weight:.2g}")

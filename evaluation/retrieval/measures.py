@@ -1,0 +1,86 @@
+"""The measures, computed by ir-measures (MacAvaney, Macdonald and Ounis, ECIR 2022), which wraps trec_eval.
+
+| measure | what it says of one question | value |
+|---|---|---|
+| recall@k | the share of its relevant documents among the first k | 0 to 1 |
+| precision@k | the share of the first k documents that are relevant | 0 to 1 |
+| hit rate@10 | whether at least one relevant document is among the first 10 | 0 or 1 |
+| MRR@10 | 1 / rank of the first relevant document, 0 beyond the tenth | 0 to 1 |
+| nDCG@10 | grade / log2(rank + 1) summed, against the best possible order | 0 to 1 |
+
+nDCG is that of Järvelin and Kekäläinen (TOIS 2002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contracts.errors import InvalidSetting
+from evaluation.retrieval.cases import Case
+
+DEPTH = 100
+"""How many documents of a ranking are looked at: as many as the deepest measure asks for."""
+HIT_DEPTH = 10
+"""Among how many first documents a relevant one counts as a hit; a question without is a miss."""
+
+MEASURES = {
+    "nDCG@10": "nDCG@10",
+    "MRR@10": "RR@10",
+    f"hit rate@{HIT_DEPTH}": f"Success@{HIT_DEPTH}",
+    "precision@5": "P@5",
+    "precision@10": "P@10",
+    "recall@1": "R@1",
+    "recall@5": "R@5",
+    "recall@10": "R@10",
+    f"recall@{DEPTH}": f"R@{DEPTH}",
+}
+"""Our name of each measure, and that of ir-measures."""
+HEADLINES = ("nDCG@10", "MRR@10", "recall@10")
+"""The measures whose fall fails a comparison: how good the first page of results is, in three ways."""
+
+
+def require_library() -> None:
+    """Say what is missing before any work is done.
+
+    Raises:
+        InvalidSetting: ir-measures is not installed.
+    """
+    _library()
+
+
+def compute_measures(cases: Sequence[Case], rankings: Mapping[str, Sequence[str]]) -> dict[str, dict[str, float]]:
+    """Of each measure the value of each case, by its id.
+
+    `rankings` has the names found for each case, best first; a case without an entry found nothing.
+
+    Raises:
+        InvalidSetting: ir-measures is not installed.
+    """
+    library = _library()
+    by_library = {library.parse_measure(theirs): ours for ours, theirs in MEASURES.items()}
+    values: dict[str, dict[str, float]] = {ours: {case.id: 0.0 for case in cases} for ours in MEASURES}
+    judgments, run = [], []
+    for number, case in enumerate(cases):
+        # trec_eval takes names as C strings: numbers stand for them, so any name will do.
+        numbers: dict[str, str] = {}
+        for name, grade in case.relevant.items():
+            judgments.append(library.Qrel(str(number), _numbered(name, numbers), grade))
+        for rank, name in enumerate(rankings.get(case.id, ())[:DEPTH]):
+            run.append(library.ScoredDoc(str(number), _numbered(name, numbers), float(-rank)))
+    for found in library.iter_calc(list(by_library), judgments, run) if run else ():
+        values[by_library[found.measure]][cases[int(found.query_id)].id] = float(found.value)
+    return values
+
+
+def _numbered(name: str, numbers: dict[str, str]) -> str:
+    return numbers.setdefault(name, str(len(numbers)))
+
+
+def _library() -> Any:
+    try:
+        import ir_measures
+    except ImportError as error:
+        remedy = "install it: pip install 'sluice[eval]'"
+        raise InvalidSetting("evaluation", "ir-measures is not installed", remedy) from error
+    return ir_measures

@@ -1,0 +1,188 @@
+"""The report of an evaluation: what was asked of what, every value, and the misses. One JSON file.
+
+It is written to a temporary file and renamed, so that a report is whole or not there.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from contracts.base import CorpusName, Moment, Sha256, Value
+from contracts.errors import InvalidInput, first_problem
+from contracts.retrieval import Strategy
+from evaluation.retrieval.ask import TOP_K, Answered
+from evaluation.retrieval.cases import Case, fingerprint
+from evaluation.retrieval.measures import MEASURES, compute_measures
+from evaluation.retrieval.misses import Miss
+from evaluation.retrieval.rfc_metrics import RfcMetrics, headline_strategy, mean_trust
+from evaluation.retrieval.significance import bootstrap_interval
+from evaluation.retrieval.submit import Submitted
+
+DIGITS = 6
+"""Decimal places of a value: far below what any number of questions can tell apart."""
+
+
+class Mean(Value):
+    """A mean over the questions, and the ends of its 95 % bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Durations(Value):
+    """Milliseconds that half, and 95 of 100, of the queries took at most."""
+
+    p50_ms: float
+    p95_ms: float
+
+
+class StrategyReport(Value):
+    """One strategy. `values` has each question's value of each measure, by the question's id.
+
+    `index_time` is what the index says it took, `round_trip_time` what the asker waited, in a queue with the others
+    that asked at once. `truncated_count` questions found fewer than 100 documents in as many chunks as can be asked.
+    """
+
+    fusion: str
+    means: dict[str, Mean]
+    values: dict[str, dict[str, float]]
+    index_time: Durations
+    round_trip_time: Durations
+    truncated_count: int
+    misses: tuple[Miss, ...]
+
+    @model_validator(mode="after")
+    def _measured_throughout(self) -> StrategyReport:
+        if not self.means or self.means.keys() != self.values.keys():
+            raise ValueError("means and values must be of the same measures")
+        return self
+
+
+class Subject(Value):
+    """What was evaluated, and by what: the path of the questions, and who answered them."""
+
+    source: str
+    corpus: CorpusName
+    sluice_version: str
+    server_version: str
+    at_once: int
+
+
+class Report(RfcMetrics):
+    """Everything about one evaluation, the RFC's figures first.
+
+    `generations` has more than one where the corpus changed meanwhile.
+    """
+
+    format: Literal[1] = 1
+    made_at: Moment
+    subject: Subject
+    generations: tuple[str, ...]
+    cases_sha256: Sha256
+    case_count: Annotated[int, Field(ge=1)]
+    unjudged_count: int = 0
+    relevant_count: int
+    top_k: int = TOP_K
+    fed: Submitted | None = None
+    strategies: dict[Strategy, StrategyReport]
+
+
+def make_report(
+    subject: Subject, cases: Sequence[Case], answers: Sequence[Answered], made_at: datetime, **facts: object
+) -> Report:
+    """The report of the answers to the cases. `facts` are the fields `unjudged_count`, `fed`, `cache_hit_rate`."""
+    by_strategy: dict[Strategy, list[Answered]] = {}
+    for asked in answers:
+        by_strategy.setdefault(asked.strategy, []).append(asked)
+    parts = {strategy: _strategy_report(cases, asked) for strategy, asked in by_strategy.items()}
+    headline = headline_strategy(parts)
+    fields = {
+        "timestamp": made_at,
+        "strategy": headline,
+        "recall_at_10": parts[headline].means["recall@10"].mean,
+        "mrr": parts[headline].means["MRR@10"].mean,
+        "avg_trust_score": mean_trust(by_strategy[headline]),
+        "poisoned_blocked": sum(asked.guard_dropped for asked in by_strategy[headline]),
+        "made_at": made_at,
+        "subject": subject,
+        "generations": tuple(dict.fromkeys(asked.generation for asked in answers if asked.generation)),
+        "cases_sha256": fingerprint(cases),
+        "case_count": len(cases),
+        "relevant_count": sum(len(case.answers) for case in cases),
+        "strategies": parts,
+        **facts,
+    }
+    return Report.model_validate(fields)
+
+
+def summarise_means(values: Mapping[str, Mapping[str, float]]) -> dict[str, Mean]:
+    """The mean of each measure with its interval, of its values by question."""
+    columns = np.array([list(by_case.values()) for by_case in values.values()], dtype=np.float64).T
+    low, high = bootstrap_interval(columns)
+    rows = zip(values, columns.mean(axis=0), low, high, strict=True)
+    return {
+        measure: Mean(mean=_rounded(mean), low=_rounded(lowest), high=_rounded(highest))
+        for measure, mean, lowest, highest in rows
+    }
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Put the report at the path, whole or not at all; folders on the way are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(report.model_dump_json(indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_report(path: Path) -> Report:
+    """A report that was written.
+
+    Raises:
+        InvalidInput: the file cannot be read, or is no report of this version.
+    """
+    try:
+        return Report.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(str(path), f"cannot be read: {error.strerror or error}") from error
+    except ValidationError as error:
+        field, problem = first_problem(error)
+        raise InvalidInput(str(path), f"no report: {field}: {problem}", "`sluice eval` writes reports") from error
+
+
+def _strategy_report(cases: Sequence[Case], answers: Sequence[Answered]) -> StrategyReport:
+    values = compute_measures(cases, {asked.case.id: asked.names for asked in answers})
+    return StrategyReport(
+        fusion=answers[0].fusion,
+        means=summarise_means(values),
+        values={name: {case: _rounded(value) for case, value in values[name].items()} for name in MEASURES},
+        index_time=_durations([asked.index_ms for asked in answers]),
+        round_trip_time=_durations([asked.round_trip_ms for asked in answers]),
+        truncated_count=sum(asked.is_truncated for asked in answers),
+        misses=tuple(asked.miss for asked in answers if asked.miss),
+    )
+
+
+def _durations(milliseconds: Sequence[float]) -> Durations:
+    p50, p95 = np.percentile(milliseconds, (50, 95))
+    return Durations(p50_ms=round(float(p50), 3), p95_ms=round(float(p95), 3))
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), DIGITS)

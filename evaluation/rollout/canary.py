@@ -1,0 +1,246 @@
+"""The verdict on a stage of a canary: promote, stop, go on, or inconclusive. Values in, a value out.
+
+Two lines of defence. Hard stops need no statistics: a gate of severity P0 that an answer failed, its share of the
+day's budget exceeded, many more failed runs than in the control, many runs of two windows running over twice the
+control's p95 latency.
+Then satisfaction decides by a test that holds at every look (`evaluation.rollout.sequential`):
+
+    stop          it is shown that the canary is worse by more than 5 %: 0.95 x control - canary > 0
+    promote       it is shown that it is not worse by more than the stage's margin: 10 % below the last share with a
+                  control, where few are exposed, and 5 % at the last
+    inconclusive  no data; arms whose sizes or whose feedback say that the draw or the judging went wrong; the stage
+                  is at its end and neither is shown; or a guard holds the promotion back
+    continue      else
+
+Cost and latency guard: a canary that is shown to take 20 % more of either is promoted by nobody but an operator. One
+metric decides, so no level is split. All runs since the canary began count, those of earlier stages too: both arms
+were of equal size at every time, so their comparison is fair whatever the share was (a pool of unequal arms would not
+be). An inconclusive stage holds its share and goes on being looked at, which the test allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from contracts.base import Value
+from contracts.learning.rollout import VerdictKind
+from evaluation.rollout.arm_figures import METRICS, WINDOW_RUNS, ArmFigures, Metric, p95
+from evaluation.rollout.sequential import (
+    A_SUCCESS_AND_A_FAILURE,
+    Interval,
+    Moments,
+    confidence_sequence,
+    equal_rates_p,
+    sample_ratio_p,
+)
+
+ALPHA = 0.05
+"""Of all looks together: a canary that is worse by 5 % or less is stopped in at most so many cases."""
+MARGIN = 0.05
+EARLY_MARGIN = 0.10
+GUARD_MARGIN = 0.20
+"""The seed's bound for latency (p95 within 1.2 of the baseline), for cost too."""
+SCALE = 0.05
+"""tau of satisfaction, in its own unit: the differences that matter are about so large."""
+RELATIVE_SCALE = 0.10
+"""tau of cost and latency, as a share of the control's mean."""
+LEAST_JUDGED_UNITS = 100
+"""In each arm before satisfaction is read: below it the test's normal limit is not reached."""
+SAMPLE_RATIO_P = 0.001
+LEAST_FAILED = 10
+FAILED_MORE = 0.10
+"""More of the runs fail than in the control by this share: a hard stop, from ten failures of fifty runs on."""
+LEAST_ENDED = 50
+P95_TIMES = 2.0
+SLOW_SHARE = 0.15
+"""Runs over twice the control's p95, in each of two windows: thrice what may be slow. With a bare p95 over twice the
+other, where one run of twenty is slow by nature, the p95 of either arm is slow or not by chance."""
+
+
+class MetricComparison(Value):
+    """One metric in both arms. The interval of the difference (canary - control) holds at every look, at 95 %.
+
+    `relative` is the difference as a share of the control's mean, with its interval; None where that mean is 0.
+    """
+
+    metric: Metric
+    canary: float | None
+    control: float | None
+    canary_count: int
+    control_count: int
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    relative: float | None = None
+    relative_low: float | None = None
+    relative_high: float | None = None
+
+
+class StageVerdict(Value):
+    """The verdict on a stage, why it is so, and the figures that led to it.
+
+    `sample_ratio_p` is of the numbers of units in both arms, `feedback_ratio_p` of the shares of judged runs.
+    """
+
+    kind: VerdictKind
+    why: str
+    canary_runs: int
+    control_runs: int
+    sample_ratio_p: Annotated[float, Field(ge=0, le=1)]
+    feedback_ratio_p: Annotated[float, Field(ge=0, le=1)]
+    metrics: tuple[MetricComparison, ...]
+
+    def of(self, metric: Metric) -> MetricComparison:
+        """The comparison of one metric."""
+        return next(one for one in self.metrics if one.metric == metric)
+
+
+def judge_stage(
+    canary: ArmFigures,
+    control: ArmFigures,
+    *,
+    is_last: bool,
+    stage_is_over: bool = False,
+    usd_of_day: float | None = None,
+) -> StageVerdict:
+    """The verdict on a canary's present stage, of all runs since the canary began.
+
+    `is_last`: the next share is all. `stage_is_over`: it has lasted as long as was said beforehand.
+    `usd_of_day`: what the canary may spend in a UTC day, its share of the day's ceiling; None without one.
+    """
+    metrics = tuple(compare_metric(metric, canary.of(metric), control.of(metric)) for metric in METRICS)
+    kind, why = _judge(canary, control, metrics, is_last, stage_is_over, usd_of_day)
+    return StageVerdict(
+        kind=kind,
+        why=why,
+        canary_runs=canary.runs,
+        control_runs=control.runs,
+        sample_ratio_p=sample_ratio_p(canary.units, control.units),
+        feedback_ratio_p=equal_rates_p((canary.judged, canary.runs), (control.judged, control.runs)),
+        metrics=metrics,
+    )
+
+
+def _judge(
+    canary: ArmFigures,
+    control: ArmFigures,
+    metrics: Sequence[MetricComparison],
+    is_last: bool,
+    stage_is_over: bool,
+    usd_of_day: float | None,
+) -> tuple[VerdictKind, str]:
+    if hard := hard_stop(canary, control, usd_of_day):
+        return "stop", hard
+    if invalid := _invalid(canary, control):
+        return "inconclusive", invalid
+    margin = MARGIN if is_last else EARLY_MARGIN
+    judged = canary.of("satisfaction"), control.of("satisfaction")
+    if min(one.units for one in judged) >= LEAST_JUDGED_UNITS:
+        worse = loss_beyond(*judged, MARGIN)
+        if worse.low > 0:
+            return "stop", f"satisfaction is worse by more than {MARGIN:.0%}: {_told(metrics[0])}"
+        if loss_beyond(*judged, margin).high < 0:
+            if guard := _guard(metrics):
+                return "inconclusive", guard
+            return "promote", f"satisfaction is not worse by more than {margin:.0%}: {_told(metrics[0])}"
+    if stage_is_over:
+        return "inconclusive", f"the stage is at its end, and neither better nor worse is shown: {_told(metrics[0])}"
+    return "continue", f"not enough runs yet: {_told(metrics[0])}"
+
+
+def hard_stop(canary: ArmFigures, control: ArmFigures, usd_of_day: float | None = None) -> str | None:
+    """Why a canary is stopped without a look at statistics; None where nothing of the kind is met.
+
+    The budget stops a canary that has spent its share of the day's ceiling while the control has not.
+    """
+    if canary.failed_checks:
+        return f"{canary.failed_checks} gates of severity P0 were not passed by answers of the canary"
+    if usd_of_day is not None and canary.usd_of_day > usd_of_day >= control.usd_of_day:
+        spent = f"{canary.usd_of_day:.4f} USD today, the control {control.usd_of_day:.4f} USD"
+        return f"its runs exceed their share of the day's budget, {usd_of_day:.4f} USD: they took {spent}"
+    more = canary.failed_share - control.failed_share
+    if canary.ended >= LEAST_ENDED and canary.failed >= LEAST_FAILED and more > FAILED_MORE:
+        return f"{canary.failed_share:.1%} of its runs failed, of the control {control.failed_share:.1%}"
+    mine, theirs = canary.latest_milliseconds, control.latest_milliseconds
+    if len(mine) < 2 * WINDOW_RUNS or len(theirs) < 2 * WINDOW_RUNS:
+        return None
+    limit = P95_TIMES * p95(theirs)
+    earlier, later = (sum(one > limit for one in mine[at:][:WINDOW_RUNS]) / WINDOW_RUNS for at in (0, WINDOW_RUNS))
+    if min(earlier, later) > SLOW_SHARE:
+        told = f"{earlier:.0%} and {later:.0%} of the runs of two windows running take over {limit:.0f} ms"
+        return f"its latency is out of bounds: {told}, {P95_TIMES:g} times the control's p95"
+    return None
+
+
+def loss_beyond(canary: Moments, control: Moments, margin: float) -> Interval:
+    """How much satisfaction the canary lacks to (1 - margin) x the control's, in its own unit; above 0 is worse.
+
+    Each end of the interval is read alone, so each is wrong in at most `ALPHA` of the cases.
+    """
+    mine, theirs = canary + A_SUCCESS_AND_A_FAILURE, control + A_SUCCESS_AND_A_FAILURE
+    loss = (1 - margin) * (theirs.mean or 0.0) - (mine.mean or 0.0)
+    variance = (1 - margin) ** 2 * (theirs.variance_of_mean or 0.0) + (mine.variance_of_mean or 0.0)
+    return confidence_sequence(loss, variance, SCALE, 2 * ALPHA)
+
+
+def compare_metric(metric: Metric, canary: Moments, control: Moments) -> MetricComparison:
+    """A metric in both arms, with the intervals of its difference where both have at least two units."""
+    found = MetricComparison(
+        metric=metric,
+        canary=canary.mean,
+        control=control.mean,
+        canary_count=canary.count,
+        control_count=control.count,
+    )
+    if canary.variance_of_mean is None or control.variance_of_mean is None:
+        return found
+    if metric == "satisfaction":
+        canary, control = canary + A_SUCCESS_AND_A_FAILURE, control + A_SUCCESS_AND_A_FAILURE
+    mean, usual = canary.mean or 0.0, control.mean or 0.0
+    variance, usual_variance = canary.variance_of_mean or 0.0, control.variance_of_mean or 0.0
+    scale = SCALE if metric == "satisfaction" else RELATIVE_SCALE * abs(usual)
+    sequence = _sequence(mean - usual, variance + usual_variance, scale)
+    facts = {"difference": sequence.estimate, "low": sequence.low, "high": sequence.high}
+    if usual:
+        relative_variance = variance / usual**2 + mean**2 * usual_variance / usual**4  # the delta method
+        relative = _sequence(mean / usual - 1, relative_variance, RELATIVE_SCALE)
+        facts |= {"relative": relative.estimate, "relative_low": relative.low, "relative_high": relative.high}
+    return found.model_copy(update=facts)
+
+
+def _sequence(estimate: float, variance: float, scale: float) -> Interval:
+    """The interval; where the control has only zeros its scale is that of the difference's own error."""
+    return confidence_sequence(estimate, variance, scale or variance**0.5 or 1.0, ALPHA)
+
+
+def _invalid(canary: ArmFigures, control: ArmFigures) -> str | None:
+    """Why the arms cannot be read against each other; None where they can."""
+    if not canary.judged or not control.judged:
+        lacking = "the canary" if not canary.judged else "the control"
+        return f"no data: nobody has said how a run of {lacking} did"
+    if sample_ratio_p(canary.units, control.units) < SAMPLE_RATIO_P:
+        return f"the arms are of {canary.units} and {control.units} units and should be equal: the draw went wrong"
+    if equal_rates_p((canary.judged, canary.runs), (control.judged, control.runs)) < SAMPLE_RATIO_P:
+        told = f"{canary.judged} of {canary.runs} and {control.judged} of {control.runs} runs"
+        return f"the arms are not judged alike ({told}): their satisfaction cannot be compared"
+    return None
+
+
+def _guard(metrics: Sequence[MetricComparison]) -> str | None:
+    for one in metrics:
+        if one.metric in ("usd", "milliseconds") and one.relative_low is not None and one.relative_low > GUARD_MARGIN:
+            what = "cost" if one.metric == "usd" else "latency"
+            return f"satisfaction would do, but {what} is over {GUARD_MARGIN:.0%} more: {_told(one)}"
+    return None
+
+
+def _told(one: MetricComparison) -> str:
+    if one.canary is None or one.control is None:
+        return "no figures yet"
+    told = f"{one.canary:.4g} against {one.control:.4g}"
+    if one.relative is None or one.relative_low is None or one.relative_high is None:
+        return told
+    return f"{told} ({one.relative:+.1%}, 95 % interval {one.relative_low:+.1%} to {one.relative_high:+.1%})"

@@ -1,0 +1,107 @@
+"""Which runs a model decides while it is rolled out: a draw by salted hash, the same in every process.
+
+    bucket = first 8 bytes of SHA-256("rollout:" + model version + ":" + unit) / 2^64
+
+    0        share                    1 - share        1
+    |--canary--|------- default -------|---- control ----|
+
+The canary and its control are of equal size and never overlap; at a share of one half they are all there is. As the
+share grows both only grow, so a unit that the model decides is decided by it in all later stages. Another model's
+version is another salt, so no unit is always among the first; every other draw of Sluice has a salt of its own.
+
+The unit is the agent's session where there is one, so that no session is split, else the run. A session is known by
+the request's `session_id`; without it by the first thing that its user said in the messages that came along. Where
+an agent names no session, a session's first question comes without messages and is drawn as a run, and two sessions
+that began with the same words are one unit: an agent that can should send its `session_id`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from contracts.errors import InvalidInput
+from contracts.gate import GateRequested
+from contracts.learning.control import Arm, ModelUse
+from contracts.learning.rollout import Rollout, Unit
+
+LARGEST_SHARE_WITH_CONTROL = 0.5
+SALT = "rollout"
+_BELOW_ONE = math.nextafter(1.0, 0.0)
+
+
+def bucket_of(model_version: str, unit: str) -> float:
+    """The draw of a unit for a model, in [0, 1)."""
+    digest = hashlib.sha256(f"{SALT}:{model_version}:{unit}".encode()).digest()
+    return min(int.from_bytes(digest[:8]) / 2**64, _BELOW_ONE)
+
+
+def arm_of(bucket: float, share: float) -> Arm:
+    """What the model is to a unit, at a share of a canary in (0, 0.5]."""
+    if bucket < share:
+        return "canary"
+    return "control" if bucket >= 1 - share else "default"
+
+
+def propensity_of(arm: Arm, share: float) -> float:
+    """The share of the units that get this arm."""
+    match arm:
+        case "canary" | "control":
+            return share
+        case "default":
+            return 1 - 2 * share
+        case "shadow" | "promoted":
+            return 1.0
+
+
+def unit_of(request: GateRequested, run_id: str, wanted: Unit) -> tuple[Unit, str]:
+    """What is drawn for a request, and its name: the session where one is wanted and there is one, else the run."""
+    if wanted == "session":
+        if request.session_id is not None:
+            return "session", request.session_id
+        said = next((message.content for message in request.session if message.role == "user"), None)
+        if said is not None:
+            return "session", hashlib.sha256(said.encode()).hexdigest()
+    return "run", run_id
+
+
+def draw(rollout: Rollout, request: GateRequested, run_id: str) -> ModelUse:
+    """The part that an active rollout gives its model in the decision of a run; the model is not asked yet."""
+    unit, name = unit_of(request, run_id, rollout.unit)
+    bucket = bucket_of(rollout.model_version, name)
+    arm = _arm(rollout, bucket)
+    return ModelUse(
+        version=rollout.model_version,
+        model_sha256=rollout.model_sha256,
+        arm=arm,
+        unit=unit,
+        bucket=bucket,
+        propensity=propensity_of(arm, rollout.share),
+    )
+
+
+def _arm(rollout: Rollout, bucket: float) -> Arm:
+    if rollout.status == "shadow":
+        return "shadow"
+    return "promoted" if rollout.status == "promoted" else arm_of(bucket, rollout.share)
+
+
+def check_stages(stages: Sequence[float]) -> tuple[float, ...]:
+    """The shares of a canary, growing to 1, each but the last with room for a control of equal size.
+
+    Raises:
+        InvalidInput: they are not that.
+    """
+    growing = all(before < after for before, after in pairwise(stages))
+    if len(stages) < 2 or not growing or stages[0] <= 0 or stages[-1] != 1:
+        raise InvalidInput("stages", f"{_told(stages)} do not grow to 100 %", "for instance 10,50,100")
+    if stages[-2] > LARGEST_SHARE_WITH_CONTROL:
+        problem = f"{stages[-2]:.0%} leaves no room for a control of equal size"
+        raise InvalidInput("stages", problem, "50 at most before 100")
+    return tuple(stages)
+
+
+def _told(stages: Sequence[float]) -> str:
+    return ", ".join(f"{share * 100:g} %" for share in stages) or "no stages"

@@ -1,0 +1,1 @@
+"""Chores that one process of an instance does every so often."""

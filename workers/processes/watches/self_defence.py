@@ -1,0 +1,214 @@
+"""The gate looks at what became of its runs, and steps back or comes forward again.
+
+Of all processes of an instance one writes what it saw, whoever holds a lease in the ledger. Runs are read in the order
+of their decisions, each once, `evaluation.grace_minutes` after it, so that late feedback is in it; with them the states
+of `evaluation.defence` move on, and are written together with the position and with what tripped or healed. A process
+that dies meanwhile leaves nothing: the next look reads the same runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, get_args
+
+import structlog
+
+from contracts.learning.control import Defence, DefenceName, Step
+from contracts.learning.events import DefenceHealed, DefenceTripped
+from evaluation.defence.cost import FAR, judge_cost
+from evaluation.defence.verdicts import FLOOR, HEAL_MARGIN
+from evaluation.defence.watch import IN_A_ROW, DefenceState, Limits, configuration_of, heal, trip, watch
+from evaluation.defence.windows import LONGEST_SECONDS
+from ledger.events.control_runs import ControlChange
+from ledger.learning.defences import WHOLE_INSTANCE, DefenceRow, Position
+from ledger.learning.outcomes import Place
+from otel import metrics
+from workers.service.learning.control_events import announce_control
+
+if TYPE_CHECKING:
+    from contracts.learning.run_outcome import RunOutcome
+    from workers.context import Context
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 10.0
+RUNS_AT_ONCE = 2_000
+"""Read in one look: after an outage what has gathered is read in some looks, each of a tenth of a second."""
+_LEASE = "self-defence"
+_BY_RUNS: tuple[DefenceName, ...] = ("satisfaction", "freshness", "latency")
+_UNITS = ("usd", "pages", "bytes", "tokens", "milliseconds")
+
+Key = tuple[DefenceName, str]
+
+
+@dataclass
+class _Look:
+    """What one look found: the states by defence and profile, which of them changed, and what is to be recorded."""
+
+    states: dict[Key, DefenceState]
+    changed: set[Key] = field(default_factory=set)
+    changes: list[ControlChange] = field(default_factory=list)
+
+    def put(self, key: Key, state: DefenceState) -> None:
+        """Keep a state."""
+        if self.states.get(key) != state:
+            self.states[key] = state
+            self.changed.add(key)
+
+    def rows(self) -> Iterable[DefenceRow]:
+        """The rows of the states that changed."""
+        for name, profile in sorted(self.changed):
+            state = self.states[name, profile]
+            since = state.tripped.since.timestamp() if state.tripped else None
+            yield DefenceRow(name, profile, state.model_dump_json(), since)
+
+
+class SelfDefence:
+    """The looks of one process."""
+
+    def __init__(self, context: Context, grace_seconds: float | None = None) -> None:
+        """`grace_seconds` is how long after its decision a run is looked at; None: as the settings say."""
+        self._context = context
+        self._settings = context.settings
+        self._ledger = context.ledger
+        windowing = context.settings.evaluation.windowing
+        self._grace_seconds = windowing.grace_seconds if grace_seconds is None else grace_seconds
+        self._holder = secrets.token_hex(8)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the settings want any of this; a gate that only observes has nothing to step back from."""
+        return self._settings.defence.enabled and self._settings.gate.mode == "enforce"
+
+    def look(self) -> None:
+        """Read what is new, and step back or come forward where that shows it.
+
+        Raises:
+            Unavailable: the ledger or the broker does not answer; the next look tries again.
+        """
+        seen, rows = self._ledger.defences.rows()
+        now = self._ledger.clock()
+        look = _Look({(_name(row), row.profile): DefenceState.model_validate_json(row.state) for row in rows})
+        place = Place(seen.decided_at, seen.run_id) if seen.writes else Place(now - LONGEST_SECONDS)
+        runs, place = self._ledger.outcomes.page(place, now - self._grace_seconds, RUNS_AT_ONCE)
+        for run in runs:
+            self._read(run, look)
+        self._watch_cost(look)
+        if runs or look.changed:
+            if not self._ledger.lease(_LEASE, self._holder, 3 * LOOK_SECONDS):
+                return  # another process does it; at rest there is nothing to do, and no lease is taken
+            position = Position(place.moment, place.run_id)
+            created = self._ledger.defences.write(seen, position, look.rows(), look.changes)
+            if created is None:
+                return
+            for run_of_change in created:
+                announce_control(self._context, run_of_change)
+        for change in look.changes:
+            log.warning(change.action, subject=change.subject, note=change.note)
+        for (name, profile), state in look.states.items():
+            metrics.SELF_DEFENCE_ACTIVE.labels(name, profile).set(state.tripped is not None)
+
+    def _read(self, run: RunOutcome, look: _Look) -> None:
+        limits = self._limits(run.profile)
+        for name in _BY_RUNS:
+            key = (name, run.profile)
+            before = look.states.get(key, DefenceState())
+            state, change = watch(name, before, run, limits)
+            if state.configuration is not None and state.configuration != before.configuration:
+                moment = run.decided_at.timestamp()
+                self._ledger.configurations.record(run.profile, state.configuration, moment)
+            if change == "trip":
+                state = self._trip(name, run.profile, state, look)
+            elif change == "heal":
+                state = self._heal(name, run, before, state, look)
+            look.put(key, state)
+
+    def _trip(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> DefenceState:
+        """The state with the step back that belongs to it, which is to be recorded."""
+        step, falls_back_to, why = self._step(name, profile, state, look)
+        command = f"`sluice gate defences lift {name} --profile {profile}`"
+        return self._record_trip(
+            name, profile, state, step, why, f"{_HEALED_BY[name]}, or {command}", look, falls_back_to
+        )
+
+    def _step(self, name: DefenceName, profile: str, state: DefenceState, look: _Look) -> tuple[Step, str | None, str]:
+        windows = "; ".join(closed.why or "" for closed in state.closed[-IN_A_ROW:])
+        if name == "latency":
+            return "lower_plan", None, windows
+        failed = {one for (_, of), other in look.states.items() if of == profile for one in other.failed}
+        configuration = state.configuration or ""
+        before = self._ledger.configurations.before(profile, configuration, failed)
+        if before is None:
+            return "retrieve_only", None, f"{windows}; there is no configuration before"
+        return "previous_configuration", before, windows
+
+    def _heal(
+        self, name: DefenceName, run: RunOutcome, before: DefenceState, state: DefenceState, look: _Look
+    ) -> DefenceState:
+        if before.configuration != configuration_of(run):
+            why, by = f"configuration {configuration_of(run)[:12]} took its place", "configuration"
+        else:
+            why, by = "; ".join(closed.why or "" for closed in state.closed[-IN_A_ROW:]), "data"
+        self._record_heal(name, run.profile, by, why, look)
+        return heal(state)
+
+    def _watch_cost(self, look: _Look) -> None:
+        """Step back to the corpus alone where a ceiling of the day is nearly used up."""
+        key: Key = ("cost", WHOLE_INSTANCE)
+        state = look.states.get(key, DefenceState())
+        verdict, why = judge_cost(self._used_of_day())
+        today = datetime.fromtimestamp(self._ledger.clock(), UTC).date().isoformat()
+        if state.tripped is None and verdict == "bad" and state.lifted_day != today:
+            lifted_by = (
+                f"the next UTC day, a higher ceiling (below {FAR:.0%} of it), or `sluice gate defences lift cost`"
+            )
+            state = self._record_trip("cost", WHOLE_INSTANCE, state, "retrieve_only", why, lifted_by, look)
+        elif state.tripped is not None and verdict in ("good", "void"):
+            self._record_heal("cost", WHOLE_INSTANCE, "data", why, look)
+            state = heal(state)
+        look.put(key, state)
+
+    def _used_of_day(self) -> dict[str, float]:
+        spent, budget = self._ledger.spent_today(), self._settings.budget
+        ceilings = {unit: getattr(budget, f"day_{unit}") for unit in _UNITS}
+        return {f"budget.day_{unit}": getattr(spent, unit) / most for unit, most in ceilings.items() if most}
+
+    def _record_trip(
+        self,
+        name: DefenceName,
+        profile: str,
+        state: DefenceState,
+        step: Step,
+        why: str,
+        lifted_by: str,
+        look: _Look,
+        falls_back_to: str | None = None,
+    ) -> DefenceState:
+        since = datetime.fromtimestamp(self._ledger.clock(), UTC)
+        defence = Defence(name=name, step=step, profile=profile, since=since, why=why, lifted_by=lifted_by)
+        tripped = DefenceTripped(defence=defence, configuration=state.configuration, falls_back_to=falls_back_to)
+        look.changes.append(ControlChange((tripped,), "defence_trip", f"defence:{name}:{profile}", note=why))
+        return trip(state, defence, falls_back_to)
+
+    def _record_heal(self, name: DefenceName, profile: str, by: str, why: str, look: _Look) -> None:
+        healed = DefenceHealed.model_validate({"name": name, "profile": profile, "by": by, "why": why})
+        look.changes.append(ControlChange((healed,), "defence_heal", f"defence:{name}:{profile}", note=why))
+
+    def _limits(self, profile: str) -> Limits:
+        freshness, seconds = self._settings.freshness, self._settings.defence.p95_seconds
+        days = freshness.target_age_days.get(profile, freshness.half_life_days)
+        return Limits(stale_seconds=days * 86_400, p95_ms=None if seconds is None else seconds * 1_000)
+
+
+_HEALED_BY: dict[DefenceName, str] = {
+    "satisfaction": f"two windows of the trickle that are surely above {FLOOR + HEAL_MARGIN:.2f}",
+    "freshness": "two windows of the trickle in which crawling gains freshness",
+    "latency": "two windows of the trickle whose p95 is within the threshold",
+}
+
+
+def _name(row: DefenceRow) -> DefenceName:
+    return next(name for name in get_args(DefenceName) if name == row.name)

@@ -1,0 +1,140 @@
+"""The facts that the checks of a phase need, from the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from contracts.errors import Corrupted
+from contracts.learning.judged_responses import ResponseJudged
+from contracts.learning.run_outcome import RunOutcome
+from contracts.plan import Plan
+from evaluation.learned_gate.model_files import METADATA, find_model
+from evaluation.phases import (
+    BASELINE_DAYS,
+    CAPPED_DAYS,
+    Day,
+    PhaseReport,
+    check_baseline,
+    check_costs,
+    check_freshness,
+    check_learned_gate,
+    check_lift,
+)
+from evaluation.retrieval.report import read_report
+from evaluation.tally import Tally
+
+if TYPE_CHECKING:
+    from workers.context import Context
+
+HELD_OUT = "five folds, own"
+"""How the metadata of a model calls it."""
+RECENT_DAYS = 30
+"""Days that a phase looks back, where its criteria name none."""
+_AGES_KEPT = 100_000
+"""Of each profile: the median of more runs than that is told by these."""
+
+
+def baseline(context: Context, now: datetime) -> PhaseReport:
+    """Phase 0."""
+    since = now - timedelta(days=BASELINE_DAYS + 1)
+    untraced = context.ledger.outcomes.untraced_between(since.timestamp(), now.timestamp())
+    return check_baseline(_by_day(_decided(context, since, now)), now.date(), untraced)
+
+
+def lift(context: Context, now: datetime, baseline_until: datetime) -> PhaseReport:
+    """Phase 1: the runs before a moment against those of the last 30 days behind it."""
+    later = max(baseline_until, now - timedelta(days=RECENT_DAYS))
+    before = _tally(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until))
+    return check_lift(before, _tally(_decided(context, later, now)))
+
+
+def freshness(context: Context, now: datetime) -> PhaseReport:
+    """Phase 2, over the last 30 days; unsupported is what the judged responses' groundedness lacks to 1."""
+    ages: dict[str, list[float]] = {}
+    grounded: list[float] = []
+    for run in _decided(context, now - timedelta(days=RECENT_DAYS), now):
+        of_profile = ages.setdefault(run.profile, [])
+        if run.cited_age_seconds is not None and len(of_profile) < _AGES_KEPT:
+            of_profile.append(run.cited_age_seconds / 86_400)
+        if run.judged_at is not None:
+            grounded += _groundedness(context, run.run_id)
+    medians = {profile: median(found) if found else None for profile, found in ages.items()}
+    unsupported = 1 - sum(grounded) / len(grounded) if grounded else None
+    return check_freshness(medians, context.settings.freshness.target_age_days, unsupported)
+
+
+def f1_lifts(context: Context, version: str) -> dict[str, float]:
+    """How much better than the profile a trained model was, by F1, on questions held out of each collection.
+
+    Raises:
+        NotFound: there is no such model.
+        Corrupted: its metadata cannot be read.
+    """
+    path = find_model(version, context.settings.data_dir) / METADATA
+    try:
+        measures = json.loads(path.read_text(encoding="utf-8"))["measures"]
+        return {one["source"]: float(one["difference"][0]) for one in measures if one["way"] == HELD_OUT}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Corrupted(f"the metadata of model {version} cannot be read: {error!r}") from error
+
+
+def learned_gate(f1_lift: dict[str, float], plain: Path | None, reranked: Path | None) -> PhaseReport:
+    """Phase 3, from a model's metrics and from reports of `sluice eval` without and with the reranker.
+
+    Raises:
+        InvalidInput: a report cannot be read.
+    """
+    slower = None
+    if plain and reranked:
+        slower = _slowest_ms(reranked) / _slowest_ms(plain)
+    return check_learned_gate(f1_lift, slower)
+
+
+def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datetime) -> PhaseReport:
+    """Phase 4, over the last 30 days; the baseline's p95 is of the runs before a moment."""
+    since = now - timedelta(days=CAPPED_DAYS + 1)
+    most_usd = context.settings.budget.day_usd
+    return check_costs(
+        _by_day(_decided(context, since, now)),
+        now.date(),
+        cap_usd,
+        _tally(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(0.95),
+        0 if most_usd is None else context.ledger.days_over(most_usd, since),
+    )
+
+
+def _slowest_ms(report: Path) -> float:
+    """The median round trip of the report's slowest strategy."""
+    return max(part.round_trip_time.p50_ms for part in read_report(report).strategies.values())
+
+
+def _decided(context: Context, since: datetime, until: datetime) -> Iterable[RunOutcome]:
+    return context.ledger.outcomes.decided_between(since.timestamp(), until.timestamp())
+
+
+def _by_day(runs: Iterable[RunOutcome]) -> dict[date, Day]:
+    days: dict[date, Day] = {}
+    for run in runs:
+        day = days.get(run.decided_at.date()) or Day(Tally())
+        day.tally.add(run)
+        is_hit = run.plan is Plan.RETRIEVE and run.cited > 0
+        days[run.decided_at.date()] = day._replace(hits=day.hits + is_hit)
+    return days
+
+
+def _tally(runs: Iterable[RunOutcome]) -> Tally:
+    tally = Tally()
+    for run in runs:
+        tally.add(run)
+    return tally
+
+
+def _groundedness(context: Context, run_id: str) -> list[float]:
+    judged = context.ledger.events_of_kind(run_id, ResponseJudged.kind)
+    found = (event.body_as(ResponseJudged).groundedness for event in judged)
+    return [value for value in found if value is not None]

@@ -1,0 +1,1 @@
+"""What operators ask about trust: quarantine, gates, what is forgotten, what is fresh."""

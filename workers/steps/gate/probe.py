@@ -1,0 +1,146 @@
+"""The coverage probe: one look at the corpus, measured into the event that the gate decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from contracts.budget import Spend
+from contracts.errors import Unavailable
+from contracts.gate import CoverageProbed, GateRequested, ProbeHit, ProbeSentence
+from contracts.known_pages import PageMemory
+from gate.decide import depends_on_sentences
+from gate.probe import (
+    enough_mass,
+    intent_similarity,
+    question_terms,
+    sentence_similarities,
+    session_measures,
+    term_coverage,
+)
+from gate.profile import Profile
+from gate.question_words import QUESTION_WORDS
+from gate.sentences import SENTENCES_COMPARED, Passage, Sentence, choose_sentences
+from index.search.probe import RawHit
+from ingest.embed.port import Vectors
+from workers.steps.gate.domain_probe import measure_domain
+from workers.wiring.corpora import CorpusReaders
+from workers.wiring.embedding import EmbeddingService
+from workers.wiring.observers import utc_now
+
+PROBE_HITS = 10
+"""Hits that the gate looks at: an answer rarely cites more."""
+Judge = Callable[[CoverageProbed, Sequence[str]], tuple[CoverageProbed, Spend]]
+"""Adds what a judge says of the passages, and tells what asking it cost."""
+READ_HITS = 5
+"""Hits whose texts are searched for the question's words: what the profiles' weights were fitted on."""
+
+
+def probe_coverage(
+    request: GateRequested,
+    corpus: str,
+    profile: Profile,
+    embedding: EmbeddingService,
+    readers: CorpusReaders,
+    page_memory: PageMemory,
+    judge: Judge = lambda probed, _: (probed, Spend()),
+) -> tuple[CoverageProbed, Spend]:
+    """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost.
+
+    Where the embedding model is out of reach, the corpus is probed by words alone, and the event says why.
+    """
+    fingerprint, meant, why = embedding.fingerprint(corpus), None, None
+    try:
+        meant = _embed(request, profile, fingerprint, embedding)
+    except Unavailable as error:
+        why = str(error)
+    spend = meant.spend if meant else Spend()
+    reader = readers.reader(corpus)
+    probe = reader.probe(
+        request.query,
+        meant.question if meant else None,
+        PROBE_HITS,
+        question_terms(request.query),
+        request.trust_threshold,
+    )
+    if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
+        again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory, judge)
+        return again, spend + more
+    words = question_terms(request.query, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
+    passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
+    terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
+    sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))
+    seen_at = page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
+    similarity: tuple[float, ...] = ()
+    session_coverage = 0.0
+    if meant and request.session:
+        similarity, session_coverage = session_measures(meant.question, meant.session, terms, request.session)
+    probed = CoverageProbed(
+        generation=probe.generation,
+        journal_offset=probe.journal_offset,
+        chunk_count=probe.chunk_count,
+        model_fingerprint=fingerprint,
+        hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
+        terms=terms,
+        intent_similarity=intent_similarity(meant.question, meant.prototypes) if meant else {},
+        session_similarity=similarity,
+        session_term_coverage=session_coverage,
+        probed_at=utc_now(),
+        embedder_down=why,
+        sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
+        domain=measure_domain(request, profile, corpus, readers.retrieval(corpus), utc_now()),
+    )
+    if meant is not None and depends_on_sentences(request, probed, profile):
+        probed, more = _compare_sentences(probed, sentences, meant, embedding)
+        spend += more
+    judged, more = judge(probed, [f"{passage.heading}\n{passage.text}" for passage in passages])
+    return judged, spend + more
+
+
+class _Meant(NamedTuple):
+    """Vectors of the question (d,), of the session's messages (n, d), of each intent's prototypes; and their cost."""
+
+    question: Vectors
+    session: Vectors
+    prototypes: Mapping[str, Vectors]
+    spend: Spend
+
+
+def _embed(request: GateRequested, profile: Profile, fingerprint: str, embedding: EmbeddingService) -> _Meant:
+    texts = [request.query, *(message.content for message in request.session)]
+    embedded = embedding.embed_question(texts, fingerprint)
+    prototypes = embedding.prototypes(profile, fingerprint)
+    return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
+
+
+def _compare_sentences(
+    probed: CoverageProbed, sentences: Sequence[Sentence], meant: _Meant, embedding: EmbeddingService
+) -> tuple[CoverageProbed, Spend]:
+    """`probed` with the cosines of its sentences, where the model is in reach; and what embedding them cost."""
+    try:
+        embedded = embedding.embed_question([one.text for one in sentences], probed.model_fingerprint)
+    except Unavailable:
+        return probed, Spend()  # the passages were compared, and they stand for their sentences
+    similarities = sentence_similarities(meant.question, embedded.vectors)
+    measured = zip(probed.sentences, similarities, strict=True)
+    compared = tuple(one.model_copy(update={"similarity": similarity}) for one, similarity in measured)
+    return probed.model_copy(update={"sentences": compared}), embedded.spend
+
+
+def _passage(hit: RawHit) -> Passage:
+    heading = "\n".join(part for part in (hit.title, *hit.section_path) if part)
+    return Passage(hit.chunk_id, heading, hit.text, hit.analyse)
+
+
+def _hit(hit: RawHit, seen_at: datetime | None) -> ProbeHit:
+    """As the gate sees it: a page that was found unchanged is as fresh as if it had been read then."""
+    return ProbeHit(
+        chunk_id=hit.chunk_id,
+        document_id=hit.document_id,
+        url=hit.url,
+        dense_similarity=hit.dense_similarity,
+        lexical_score=hit.lexical_score,
+        fetched_at=max(hit.fetched_at, seen_at or hit.fetched_at),
+        published_at=hit.published_at,
+    )

@@ -1,0 +1,141 @@
+"""What a model is fitted on: cases of collections and recorded runs, each with its features, its label and its weight.
+
+A recorded run tells whether the corpus was enough only where it was answered from the corpus alone (plan `retrieve`):
+then its satisfaction says so. Such runs are those that the gate of their time chose, so each weighs by the inverse of
+the propensity of its draw (Horvitz and Thompson, 1952), at most `MOST_WEIGHT`; of runs that always went outside nothing
+is learnt, and the collections stand for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.gate import CoverageProbed, GateRequested
+from contracts.learning.run_outcome import RunOutcome
+from contracts.plan import Plan
+from gate.decide import choose_plan, compute_score, coverage_score
+from gate.learned.choose import choose_learned_plan
+from gate.learned.features import FEATURES, read_features
+from gate.learned.model import Thresholds
+from gate.profile import Profile
+from gate.signals import Signals, read_signals
+from workers.training.prior_sets import SHARES, PriorCase
+
+MOST_WEIGHT = 20.0
+"""A run of a share of 5 % or less counts as twenty: one run must not outweigh the rest."""
+SATISFIED = 0.5
+"""The satisfaction from which a run counts as answered."""
+RUNS_SOURCE = "runs"
+OUTSIDE = (Plan.SEARCH, Plan.FULL_LOOP)
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One case: where it is from, what the gate measured, whether the corpus answered, how much it weighs."""
+
+    source: str
+    """A collection, or the recorded runs."""
+    article: str
+    """Cases of one article are on one side of a split."""
+    question: str
+    kind: str
+    features: Mapping[str, float]
+    signals: Signals
+    is_covered: bool
+    weight: float
+    heuristic_goes: bool
+    """Whether the profile's score goes outside."""
+    heuristic_score: float
+
+    def goes(self, probability: float, thresholds: Thresholds, profile: Profile) -> bool:
+        """Whether a model that gives `probability` goes outside."""
+        return choose_learned_plan(probability, thresholds, self.signals, profile) in OUTSIDE
+
+
+def examples_of_cases(cases: Iterable[PriorCase], profile: Profile) -> list[Example]:
+    """The cases of collections: every collection weighs the same, and so do kinds by `SHARES`, in units of runs."""
+    found = [
+        _example(one.collection, one.article, one.question, one.kind, one.is_covered, one.request, one.probed, profile)
+        for one in cases
+    ]
+    counts = Counter((one.source, one.kind) for one in found)
+    return [replace(one, weight=_share(one.kind) / counts[one.source, one.kind]) for one in found]
+
+
+def examples_of_runs(
+    runs: Iterable[tuple[RunOutcome, GateRequested, CoverageProbed]], profile: Profile
+) -> list[Example]:
+    """The recorded runs that tell whether the corpus was enough, weighed by the inverse of their propensity."""
+    found = []
+    for outcome, request, probed in runs:
+        if outcome.plan is not Plan.RETRIEVE or outcome.satisfaction is None or not probed.hits:
+            continue
+        covered = outcome.satisfaction >= SATISFIED
+        one = _example(RUNS_SOURCE, request.query, outcome.run_id, "run", covered, request, probed, profile)
+        found.append(replace(one, weight=min(MOST_WEIGHT, 1 / outcome.propensity)))
+    return found
+
+
+def weigh_together(prior: Sequence[Example], runs: Sequence[Example], pseudo_runs: float) -> list[Example]:
+    """Both, where the collections together weigh as `pseudo_runs` runs, and fade as runs come: n0 x n0 / (n0 + n)."""
+    if not prior:
+        return list(runs)
+    mass = pseudo_runs * pseudo_runs / (pseudo_runs + sum(one.weight for one in runs))
+    total = sum(one.weight for one in prior)
+    return [*(replace(one, weight=one.weight / total * mass) for one in prior), *runs]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Examples as arrays: features (n, d) in the order of `FEATURES`, and a value each."""
+
+    features: Floats
+    covered: Flags
+    weights: Floats
+
+    @classmethod
+    def of(cls, examples: Sequence[Example]) -> Table:
+        """The table of the examples, in their order."""
+        return cls(
+            np.array([[one.features[name] for name in FEATURES] for one in examples]).reshape(-1, len(FEATURES)),
+            np.array([one.is_covered for one in examples], dtype=bool),
+            np.array([one.weight for one in examples]),
+        )
+
+
+def _example(
+    source: str,
+    article: str,
+    question: str,
+    kind: str,
+    covered: bool,
+    request: GateRequested,
+    probed: CoverageProbed,
+    profile: Profile,
+) -> Example:
+    signals = read_signals(request, probed, profile)
+    plan = choose_plan(compute_score(signals, profile), signals, profile)
+    return Example(
+        source=source,
+        article=article,
+        question=question,
+        kind=kind,
+        features=read_features(probed),
+        signals=signals,
+        is_covered=covered,
+        weight=1.0,
+        heuristic_goes=plan in OUTSIDE,
+        heuristic_score=coverage_score(signals, profile),
+    )
+
+
+def _share(kind: str) -> float:
+    return next(share for name, share in SHARES.items() if name == kind)

@@ -1,0 +1,270 @@
+"""Public collections as if they were runs: half of the articles are indexed, every question is asked of that half.
+
+A real index is built in a temporary folder, and the product's own probe measures each question, so what a model is
+fitted on is what it reads later. A question meets up to three kinds of corpora:
+
+    covered   what answers it is there
+    near      what answers it was left out, while other documents of its article, or of its collection, are there
+    far       its whole article was left out; in a collection whose documents are no articles, a stranger asks:
+              a question of another collection
+
+Both halves are built, so most questions are asked once where they are answered and once where they are not.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from contracts.document import ChunkBatch, ChunkedDocument, Document, Provenance
+from contracts.errors import InvalidInput
+from contracts.gate import CoverageProbed, GateRequested
+from evaluation.retrieval.beir import is_collection, read_documents, read_questions
+from gate.profile import Profile
+from index.journal.records import Vectors
+from index.local.writer import IndexWriter
+from ingest.chunk.chunk import chunk_document
+from ingest.embed.port import Embedder
+from ingest.extract.extract import extract_document
+from workers.context import Context
+from workers.settings import Settings
+from workers.steps.gate.probe import probe_coverage
+from workers.wiring.embedding import EmbeddingService
+
+Kind = Literal["covered", "near", "far"]
+SHARES: Mapping[Kind, float] = {"covered": 1.0, "near": 0.5, "far": 0.5}
+"""How much each kind weighs in a collection: half of the questions are covered, and of the others half are near."""
+QUESTIONS = 500
+"""Questions of one collection at most, drawn by a hash of their ids."""
+DOCUMENTS_AT_ONCE = 256
+_HALVES = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PriorCase:
+    """One question asked of one half of a collection, and what the probe measured."""
+
+    collection: str
+    article: str
+    """Of what answers the question; for a stranger, of what answers it in its own collection."""
+    question: str
+    kind: Kind
+    request: GateRequested
+    probed: CoverageProbed
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the half holds an answer."""
+        return self.kind == "covered"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question, and the documents that answer it."""
+
+    name: str
+    text: str
+    answers: frozenset[str]
+    article: str
+
+
+class Collection:
+    """A collection in the form of BEIR, chunked and embedded once."""
+
+    def __init__(self, folder: Path, embedder: Embedder, settings: Settings, questions: int = QUESTIONS) -> None:
+        """Read `folder`, its first `questions` by a hash of their ids.
+
+        Raises:
+            InvalidInput: the folder is no collection, or a line is malformed.
+        """
+        if not is_collection(folder):
+            raise InvalidInput(str(folder), "is no collection", "a folder with corpus.jsonl, queries.jsonl, qrels.tsv")
+        self.name, self._embedder = folder.resolve().name, embedder
+        provenance = Provenance(source="submission", fetched_at=datetime.now(UTC))
+        self._documents: list[tuple[ChunkedDocument, Vectors]] = []
+        documents = [
+            Document(id=str(one.id), media_type="text/plain", text=one.text, title=one.title, provenance=provenance)
+            for one in read_documents(folder)
+        ]
+        for start in range(0, len(documents), DOCUMENTS_AT_ONCE):
+            self._documents += _chunk_and_embed(documents[start : start + DOCUMENTS_AT_ONCE], embedder, settings)
+        ids = [document.document_id for document, _ in self._documents]
+        self.has_articles = len({article_of(one) for one in ids}) < len(ids) / 2
+        self.questions = self._read_questions(folder, frozenset(ids), questions)
+
+    def _read_questions(self, folder: Path, known: frozenset[str], most: int) -> list[_Asked]:
+        found = []
+        for case in read_questions(folder).cases:
+            answers = frozenset(name for name, grade in case.relevant.items() if grade > 0) & known
+            if answers:
+                article = article_of(min(answers)) if self.has_articles else case.id
+                found.append(_Asked(case.id, case.query, answers, article))
+        return sorted(found, key=lambda one: _number(one.name))[:most]
+
+    def halves(self) -> Iterator[tuple[bool, frozenset[str]]]:
+        """The ids of each half, and whether it leaves out whole articles.
+
+        A collection without articles leaves out all that answers half of its questions, and half of what answers none.
+        """
+        ids = [document.document_id for document, _ in self._documents]
+        for half in _HALVES:
+            if self.has_articles:
+                yield True, frozenset(one for one in ids if _bit(article_of(one)) == half)
+                yield False, frozenset(one for one in ids if _bit(one) == half)
+            else:
+                out = [asked.answers for asked in self.questions if _bit(asked.name) != half]
+                left_out = frozenset[str]().union(*out)
+                answering = frozenset[str]().union(*(asked.answers for asked in self.questions))
+                kept = (one for one in ids if one not in left_out and (one in answering or _bit(one) == half))
+                yield False, frozenset(kept)
+
+    def write(self, root: Path, corpus: str, wanted: frozenset[str]) -> None:
+        """Index the documents of one half."""
+        chosen = [(one, vectors) for one, vectors in self._documents if one.document_id in wanted]
+        with IndexWriter(root, corpus) as writer:
+            for start in range(0, len(chosen), DOCUMENTS_AT_ONCE):
+                part = chosen[start : start + DOCUMENTS_AT_ONCE]
+                batch = ChunkBatch(documents=tuple(one for one, _ in part))
+                writer.append(batch, np.concatenate([vectors for _, vectors in part]), self._embedder.fingerprint)
+            writer.publish()
+
+
+def prior_cases(
+    folders: Sequence[Path], embedder: Embedder, settings: Settings, profile: Profile, questions: int = QUESTIONS
+) -> Iterator[PriorCase]:
+    """The cases of each collection, one collection after the other. Needs about a minute for ten thousand documents
+    whose vectors are cached.
+
+    Raises:
+        InvalidInput: a folder is no collection.
+    """
+    strangers: list[_Asked] = []
+    for folder in folders:
+        collection = Collection(folder, embedder, settings, questions)
+        strangers = strangers or _questions_of_another(folders, folder, questions)
+        with tempfile.TemporaryDirectory(prefix="sluice-prior-") as temporary:
+            own = _settings_in(Path(temporary), settings)
+            with closing(Context(own)) as context:
+                prober = _Prober(context, embedder, profile)
+                yield from _cases(collection, strangers, prober, own.index_root)
+        strangers = collection.questions
+
+
+def list_collections(folders: Sequence[Path]) -> list[Path]:
+    """The collections among the folders and in them, in the order of their names.
+
+    Raises:
+        InvalidInput: a folder is none and holds none, or two have the same name.
+    """
+    found: dict[str, Path] = {}
+    for folder in folders:
+        inside = [folder] if is_collection(folder) else [one for one in sorted(folder.iterdir()) if is_collection(one)]
+        if not inside:
+            raise InvalidInput("--data", f"no collection in {folder}", "corpus.jsonl, queries.jsonl and qrels.tsv")
+        for one in inside:
+            name = one.resolve().name
+            if name in found:
+                raise InvalidInput("--data", f"two collections are called {name}", "name each once")
+            found[name] = one.resolve()
+    return [found[name] for name in sorted(found)]
+
+
+def article_of(document_id: str) -> str:
+    """The article that a paragraph or sentence is of: the part of its id before the last `#` or `:`."""
+    mark = "#" if "#" in document_id else ":"
+    return document_id.rsplit(mark, 1)[0]
+
+
+class _Prober:
+    """Asks the product's probe."""
+
+    def __init__(self, context: Context, embedder: Embedder, profile: Profile) -> None:
+        self._context, self._profile = context, profile
+        self._embedding = EmbeddingService(
+            context.settings.embed,
+            embedder=lambda: embedder,
+            question_embedder=lambda: embedder,
+            tokenizer=lambda: context.tokenizer,
+            model_of_corpus=lambda corpus: embedder.fingerprint,
+        )
+
+    def probe(self, request: GateRequested, corpus: str) -> CoverageProbed:
+        context = self._context
+        probed, _ = probe_coverage(
+            request, corpus, self._profile, self._embedding, context.readers, context.page_memory
+        )
+        return probed
+
+
+def _cases(
+    collection: Collection, strangers: Sequence[_Asked], prober: _Prober, index_root: Path
+) -> Iterator[PriorCase]:
+    for number, (whole_articles, present) in enumerate(collection.halves()):
+        corpus = f"half-{number}"
+        collection.write(index_root, corpus, present)
+        for asked in collection.questions:
+            kind: Kind = "covered" if asked.answers & present else "far" if whole_articles else "near"
+            if collection.has_articles and not whole_articles and kind == "covered":
+                continue  # asked in the half of whole articles
+            yield _case(collection.name, asked, kind, prober, corpus)
+        if not collection.has_articles and number == 0:
+            for asked in strangers:
+                stranger = replace(asked, name=f"stranger {asked.name}", article=f"stranger {asked.article}")
+                yield _case(collection.name, stranger, "far", prober, corpus)
+
+
+def _case(collection: str, asked: _Asked, kind: Kind, prober: _Prober, corpus: str) -> PriorCase:
+    request = GateRequested(query=asked.text)
+    return PriorCase(collection, asked.article, asked.name, kind, request, prober.probe(request, corpus))
+
+
+def _questions_of_another(folders: Sequence[Path], folder: Path, most: int) -> list[_Asked]:
+    """For the first collection: questions of the last, whose documents are not read for it."""
+    others = [one for one in folders if one != folder]
+    if not others:
+        return []
+    cases = sorted(read_questions(others[-1]).cases, key=lambda one: _number(one.id))[:most]
+    return [_Asked(one.id, one.query, frozenset(), one.id) for one in cases]
+
+
+def _chunk_and_embed(
+    documents: Sequence[Document], embedder: Embedder, settings: Settings
+) -> Iterator[tuple[ChunkedDocument, Vectors]]:
+    from ingest.embed.tokens import shared_tokenizer
+
+    chunked = [chunk_document(one, extract_document(one), settings.chunk, shared_tokenizer()) for one in documents]
+    chunked = [one for one in chunked if one.chunks]
+    texts = [text for one in chunked for text in one.embedding_texts()]
+    vectors, at = embedder.embed(texts).vectors, 0
+    for one in chunked:
+        yield one, vectors[at : at + len(one.chunks)]
+        at += len(one.chunks)
+
+
+def _settings_in(folder: Path, settings: Settings) -> Settings:
+    """The instance's settings for an index of its own in `folder`, on this machine's disk."""
+    return settings.model_copy(
+        update={
+            "data_dir": folder,
+            "ledger_url": None,
+            "index": settings.index.model_copy(update={"engine": "local"}),
+            "embed": settings.embed.model_copy(update={"model_dir": settings.model_dir}),
+        }
+    )
+
+
+def _bit(name: str) -> int:
+    return _number(name) % 2
+
+
+def _number(name: str) -> int:
+    """A number drawn by the name alone: the same on every machine."""
+    return int.from_bytes(sha256(f"prior:{name}".encode()).digest()[:8], "big")

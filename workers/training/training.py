@@ -1,0 +1,184 @@
+"""A training from end to end: what it reads, and the files of the model that comes of it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contracts.gate import CoverageProbed, GateRequested
+from contracts.learning.run_outcome import RunOutcome
+from evaluation.learned_gate.confusion import count_said
+from evaluation.learned_gate.model_files import METADATA, MODEL, REPORT, UNSEEN
+from gate.learned.model import Costs, GateModel
+from gate.profile import Profile
+from ledger.ledger import Ledger
+from workers.training.cross_validation import WAYS, Comparison, compare, unseen_probabilities
+from workers.training.examples import Example, weigh_together
+from workers.training.fit import fit_gate, load_fitting
+
+SEED = 0
+"""Of the resamples behind the intervals; the fit itself draws nothing."""
+LIBRARIES = ("sluice", "scikit-learn", "numpy", "scipy")
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What a model is fitted on, and how."""
+
+    version: str
+    fingerprint: str
+    profile: Profile
+    prior: Sequence[Example]
+    runs: Sequence[Example]
+    folders: Sequence[Path]
+    pseudo_runs: float
+    costs: Costs
+
+    def files(self) -> Mapping[str, bytes]:
+        """Fit and measure: the model's files, by their names.
+
+        Raises:
+            InvalidInput: there are too few examples.
+            Unavailable: scikit-learn is not installed.
+        """
+        load_fitting("linear_model")
+        examples = weigh_together(self.prior, self.runs, self.pseudo_runs)
+        model = fit_gate(examples, self.version, self.fingerprint, self.costs)
+        comparisons = list(compare(examples, WAYS, self.fingerprint, self.costs, self.profile))
+        metadata = self._metadata(model, comparisons)
+        return {
+            MODEL: model.to_bytes(),
+            METADATA: _json(metadata),
+            UNSEEN: _json(self._unseen(examples)),
+            REPORT: report(metadata, comparisons).encode(),
+        }
+
+    def _unseen(self, examples: Sequence[Example]) -> Any:
+        """What models that did not see a source say of it, by source."""
+        found = {}
+        for source in sorted({one.source for one in examples}):
+            own = [one for one in examples if one.source == source]
+            probabilities = unseen_probabilities(own, examples, self.fingerprint, self.costs)
+            told = zip(probabilities.tolist(), own, strict=True)
+            said = count_said((p, one.is_covered, one.weight) for p, one in told)
+            found[source] = [[one.probability, round(one.covered, 6), round(one.missing, 6)] for one in said]
+        return found
+
+    def _metadata(self, model: GateModel, comparisons: Sequence[Comparison]) -> dict[str, Any]:
+        kinds = Counter((one.source, one.kind) for one in self.prior)
+        return {
+            "version": self.version,
+            "model_sha256": model.sha256,
+            "trained_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "features_version": model.features_version,
+            "embedder_fingerprint": self.fingerprint,
+            "profile": {"name": self.profile.name, "config_hash": self.profile.config_hash},
+            "seed": SEED,
+            "versions": {"python": platform.python_version()} | {name: version_of(name) for name in LIBRARIES},
+            "costs": self.costs.model_dump(),
+            "thresholds": model.thresholds.model_dump(),
+            "calibration_method": model.calibration_method,
+            "pseudo_runs": self.pseudo_runs,
+            "runs": {"count": len(self.runs), "covered": sum(one.is_covered for one in self.runs)},
+            "collections": [
+                describe_collection(folder)
+                | {"cases": {kind: count for (source, kind), count in kinds.items() if source == folder.name}}
+                for folder in self.folders
+            ],
+            "measures": [asdict(one) for one in comparisons],
+        }
+
+
+def recorded_runs(
+    ledger: Ledger, fingerprint: str, since: float
+) -> Iterator[tuple[RunOutcome, GateRequested, CoverageProbed]]:
+    """The judged runs decided since a moment (seconds since 1970) whose question and probe are still recorded."""
+    for outcome in ledger.outcomes.decided_between(since):
+        if not outcome.signals:
+            continue
+        requested = ledger.events_of_kind(outcome.run_id, GateRequested.kind)
+        probed = ledger.events_of_kind(outcome.run_id, CoverageProbed.kind)
+        if requested and probed:
+            measured = probed[-1].body_as(CoverageProbed)
+            if measured.model_fingerprint == fingerprint and measured.embedder_down is None:
+                yield outcome, requested[-1].body_as(GateRequested), measured
+
+
+def describe_collection(folder: Path) -> dict[str, Any]:
+    """A collection's name, the hash of each of its files, and the licence that its `meta.json` states."""
+    files = [path for path in sorted(folder.iterdir()) if path.name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv")]
+    meta = folder / "meta.json"
+    told = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
+    return {
+        "name": folder.name,
+        "sha256": {path.name: sha256(path.read_bytes()).hexdigest() for path in files},
+        "licence": told.get("licence", "not stated beside the collection"),
+        "source": told.get("source", "not stated beside the collection"),
+    }
+
+
+def report(metadata: Mapping[str, Any], comparisons: Sequence[Comparison]) -> str:
+    """The measures as Markdown."""
+    lines = [
+        f"# Learned gate {metadata['version']}",
+        "",
+        f"Fitted {metadata['trained_at']} on {metadata['runs']['count']} recorded runs and "
+        f"{len(metadata['collections'])} collections, which weigh as {metadata['pseudo_runs']:g} runs and fade as runs "
+        f"come. Features {metadata['features_version']}, vectors of `{metadata['embedder_fingerprint']}`, calibration "
+        f"{metadata['calibration_method']}, against profile {metadata['profile']['name']}.",
+        "",
+        "F1 is of going outside where the corpus does not answer, AUC the area under its curve, ECE the expected",
+        "calibration error in ten bins of equal weight; in brackets 95 of 100 draws of the questions. *Perfect* is",
+        "what probabilities that are exactly right would measure on so many cases.",
+        "",
+    ]
+    for way in WAYS:
+        rows = [one for one in comparisons if one.way == way]
+        if rows:
+            lines += [f"## {way.capitalize()}", "", *table(rows), ""]
+    return "\n".join(lines)
+
+
+def table(rows: Sequence[Comparison]) -> list[str]:
+    """A Markdown table of comparisons."""
+    lines = [
+        "| collection | cases | F1 profile | F1 learned | difference | AUC profile | AUC learned | ECE | perfect |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for one in rows:
+        gained, error = one.difference, one.calibration_error
+        lines.append(
+            f"| {one.source} | {one.cases} | {one.heuristic_f1:.3f} | {one.learned_f1:.3f} "
+            f"| {gained.value:+.3f} ({gained.low:+.3f} to {gained.high:+.3f}) "
+            f"| {one.heuristic_area:.3f} | {one.learned_area:.3f} "
+            f"| {error.value:.3f} ({error.low:.3f} to {error.high:.3f}) | {one.perfect_calibration_error:.3f} |"
+        )
+    means = [float(np.mean([getattr(one, name) for one in rows])) for name in _AVERAGED]
+    before, after, area_before, area_after = means
+    lines.append(
+        f"| mean |  | {before:.3f} | {after:.3f} | {after - before:+.3f} | {area_before:.3f} | {area_after:.3f} |  |  |"
+    )
+    return lines
+
+
+_AVERAGED = ("heuristic_f1", "learned_f1", "heuristic_area", "learned_area")
+
+
+def suggest_version(now: datetime, known: Sequence[str]) -> str:
+    """The date, with a number behind it where that is taken."""
+    day = now.strftime("%Y-%m-%d")
+    return next(name for number in range(1, 1_000) if (name := f"{day}.{number}") not in known)
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
