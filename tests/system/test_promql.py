@@ -45,6 +45,7 @@ RARE = {
     "sluice_private_found_total": "a passage has to hold private data",
     "sluice_quarantined_chunks_total": "a page has to attack",
     "sluice_reconciler_republished_total": "a worker has to die",
+    "sluice_response_judged": "the flag ragas is off",
     "sluice_stale_citations_total": "a cited page has to change",
 }
 """Metrics whose label values are not known before what they count has happened, and why it does not happen here."""
