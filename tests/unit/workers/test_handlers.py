@@ -19,7 +19,7 @@ from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
 from tests.support.repository import MODELS
 from workers.context import Context
-from workers.handlers import on_chunks_partly_embedded, on_document_chunked
+from workers.index_handlers import on_chunks_partly_embedded, on_document_chunked
 from workers.settings import Settings
 from workers.steps.vector_codec import vectors_from_bytes
 

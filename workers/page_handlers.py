@@ -1,0 +1,207 @@
+"""Handlers of what comes from outside: searches, pages, submitted documents. They end in chunks.
+
+The rules of handlers stand in `workers.handlers`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from contracts.budget import Spend
+from contracts.document import DocumentBatch
+from contracts.errors import BudgetExhausted, InvalidInput, NotFound, PolicyRefused, SluiceError
+from contracts.event import Event, Gap
+from contracts.ingest import (
+    CrawlDirected,
+    DocumentsSubmitted,
+    PageCrawled,
+    SearchCompleted,
+    SearchDirected,
+)
+from contracts.outcome import CostlyFailure, Done, Next, Outcome, Postponable
+from gate.directives import make_crawl, make_result_crawls
+from ingest.circuit_breaker import PROVIDER_PAUSE_SECONDS, HostUnavailable
+from ingest.crawl.budget_meter import BudgetMeter
+from ingest.crawl.crawler import directions_from
+from ingest.crawl.egress_context import egress_context
+from ingest.search.search import SearchFailed
+from ledger.learning.flags import flag_gap
+from workers.runtime.event_counters import count_failed_search
+from workers.runtime.negative_list import forgotten_page
+from workers.steps.chunk import chunk_documents
+from workers.steps.documents import (
+    brought_by,
+    document_of_page,
+    documents_of_snippets,
+    record_page,
+)
+from workers.steps.egress_refusals import mark_refusals, refused
+from workers.steps.gaps import gap_of
+from workers.steps.withdraw import withdrawn_pages
+from workers.wiring.observers import utc_now
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from contracts.known_pages import PageMemory
+    from gate.directives import CrawlLimits
+    from ingest.crawl.crawler import Crawler
+    from ingest.egress.proxy import EgressProxy
+    from ledger.ledger import Ledger
+    from workers.runtime.blob_store import BlobStore
+    from workers.runtime.flags import FlagReader
+    from workers.runtime.transient_pages import TransientPages
+    from workers.settings import Settings
+    from workers.wiring.corpora import CorpusReaders
+    from workers.wiring.embedding import EmbeddingService
+    from workers.wiring.searcher import Searcher
+
+
+def on_search_directed(
+    event: Event, egress: EgressProxy, searcher: Searcher, crawl_limits: CrawlLimits, flags: FlagReader
+) -> Outcome | Postponable:
+    """Ask the search providers. Run twice it asks twice; only one of the answers is recorded."""
+    directed = event.body_as(SearchDirected)
+    if not flags.enabled_now("search"):
+        return Done(gaps=(flag_gap("search", directed.query),))
+    try:
+        egress_grant = egress.open("search", run_id=event.run_id)
+    except PolicyRefused as refusal:
+        return Done(gaps=(gap_of(refusal, "search", directed.query),))
+    with egress_grant, egress_context(egress_grant.url):
+        outcome = _searched(directed, searcher, crawl_limits)
+    report = egress_grant.report()
+    mark_refusals(report)
+    if not isinstance(outcome, SearchFailed):
+        return replace(outcome, emits=(*outcome.emits, *refused(report)))
+    count_failed_search(name for name, _ in outcome.reasons)
+    is_shut_out = report.refusals and not report.hosts  # by our own rules: trying again cannot help
+    if outcome.asked and not is_shut_out:
+        raise outcome
+    done = Done(refused(report), (gap_of(outcome, "search", directed.query),))
+    return done if is_shut_out else Postponable(done, PROVIDER_PAUSE_SECONDS, str(outcome))
+
+
+def _searched(directed: SearchDirected, searcher: Searcher, crawl_limits: CrawlLimits) -> Done | SearchFailed:
+    """What the providers found, and the crawls of it; or that none of them answered."""
+    try:
+        answered = searcher.search(directed)
+    except (PolicyRefused, BudgetExhausted, InvalidInput) as refusal:
+        return Done(gaps=(gap_of(refusal, "search", directed.query),))
+    except SearchFailed as failure:
+        return failure
+    completed = answered.model_copy(update={"keep_snippets": directed.crawl_pages == 0})
+    gaps = tuple(
+        Gap(stage="search", subject=directed.query, reason="search_incomplete", detail=shortfall)
+        for shortfall in completed.shortfalls
+    )
+    if not completed.results:
+        gaps += (Gap(stage="search", subject=directed.query, reason="nothing_found"),)
+    spend = Spend(usd=completed.cost_usd, milliseconds=completed.elapsed_ms)
+    return Done((Next(completed), *make_result_crawls(directed, completed, crawl_limits.render)), gaps, spend)
+
+
+def on_search_completed(
+    event: Event,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
+    """Make documents of the snippets, where no page will be crawled. Ids follow from URL and content."""
+    completed = event.body_as(SearchCompleted)
+    documents = documents_of_snippets(completed, event.run_id) if completed.keep_snippets else ()
+    return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
+
+
+def on_crawl_directed(
+    event: Event,
+    crawler: Crawler,
+    page_memory: PageMemory,
+    readers: CorpusReaders,
+    ledger: Ledger,
+    blobs: BlobStore,
+    transient_pages: TransientPages,
+    settings: Settings,
+    flags: FlagReader,
+) -> Outcome | Postponable:
+    """Fetch one page. Run twice it fetches twice; the run's dedupe key keeps one event per URL.
+
+    A page that may no longer be in the index is withdrawn from it.
+    """
+    directed = event.body_as(CrawlDirected)
+    meter = BudgetMeter(directed.allowance)
+    if not flags.enabled_now("crawl"):
+        return Done(gaps=(flag_gap("crawl", directed.url),))
+    if gap := forgotten_page(directed.url, event, ledger.forgotten):
+        return Done(gaps=(gap,))
+    try:
+        page = crawler.crawl(directed, meter, corpus=event.corpus, run_id=event.run_id)
+        if gap := forgotten_page(page.final_url, event, ledger.forgotten):
+            return Done(refused(meter.egress), (gap,), meter.spend)
+        crawled = record_page(page, event, page_memory, blobs, transient_pages)
+    except (PolicyRefused, NotFound, InvalidInput, BudgetExhausted, HostUnavailable) as refusal:
+        without_page = _not_crawled(refusal, event, meter, readers, page_memory)
+        if isinstance(refusal, HostUnavailable):
+            return Postponable(without_page, settings.crawl.breaker_reset_seconds, str(refusal))
+        return without_page
+    except Exception as error:
+        raise CostlyFailure(meter.spend) from error
+    finally:
+        mark_refusals(meter.egress)
+    children = map(make_crawl, directions_from(page.links, directed, meter.spend, page_url=page.final_url))
+    return Done((Next(crawled), *children, *refused(meter.egress)), spend=meter.spend)
+
+
+def _not_crawled(
+    refusal: SluiceError, event: Event, meter: BudgetMeter, readers: CorpusReaders, page_memory: PageMemory
+) -> Done:
+    """A gap; and where the index holds the page although it no longer may, that it is to be withdrawn."""
+    try:
+        withdrawn = withdrawn_pages(refusal, event.corpus, utc_now(), readers, page_memory)
+    except Exception as error:
+        raise CostlyFailure(meter.spend) from error
+    gap = gap_of(refusal, "crawl", event.body_as(CrawlDirected).url)
+    return Done((*map(Next, withdrawn), *refused(meter.egress)), (gap,), meter.spend)
+
+
+def on_page_crawled(
+    event: Event,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+    transient_pages: TransientPages,
+) -> Outcome:
+    """Extract and chunk a page. Chunk ids follow from URL and content."""
+    page = event.body_as(PageCrawled)
+    unarchived_by = page.unarchived_by
+    bodies = transient_pages.of_crawl(event.run_id, unarchived_by) if unarchived_by else blobs
+    document = document_of_page(page, bodies.get(page.blob), event.run_id)
+    return chunk_documents(
+        (document,),
+        event,
+        settings=settings.chunk,
+        tokenizer=tokenizer,
+        embedding=embedding,
+        ledger=ledger,
+        blobs=blobs,
+    )
+
+
+def on_documents_submitted(
+    event: Event,
+    settings: Settings,
+    tokenizer: Tokenizer,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
+    """Extract and chunk what was handed in. Chunk ids follow from source and content."""
+    submitted = event.body_as(DocumentsSubmitted)
+    batch = DocumentBatch.model_validate_json(blobs.get(submitted.documents))
+    documents = tuple(brought_by(event.run_id, document) for document in batch.documents)
+    return chunk_documents(documents, event, settings.chunk, tokenizer, embedding, ledger, blobs)
