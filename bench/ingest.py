@@ -1,6 +1,6 @@
 """Ingest through the whole pipeline against the embedder alone on the same texts, in one run.
 
-    python -m bench.ingest ../shared/data/scifact_train/corpus.jsonl
+    python -m bench.ingest CORPUS.jsonl
 
 Prints documents and chunks, both times, and their ratio. Every document is then looked up by its id,
 and no chunk may be there twice.
