@@ -137,7 +137,7 @@ def test_a_flag_that_another_source_holds_on_purges_nothing(story: Story) -> Non
     assert story.statuses(event) == "ready"
 
 
-def test_purging_a_thousand_runs_is_quick_enough_for_one_transaction(story: Story) -> None:
+def test_a_thousand_directives_of_two_hundred_runs_are_purged_at_once(story: Story) -> None:
     events: list[Event] = []
     for number in range(200):
         events += story.begins(*[search(f"{number} {turn}") for turn in range(5)])

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from contracts.learning.run_outcome import RunOutcome
 from tests.support.ledger_story import Story
 from tests.support.repository import REPOSITORY
@@ -16,6 +18,7 @@ def outcomes(story: Story) -> dict[str, RunOutcome]:
     return {run.run_id: run for run in story.ledger.outcomes.decided_between(0)}
 
 
+@pytest.mark.slow
 def test_ends_and_feedback_are_never_half_recorded_however_the_process_dies(story: Story) -> None:
     seed = random.randrange(2**32)
     chance = random.Random(seed)
