@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from contracts.document import ChunkBatch, ChunkedDocument, Document, document_id_for
 from contracts.event import Event, Gap
-from ingest.chunk.token_ids import select_chunks
 from ledger.trust.forgotten import Forgotten, Named
 
 
@@ -65,6 +64,8 @@ def batch_without_forgotten(
     batch: ChunkBatch, stage: str, refusals: Mapping[str, str]
 ) -> tuple[ChunkBatch, tuple[Gap, ...]]:
     """The batch without the documents that the negative list names (`refusals`), and a gap for each of them."""
+    from ingest.chunk.token_ids import select_chunks  # numpy: costly for a command that only lists
+
     if not refusals:
         return batch, ()
     gaps = tuple(
