@@ -1,10 +1,11 @@
 """The types that everything else speaks: events, documents, results, outcomes, errors.
 
 Start with `contracts.event`: the envelope, `encode` and `decode`. The bodies stand by subject in
-`contracts.gate`, `contracts.ingest`, `contracts.index`, `contracts.learning.judged_responses` and
-`contracts.learning.events`; what is ingested in `contracts.document`; what a query gets in
-`contracts.retrieval`; what the HTTP interface takes and gives in `contracts.api`; how a handler
-ends in `contracts.outcome`; what can go wrong in `contracts.errors`.
+`contracts.gate`, `contracts.ingest`, `contracts.index`, `contracts.learning.judged_responses`,
+`contracts.learning.events` and `contracts.memory.events`; what is ingested in `contracts.document`;
+what a query gets in `contracts.retrieval`; what the HTTP interface takes and gives in `contracts.api`
+and `contracts.memory.api`; how a handler ends in `contracts.outcome`; what can go wrong in
+`contracts.errors`.
 
 Importing this package registers every body, so `decode` knows them all.
 """
@@ -12,5 +13,17 @@ Importing this package registers every body, so `decode` knows them all.
 from contracts import gate, index, ingest
 from contracts.event import Body, Event, decode, encode
 from contracts.learning import events, judged_responses
+from contracts.memory import events as memory_events
 
-__all__ = ["Body", "Event", "decode", "encode", "events", "gate", "index", "ingest", "judged_responses"]
+__all__ = [
+    "Body",
+    "Event",
+    "decode",
+    "encode",
+    "events",
+    "gate",
+    "index",
+    "ingest",
+    "judged_responses",
+    "memory_events",
+]

@@ -13,6 +13,7 @@ from contracts import api, forget, quarantine, retrieval
 from contracts.base import Value
 from contracts.event import Event
 from contracts.learning import flags
+from contracts.memory import api as memory
 
 FOLDER = Path(__file__).parent / "schemas"
 
@@ -25,6 +26,15 @@ API_VALUES: tuple[type[Value], ...] = (
     flags.FlagResult,
     forget.ForgetProof,
     forget.ForgetRequest,
+    memory.IterationAccepted,
+    memory.IterationSubmission,
+    memory.LearningPatch,
+    memory.LearningRequest,
+    memory.LearningResult,
+    memory.Learnings,
+    memory.PromptBlock,
+    memory.RagStatus,
+    memory.Recall,
     quarantine.QuarantinedText,
     api.RunAccepted,
     api.RunView,

@@ -6,7 +6,20 @@ import re
 
 from tests.support.repository import REPOSITORY
 
-PACKAGES = ("api", "cli", "contracts", "evaluation", "gate", "index", "ingest", "ledger", "otel", "trust", "workers")
+PACKAGES = (
+    "api",
+    "cli",
+    "contracts",
+    "evaluation",
+    "gate",
+    "index",
+    "ingest",
+    "ledger",
+    "memory",
+    "otel",
+    "trust",
+    "workers",
+)
 _POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{\d*,?\d*\})\+(?![^\[\]]*\])")
 
 

@@ -1,0 +1,164 @@
+"""One iteration of an agent's loop, as memory keeps it: what was tried, what failed, what was decided and touched.
+
+Decoding is strict: an unknown field, a missing one or a value that is none of its kind is an error that names the
+field. Nothing falls back to another type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from contracts.base import LaterText, Moment, Sha256, Switch, Value, is_empty, is_none
+from contracts.memory.names import FeatureName, RelativePath
+
+MAX_SUMMARY_CHARACTERS = 2_000
+MAX_MESSAGE_CHARACTERS = 2_000
+MAX_EMBEDDING_CHARACTERS = 4_000
+MAX_ENTRIES = 200
+"""Errors, decisions and files that one record holds at most."""
+
+ShortText = Annotated[str, Field(max_length=200)]
+
+
+class IterationOutcome(StrEnum):
+    """How an iteration ended."""
+
+    SUCCESS = "Success"
+    FAILURE = "Failure"
+    PARTIAL = "Partial"
+    TIMEOUT = "Timeout"
+    RATE_LIMITED = "RateLimited"
+
+
+class ErrorType(StrEnum):
+    """What kind of error a tool reported."""
+
+    RUNTIME = "Runtime"
+    COMPILE = "Compile"
+    TEST = "Test"
+    LINT = "Lint"
+    PERMISSION = "Permission"
+    LOGIC = "Logic"
+    UNKNOWN = "Unknown"
+
+
+class FileAction(StrEnum):
+    """What an iteration did to a file."""
+
+    CREATED = "Created"
+    MODIFIED = "Modified"
+    READ = "Read"
+    DELETED = "Deleted"
+
+
+class ModelTier(StrEnum):
+    """The model's role in the loop: `Haiku` works on a task, `Opus` reviews. Its name is kept beside it."""
+
+    HAIKU = "Haiku"
+    OPUS = "Opus"
+
+
+class ErrorEntry(Value):
+    """An error that a tool reported. `line` is 1-based."""
+
+    message: Annotated[str, Field(min_length=1, max_length=MAX_MESSAGE_CHARACTERS)]
+    error_type: ErrorType | None = None
+    file_path: RelativePath | None = None
+    line: Annotated[int, Field(ge=1)] | None = None
+    tool: LaterText = None
+    """The tool that reported it (`pytest`, `mypy`, `gcc`); None where it is not known."""
+
+
+class DecisionEntry(Value):
+    """A decision of the agent, and why it was taken."""
+
+    description: Annotated[str, Field(min_length=1, max_length=1_000)]
+    rationale: Annotated[str, Field(max_length=1_000)] | None = None
+
+
+class FileTouched(Value):
+    """A file that the iteration read or changed; its path is relative to the project and inside it."""
+
+    path: RelativePath
+    action: FileAction
+
+
+class IterationRecord(Value):
+    """One iteration of the agent's loop on one feature: the unit of memory.
+
+    `source_id` is the hash of what the record was made from, so that recording the same again adds nothing.
+    """
+
+    iteration_number: Annotated[int, Field(ge=1)]
+    task_id: Annotated[int, Field(ge=0)] = 0
+    task_title: ShortText = ""
+    feature: FeatureName
+    discipline: Annotated[str, Field(max_length=100)] = ""
+    timestamp: Moment
+    outcome: IterationOutcome
+    summary: Annotated[str, Field(max_length=MAX_SUMMARY_CHARACTERS)] = ""
+    errors: Annotated[tuple[ErrorEntry, ...], Field(max_length=MAX_ENTRIES)] = ()
+    decisions: Annotated[tuple[DecisionEntry, ...], Field(max_length=MAX_ENTRIES)] = ()
+    files_touched: Annotated[tuple[FileTouched, ...], Field(max_length=MAX_ENTRIES)] = ()
+    tokens_used: Annotated[int, Field(ge=0)] | None = None
+    duration_ms: Annotated[int, Field(ge=0)] | None = None
+    model_tier: ModelTier = ModelTier.HAIKU
+
+    model: LaterText = None
+    """The model's own name, as the agent's output has it."""
+    session_id: LaterText = None
+    """The agent's own name of its session."""
+    source_id: Annotated[Sha256 | None, Field(exclude_if=is_none)] = None
+    effect_sha256: Annotated[Sha256 | None, Field(exclude_if=is_none)] = None
+    """Hash of what the iteration brought about, without times and addresses: see `memory.extraction.stagnation`."""
+    stagnating: Switch = False
+    """Whether the iterations before it brought about the very same."""
+    tokens_estimated: Switch = False
+    """Whether `tokens_used` is reckoned from single messages, as the stream gave no total."""
+    not_kept: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
+    """What was seen and is not in the record, counted by reason (`path_outside`, `unknown_event`, `echo`)."""
+    cut: Annotated[dict[str, int], Field(exclude_if=is_empty)] = Field(default_factory=dict)
+    """What sanitising took out of its texts, counted by rule."""
+
+    def embedding_text(self) -> str:
+        """What is embedded: title, outcome, summary, errors, decisions and changed files, at most 4,000 characters."""
+        errors = (_told(error) for error in self.errors)
+        decisions = (
+            f"Decision: {one.description}" + (f" ({one.rationale})" if one.rationale else "") for one in self.decisions
+        )
+        changed = [one.path for one in self.files_touched if one.action is not FileAction.READ]
+        lines = (
+            self.task_title,
+            f"{self.discipline} iteration {self.iteration_number}: {self.outcome}".strip(),
+            self.summary,
+            *errors,
+            *decisions,
+            f"Changed: {', '.join(changed)}" if changed else "",
+        )
+        return "\n".join(line for line in lines if line)[:MAX_EMBEDDING_CHARACTERS]
+
+    def point_id(self, project_path: str) -> UUID:
+        """The same id for the same iteration of the same project, wherever and whenever it is computed."""
+        return record_point_id(project_path, self)
+
+
+def record_point_id(project_path: str, record: IterationRecord) -> UUID:
+    """From project, feature, task, iteration and what the record was made from."""
+    parts = (
+        project_path,
+        record.feature,
+        str(record.task_id),
+        str(record.iteration_number),
+        record.source_id or "",
+    )
+    return UUID(bytes=hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()[:16], version=5)
+
+
+def _told(error: ErrorEntry) -> str:
+    place = f" in {error.file_path}" + (f":{error.line}" if error.line else "") if error.file_path else ""
+    return f"{error.error_type or 'Unknown'} error{place}: {error.message}"

@@ -1,0 +1,39 @@
+"""Names of projects and features, and paths inside a project: what decides whose memory is meant."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+FEATURE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
+"""A feature's name is also a file's name, on file systems that tell no capitals from small letters too."""
+
+FeatureName = Annotated[str, Field(pattern=rf"^{FEATURE_NAME.pattern}$", max_length=100)]
+ProjectPath = Annotated[str, Field(min_length=1, max_length=1_024, pattern=r"^[^\x00-\x1f]+$")]
+"""What a project is known by: its folder where an agent works on this machine, else any name of it."""
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def relative_path(path: str) -> str:
+    """`path` in its shortest form, with `/` between its parts.
+
+    Raises:
+        ValueError: it is empty, absolute, names a drive, leads out of its project by `..`, or holds control characters.
+    """
+    slashed = path.replace("\\", "/")
+    parts = [part for part in slashed.split("/") if part not in ("", ".")]
+    if slashed.startswith(("/", "~")) or _DRIVE.match(slashed):
+        raise ValueError(f"{path!r} is an absolute path; give it relative to the project's folder")
+    if ".." in parts:
+        raise ValueError(f"{path!r} leads out of the project by '..'; give a path inside the project's folder")
+    if not parts or any(ord(character) < 32 for character in path):
+        raise ValueError(f"{path!r} is no path of a file")
+    return str(PurePosixPath(*parts))
+
+
+RelativePath = Annotated[str, Field(min_length=1, max_length=1_024), AfterValidator(relative_path)]
+"""A file of the project, relative to its folder."""

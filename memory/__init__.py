@@ -1,0 +1,1 @@
+"""An agent's memory: iterations in, observations out, each feature by itself. The journal is the truth."""

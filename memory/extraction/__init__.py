@@ -1,0 +1,1 @@
+"""From an agent's output to a record: what it did, what failed, what it decided and touched."""

@@ -1,0 +1,220 @@
+"""What a line of a journal says. Each kind is a past-tense fact; the state of a feature is what they add up to.
+
+A line is the JSON of a `JournalEntry`: the version first, then the id, and the hash of all the rest, so that a damaged
+line is known as such. It holds ASCII alone, ends with a line feed, and is at most `MAX_LINE_BYTES` long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from contracts.base import LaterText, Moment, Switch, Value
+from contracts.errors import Corrupted, InvalidInput, first_problem
+from contracts.memory.learning import FeatureLearning, LearningId, LearningSource, LearningText, Reason
+from contracts.memory.model import IterationRecord
+
+ENTRY_VERSION = 1
+MAX_LINE_BYTES = 1 << 20
+
+
+class IterationAdded(Value):
+    """An iteration ended."""
+
+    kind: Literal["iteration"] = "iteration"
+    record: IterationRecord
+
+
+class IterationsDistilled(Value):
+    """Iterations were looked through for learnings. `echoes` are texts that only repeat what their prompts had said."""
+
+    kind: Literal["distilled"] = "distilled"
+    entry_ids: tuple[str, ...]
+    echoes: int = 0
+
+
+class LearningAdded(Value):
+    """A learning that says something new. `near_to` names those that are much alike and are kept apart."""
+
+    kind: Literal["learning"] = "learning"
+    learning: FeatureLearning
+
+
+class LearningRepeated(Value):
+    """A text says the same as a learning: that one was observed once more. The text is kept, so this can be undone."""
+
+    kind: Literal["repeated"] = "repeated"
+    learning_id: LearningId
+    text: LearningText
+    reason: Reason
+    source: LearningSource
+    iteration: Annotated[int, Field(ge=0)] = 0
+    task_id: Annotated[int, Field(ge=0)] | None = None
+    why: str = ""
+    """By what the two were found to say the same."""
+
+
+class RepetitionUndone(Value):
+    """A person says that the text of a `repeated` entry is another learning; it is added by an entry of its own."""
+
+    kind: Literal["repetition_undone"] = "repetition_undone"
+    entry_id: str
+
+
+class LearningPatched(Value):
+    """A learning was edited; what is None stays as it was."""
+
+    kind: Literal["patched"] = "patched"
+    learning_id: LearningId
+    text: LearningText | None = None
+    reason: Reason | None = None
+    task_id: Annotated[int, Field(ge=0)] | None = None
+    source: LearningSource
+    note: str = ""
+
+
+class LearningReviewed(Value):
+    """Somebody looked at a learning. `rejected`: it is not offered any more."""
+
+    kind: Literal["reviewed"] = "reviewed"
+    learning_id: LearningId
+    rejected: bool = False
+    source: LearningSource
+    note: str = ""
+
+
+class ConflictFound(Value):
+    """Two learnings contradict each other. Both stand until somebody decides, or an iteration's outcome does."""
+
+    kind: Literal["conflict"] = "conflict"
+    learning_id: LearningId
+    other_id: LearningId
+    evidence: str = ""
+
+
+class ConflictResolved(Value):
+    """Of two learnings that contradict each other `kept` stays; None: they do not contradict each other, both stay."""
+
+    kind: Literal["conflict_resolved"] = "conflict_resolved"
+    learning_id: LearningId
+    other_id: LearningId
+    kept: LearningId | None
+    source: LearningSource
+    note: str = ""
+
+
+class BlockPrinted(Value):
+    """A block was given to an iteration's prompt. Near copies of its `lines` are no new learnings."""
+
+    kind: Literal["printed"] = "printed"
+    session_id: LaterText = None
+    iteration_number: Annotated[int, Field(ge=1)]
+    learning_ids: tuple[LearningId, ...]
+    record_ids: tuple[str, ...] = ()
+    lines: tuple[str, ...]
+
+
+class LearningWeighed(Value):
+    """How a learning fared in an iteration whose prompt it stood in. `helped` and `failed_again` exclude each other."""
+
+    kind: Literal["weighed"] = "weighed"
+    learning_id: LearningId
+    entry_id: str
+    """The iteration's."""
+    used: bool
+    helped: Switch = False
+    failed_again: Switch = False
+
+
+class LearningsPruned(Value):
+    """Learnings that nothing came of are not offered any more."""
+
+    kind: Literal["pruned"] = "pruned"
+    learning_ids: tuple[LearningId, ...]
+    why: str
+
+
+EntryBody = Annotated[
+    IterationAdded
+    | IterationsDistilled
+    | LearningAdded
+    | LearningRepeated
+    | RepetitionUndone
+    | LearningPatched
+    | LearningReviewed
+    | ConflictFound
+    | ConflictResolved
+    | BlockPrinted
+    | LearningWeighed
+    | LearningsPruned,
+    Field(discriminator="kind"),
+]
+
+
+class JournalEntry(Value):
+    """One line of a journal. `id` is fixed before the first try to write it: a second line of that id adds nothing."""
+
+    version: Literal[1] = 1
+    id: Annotated[str, Field(pattern=r"^mem_[0-9a-f]{32}$")]
+    at: Moment
+    body: EntryBody
+
+    @classmethod
+    def of(cls, body: EntryBody, *, key: str, at: datetime | None = None) -> JournalEntry:
+        """An entry whose id follows from its kind and `key`: what makes this fact the same fact when told again."""
+        digest = hashlib.sha256(f"{body.kind}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
+        return cls(id=f"mem_{digest[:32]}", at=at or datetime.now(UTC), body=body)
+
+    @classmethod
+    def new(cls, record: IterationRecord) -> JournalEntry:
+        """The entry of an iteration, at the iteration's own time."""
+        key = record.source_id or record.model_dump_json(exclude={"timestamp"})
+        return cls.of(IterationAdded(record=record), key=f"{record.feature}\0{key}", at=record.timestamp)
+
+    def to_json_line(self) -> str:
+        """The line, without its line feed.
+
+        Raises:
+            InvalidInput: it would be longer than `MAX_LINE_BYTES`.
+        """
+        plain = self.model_dump(mode="json")
+        line = json.dumps(plain | {"checksum": _checksum(plain)}, separators=(",", ":"), allow_nan=False)
+        if len(line) >= MAX_LINE_BYTES:
+            raise InvalidInput("data", f"an entry of {len(line)} bytes", f"keep it below {MAX_LINE_BYTES} bytes")
+        return line
+
+    @classmethod
+    def from_json_line(cls, line: bytes | str) -> JournalEntry:
+        """The entry of a line.
+
+        Raises:
+            Corrupted: no JSON, another checksum, a version that is not known, or fields that are none of an entry.
+        """
+        try:
+            plain: Any = json.loads(line)
+            checksum = plain.pop("checksum")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Corrupted(f"no entry of a journal: {error!r}") from error
+        if checksum != _checksum(plain):
+            raise Corrupted("its checksum is not that of its content")
+        if plain.get("version") != ENTRY_VERSION:
+            raise Corrupted(
+                f"version {plain.get('version')!r} is not known; this program reads version {ENTRY_VERSION}"
+            )
+        try:
+            return _ENTRY.validate_python(plain)
+        except ValidationError as error:
+            raise Corrupted(first_problem(error)) from error
+
+
+_ENTRY: TypeAdapter[JournalEntry] = TypeAdapter(JournalEntry)
+
+
+def _checksum(plain: dict[str, Any]) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of the sorted, compact JSON."""
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,0 +1,57 @@
+"""The state of one feature: what the entries of its journal add up to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from contracts.memory.learning import FeatureLearning, LearningState
+from contracts.memory.model import IterationRecord
+from memory.journal.entry import BlockPrinted, LearningRepeated
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedIteration:
+    """An iteration and the id of its entry."""
+
+    entry_id: str
+    record: IterationRecord
+    recorded_at: datetime
+
+
+@dataclass(slots=True)
+class FeatureMemory:
+    """Folded from entries in the order in which they stand. Only `memory.journal.fold` changes it."""
+
+    feature: str
+    iterations: dict[str, RecordedIteration] = field(default_factory=dict)
+    """By entry id, in the order in which they were recorded."""
+    learnings: dict[str, FeatureLearning] = field(default_factory=dict)
+    """By learning id, each as it stands now, the oldest first."""
+    conflicts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Open ones: the two learnings, the smaller id first, with the evidence."""
+    repetitions: dict[str, LearningRepeated] = field(default_factory=dict)
+    """By entry id: those that were not undone."""
+    printed: list[BlockPrinted] = field(default_factory=list)
+    distilled: set[str] = field(default_factory=set)
+    """Entry ids of iterations that were looked through for learnings."""
+    weighed: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of a learning's id and an iteration's entry id."""
+    entry_ids: set[str] = field(default_factory=set)
+
+    def active(self, task_id: int | None = None) -> list[FeatureLearning]:
+        """Learnings that are offered: those of the whole feature, and those of `task_id` where one is given."""
+        return [
+            one
+            for one in self.learnings.values()
+            if one.state is LearningState.ACTIVE and (one.task_id is None or task_id is None or one.task_id == task_id)
+        ]
+
+    def latest(self, count: int) -> list[RecordedIteration]:
+        """The last iterations, the newest last, by iteration number and then by when they were recorded."""
+        ordered = sorted(self.iterations.values(), key=lambda one: (one.record.iteration_number, one.recorded_at))
+        return ordered[-count:] if count else []
+
+    def next_iteration(self) -> int:
+        """The number that follows the highest one."""
+        return 1 + max((one.record.iteration_number for one in self.iterations.values()), default=0)

@@ -1,0 +1,1 @@
+"""Learnings: added, compared with those before, distilled from iterations, reviewed and pruned."""

@@ -1,0 +1,59 @@
+"""What memory needs from outside, each handed in by who opens it: nothing here loads a model or opens a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+EmbedTexts = Callable[[Sequence[str]], Vectors]
+"""Texts to unit vectors, one row each. Raises `Unavailable` where the model is away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sanitised:
+    """A text as it may be kept and printed: `cut` counts what was taken out, by rule. `blocked`: none of it may."""
+
+    text: str
+    cut: Mapping[str, int] = field(default_factory=dict)
+    blocked: bool = False
+
+
+Sanitise = Callable[[str], Sanitised]
+"""Takes out of a text what would command its reader, and masks secrets and private data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What a search found: the id of a document of memory (see `memory.documents`) and its relevance in [0, 1]."""
+
+    document_id: str
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What was found, the best first. `journal_offset` stands for what the index held."""
+
+    hits: tuple[Hit, ...]
+    searched: Literal["hybrid", "bm25"]
+
+
+class SearchIndex(Protocol):
+    """Searches the collection of one feature."""
+
+    def search(self, collection: str, query: str, top_k: int) -> Hits:
+        """The best of one collection; empty where there is none. Raises `Unavailable` where the engine is away."""
+        ...
+
+
+Polarity = Literal["same", "opposite", "different"]
+JudgePair = Callable[[str, str], Polarity | None]
+"""Whether two texts say the same; None where the model does not know. Raises `Unavailable` or `BudgetExhausted`."""
+
+AskModel = Callable[[str, str, int], str]
+"""(system prompt, question, most tokens) to what a language model answers. Raises as `JudgePair`."""
