@@ -10,7 +10,7 @@ from pydantic import Field
 from contracts.base import Value
 from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
-from evaluation.tally import Tally
+from evaluation.run_totals import RunTotals
 
 EXAMPLES = 20
 """Changed decisions that are shown, the first of them."""
@@ -65,17 +65,17 @@ class DecisionReplay(Value):
 
 def cost_by_plan(runs: Iterable[RunOutcome]) -> dict[Plan, PlanCost]:
     """The mean cost of the runs of each plan."""
-    tallies: dict[Plan, Tally] = {}
+    totals_of: dict[Plan, RunTotals] = {}
     for run in runs:
-        tallies.setdefault(run.plan, Tally()).add(run, judged=False)
+        totals_of.setdefault(run.plan, RunTotals()).add(run, judged=False)
     return {
         plan: PlanCost(
-            runs=tally.runs,
-            usd=tally.usd.mean,
-            milliseconds=tally.milliseconds.mean,
-            external_calls=tally.external_calls.mean,
+            runs=totals.runs,
+            usd=totals.usd.mean,
+            milliseconds=totals.milliseconds.mean,
+            external_calls=totals.external_calls.mean,
         )
-        for plan, tally in tallies.items()
+        for plan, totals in totals_of.items()
     }
 
 

@@ -5,7 +5,7 @@ that late feedback is in it. A profile's window closes with its N-th judged run,
 is a multiple of its length, whichever comes first. So the windows follow from the ledger alone: an evaluator that
 starts anew at such a mark has the same ones.
 
-A window keeps one tally for each way in which runs of the profile were decided (`Group`); a profile keeps its latest
+A window keeps totals for each way in which runs of the profile were decided (`Group`); a profile keeps its latest
 windows. So memory is bounded, however many runs there are.
 """
 
@@ -20,8 +20,8 @@ from typing import NamedTuple
 from contracts.learning.control import Arm
 from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
+from evaluation.run_totals import RunTotals
 from evaluation.summary import Summary, summarise
-from evaluation.tally import Tally
 
 MOST_GROUPS = 128
 """Of one window; runs of further ones are counted in one group of their plan alone."""
@@ -67,17 +67,17 @@ class Window:
     began_at: float
     ends_at: float
     is_closed: bool = False
-    groups: dict[Group, Tally] = field(default_factory=dict)
+    groups: dict[Group, RunTotals] = field(default_factory=dict)
 
     @property
     def judged(self) -> int:
         """Judged runs of all groups."""
-        return sum(tally.satisfaction.count for tally in self.groups.values())
+        return sum(totals.satisfaction.count for totals in self.groups.values())
 
     @property
     def runs(self) -> int:
         """Runs of all groups."""
-        return sum(tally.runs for tally in self.groups.values())
+        return sum(totals.runs for totals in self.groups.values())
 
     def summary(self, where: Callable[[Group], bool] | None = None) -> Summary:
         """The figures of the groups that `where` holds for; of all without it."""
@@ -104,10 +104,10 @@ class Evaluator:
             window = self._window_at(run.profile, moment)
             is_judged = bool(run.signals) and run.judged_at is not None and run.judged_at.timestamp() <= moment + grace
             group = group_of(run)
-            tally = window.groups.get(group)
-            if tally is None:
-                tally = window.groups.setdefault(_bounded(group, len(window.groups)), Tally())
-            tally.add(run, judged=is_judged)
+            totals = window.groups.get(group)
+            if totals is None:
+                totals = window.groups.setdefault(_bounded(group, len(window.groups)), RunTotals())
+            totals.add(run, judged=is_judged)
             self.folded += 1
             if is_judged or not self.windowing.counts_judged:
                 self._count(window, moment)
@@ -167,13 +167,13 @@ def group_of(run: RunOutcome) -> Group:
     return Group(run.plan, run.config_hash, run.model_version, run.arm, run.flags, run.is_trickle, run.is_stepped_back)
 
 
-def merge_groups(windows: Iterable[Window], where: Callable[[Group], bool] | None = None) -> Tally:
+def merge_groups(windows: Iterable[Window], where: Callable[[Group], bool] | None = None) -> RunTotals:
     """The runs of all groups that `where` holds for (of all without it), over all windows."""
-    total = Tally()
+    total = RunTotals()
     for window in windows:
-        for group, tally in window.groups.items():
+        for group, totals in window.groups.items():
             if where is None or where(group):
-                total.merge(tally)
+                total.merge(totals)
     return total
 
 

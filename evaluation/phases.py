@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
 from contracts.base import Value
-from evaluation.tally import Tally
+from evaluation.run_totals import RunTotals
 
 BASELINE_DAYS = 14
 LEAST_LIFT = 0.05
@@ -52,17 +52,17 @@ class PhaseReport(Value):
 class Day(NamedTuple):
     """The runs of one UTC day, and how many of them cited something without going outside."""
 
-    tally: Tally
+    totals: RunTotals
     hits: int = 0
 
 
 def check_baseline(days: Mapping[date, Day], today: date, untraced: int) -> PhaseReport:
     """Phase 0, over the 14 days before `today`, in which `untraced` runs have no trace."""
     last = [days.get(today - timedelta(days=back)) for back in range(1, BASELINE_DAYS + 1)]
-    with_runs = [day for day in last if day is not None and day.tally.runs]
-    runs = sum(day.tally.runs for day in with_runs)
+    with_runs = [day for day in last if day is not None and day.totals.runs]
+    runs = sum(day.totals.runs for day in with_runs)
     hits = sum(day.hits for day in with_runs)
-    usd = sum(day.tally.usd.total for day in with_runs)
+    usd = sum(day.totals.usd.total for day in with_runs)
     return PhaseReport(
         phase=0,
         checks=(
@@ -74,11 +74,11 @@ def check_baseline(days: Mapping[date, Day], today: date, untraced: int) -> Phas
     )
 
 
-def check_lift(baseline: Tally, now: Tally) -> PhaseReport:
+def check_lift(baseline: RunTotals, now: RunTotals) -> PhaseReport:
     """Phase 1: success is that of benchmarks where they were reported on both sides, else all satisfaction."""
     name = "benchmark" if "benchmark" in baseline.signals and "benchmark" in now.signals else "satisfaction"
     was, is_now = (
-        (tally.signals["benchmark"] if name == "benchmark" else tally.satisfaction).mean for tally in (baseline, now)
+        (totals.signals["benchmark"] if name == "benchmark" else totals.satisfaction).mean for totals in (baseline, now)
     )
     lift = None if was is None or is_now is None else is_now - was
     slower = _ratio(now.milliseconds.mean, baseline.milliseconds.mean)
@@ -133,11 +133,11 @@ def check_costs(
 ) -> PhaseReport:
     """Phase 4, over the 30 days before `today`."""
     last = [days.get(today - timedelta(days=back)) for back in range(1, CAPPED_DAYS + 1)]
-    known = [cost for day in last if day is not None and (cost := cost_per_success(day.tally)) is not None]
-    together = Tally()
+    known = [cost for day in last if day is not None and (cost := cost_per_success(day.totals)) is not None]
+    together = RunTotals()
     for day in last:
         if day is not None:
-            together.merge(day.tally)
+            together.merge(day.totals)
     slower = _ratio(together.latency.quantile(0.95), baseline_p95_ms)
     under = sum(cost <= cap_usd for cost in known)
     return PhaseReport(
@@ -155,9 +155,9 @@ def check_costs(
     )
 
 
-def cost_per_success(tally: Tally) -> float | None:
+def cost_per_success(totals: RunTotals) -> float | None:
     """USD of the judged runs through the sum of their satisfaction; None where none was a success."""
-    return tally.judged_usd.total / tally.satisfaction.total if tally.satisfaction.total else None
+    return totals.judged_usd.total / totals.satisfaction.total if totals.satisfaction.total else None
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""The figures of some runs, with their intervals: what a tally says."""
+"""The figures of some runs, with their intervals: what their totals say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.base import Value
 from evaluation.intervals import Interval, ratio_interval, wilson_interval
-from evaluation.tally import Tally
+from evaluation.run_totals import RunTotals
 
 
 class Summary(Value):
@@ -37,38 +37,38 @@ class Summary(Value):
     failed: int = 0
 
 
-def summarise(tally: Tally) -> Summary:
-    """The figures of a tally."""
-    satisfaction, judged_usd = tally.satisfaction, tally.judged_usd
-    signals = {name: moments.share_interval() for name, moments in sorted(tally.signals.items())}
+def summarise(totals: RunTotals) -> Summary:
+    """The figures of the totals."""
+    satisfaction, judged_usd = totals.satisfaction, totals.judged_usd
+    signals = {name: moments.share_interval() for name, moments in sorted(totals.signals.items())}
     return Summary(
-        runs=tally.runs,
+        runs=totals.runs,
         judged=satisfaction.count,
-        coverage=satisfaction.count / tally.runs if tally.runs else 0.0,
+        coverage=satisfaction.count / totals.runs if totals.runs else 0.0,
         satisfaction=satisfaction.share_interval(),
         signals={name: interval for name, interval in signals.items() if interval},
-        freshness_gain_seconds=tally.freshness_gain_seconds.mean_interval(),
-        cited_age_seconds=tally.cited_age_seconds.mean,
-        usd=tally.usd.mean_interval(),
-        total_usd=tally.usd.total,
+        freshness_gain_seconds=totals.freshness_gain_seconds.mean_interval(),
+        cited_age_seconds=totals.cited_age_seconds.mean,
+        usd=totals.usd.mean_interval(),
+        total_usd=totals.usd.total,
         usd_per_success=ratio_interval(
             judged_usd.total,
             judged_usd.squares,
             satisfaction.total,
             satisfaction.squares,
-            tally.usd_of_success,
+            totals.usd_of_success,
             satisfaction.count,
         ),
-        mean_milliseconds=tally.milliseconds.mean_interval(),
-        p50_milliseconds=tally.latency.quantile(0.5),
-        p95_milliseconds=tally.latency.quantile(0.95),
-        external_calls=tally.external_calls.mean_interval(),
-        precision_at_k=tally.precision.share_interval(),
-        token_spend=tally.tokens.mean,
-        crawl_success_rate=_crawl_success(tally),
-        failed=tally.statuses["failed"],
+        mean_milliseconds=totals.milliseconds.mean_interval(),
+        p50_milliseconds=totals.latency.quantile(0.5),
+        p95_milliseconds=totals.latency.quantile(0.95),
+        external_calls=totals.external_calls.mean_interval(),
+        precision_at_k=totals.precision.share_interval(),
+        token_spend=totals.tokens.mean,
+        crawl_success_rate=_crawl_success(totals),
+        failed=totals.statuses["failed"],
     )
 
 
-def _crawl_success(tally: Tally) -> Interval | None:
-    return wilson_interval(min(tally.pages_read, tally.pages_asked), tally.pages_asked)
+def _crawl_success(totals: RunTotals) -> Interval | None:
+    return wilson_interval(min(totals.pages_read, totals.pages_asked), totals.pages_asked)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench.canary.simulate import STAGES, Tally, World, simulate
+from bench.canary.simulate import STAGES, Canaries, World, simulate
 from evaluation.rollout.stage_length import expected_runs
 
 WORLDS = (
@@ -38,11 +38,11 @@ def main() -> None:
         print(_row(simulate(world, options.canaries, options.seed)), flush=True)
 
 
-def _row(tally: Tally) -> str:
-    world, of = tally.world, tally.canaries
+def _row(canaries: Canaries) -> str:
+    world, of = canaries.world, canaries.canaries
     lengths = expected_runs(STAGES, satisfaction=world.satisfaction, coverage=world.coverage)
-    shares = (f"{tally.ends[end] / of:.1%}" for end in ("stopped", "promoted", "inconclusive"))
-    medians = (f"{runs:,.0f}" if runs else "–" for runs in (tally.stopped_after, tally.promoted_after))
+    shares = (f"{canaries.ends[end] / of:.1%}" for end in ("stopped", "promoted", "inconclusive"))
+    medians = (f"{runs:,.0f}" if runs else "–" for runs in (canaries.stopped_after, canaries.promoted_after))
     cells = (
         f"{world.satisfaction:.2f}",
         f"{-world.loss:+.0%}" if world.loss else "alike",

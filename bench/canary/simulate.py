@@ -82,7 +82,7 @@ def _with_runs(arm: ArmFigures, size: int, coverage: float, rate: float, generat
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Canaries:
     """How many canaries ended in each way, and the median of the gate runs that those took which were stopped."""
 
     world: World
@@ -93,11 +93,11 @@ class Tally:
     longest: int
 
 
-def simulate(world: World, canaries: int, seed: int) -> Tally:
+def simulate(world: World, canaries: int, seed: int) -> Canaries:
     """Many canaries of one world."""
     generator = np.random.default_rng(seed)
     ended = [run_canary(world, generator) for _ in range(canaries)]
-    return Tally(
+    return Canaries(
         world,
         canaries,
         Counter(one.end for one in ended),

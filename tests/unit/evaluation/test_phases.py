@@ -14,14 +14,14 @@ from evaluation.phases import (
     check_learned_gate,
     check_lift,
 )
-from evaluation.tally import Tally
+from evaluation.run_totals import RunTotals
 
 TODAY = date(2026, 3, 31)
 
 
-def tally(runs: int, *, milliseconds: float = 100.0, usd: float = 0.01, satisfied: float = 0.8) -> Tally:
+def totals(runs: int, *, milliseconds: float = 100.0, usd: float = 0.01, satisfied: float = 0.8) -> RunTotals:
     """So many judged runs, of which a share was satisfied."""
-    found = Tally()
+    found = RunTotals()
     for number in range(runs):
         found.add(
             RunOutcome(
@@ -40,7 +40,7 @@ def tally(runs: int, *, milliseconds: float = 100.0, usd: float = 0.01, satisfie
 
 
 def days(count: int, **runs: float) -> dict[date, Day]:
-    return {TODAY - timedelta(days=back): Day(tally(10, **runs), hits=6) for back in range(1, count + 1)}
+    return {TODAY - timedelta(days=back): Day(totals(10, **runs), hits=6) for back in range(1, count + 1)}
 
 
 def test_two_weeks_of_traced_runs_are_a_baseline() -> None:
@@ -51,10 +51,10 @@ def test_two_weeks_of_traced_runs_are_a_baseline() -> None:
 
 
 def test_five_points_more_success_at_the_same_speed_are_a_lift() -> None:
-    assert check_lift(tally(100, satisfied=0.7), tally(100, satisfied=0.76)).is_over
-    assert not check_lift(tally(100, satisfied=0.7), tally(100, satisfied=0.73)).is_over
-    assert not check_lift(tally(100, satisfied=0.7), tally(100, satisfied=0.8, milliseconds=120.0)).is_over
-    assert not check_lift(Tally(), tally(100)).is_over
+    assert check_lift(totals(100, satisfied=0.7), totals(100, satisfied=0.76)).is_over
+    assert not check_lift(totals(100, satisfied=0.7), totals(100, satisfied=0.73)).is_over
+    assert not check_lift(totals(100, satisfied=0.7), totals(100, satisfied=0.8, milliseconds=120.0)).is_over
+    assert not check_lift(RunTotals(), totals(100)).is_over
 
 
 def test_fresh_citations_and_grounded_responses_end_the_second_phase() -> None:

@@ -10,8 +10,8 @@ from contracts.base import Moment, Value
 from contracts.learning.control import Arm
 from contracts.learning.run_outcome import RunOutcome
 from contracts.plan import Plan
+from evaluation.run_totals import RunTotals
 from evaluation.summary import Summary, summarise
-from evaluation.tally import Tally
 from ledger.learning.outcomes import Outcomes
 
 By = Literal["plan", "profile", "model"]
@@ -59,22 +59,22 @@ def evaluate(
     A million runs take half a minute of one processor, and the memory of one.
     """
     decided = outcomes.decided_between(since.timestamp(), until.timestamp())
-    tallies = _tallied((run for run in decided if profile in (None, run.profile)), _KEYS[by])
-    total = Tally()
-    for tally in tallies.values():
-        total.merge(tally)
-    rows = sorted(tallies.items(), key=lambda pair: tuple(str(part or "") for part in pair[0]))
+    totals_of = _totals_by((run for run in decided if profile in (None, run.profile)), _KEYS[by])
+    total = RunTotals()
+    for totals in totals_of.values():
+        total.merge(totals)
+    rows = sorted(totals_of.items(), key=lambda pair: tuple(str(part or "") for part in pair[0]))
     return Evaluation(
         since=since,
         until=until,
         by=by,
-        rows=tuple(EvaluationRow(**key._asdict(), summary=summarise(tally)) for key, tally in rows),
+        rows=tuple(EvaluationRow(**key._asdict(), summary=summarise(totals)) for key, totals in rows),
         total=summarise(total),
     )
 
 
-def _tallied(runs: Iterable[RunOutcome], key_of: Callable[[RunOutcome], _Key]) -> dict[_Key, Tally]:
-    tallies: dict[_Key, Tally] = {}
+def _totals_by(runs: Iterable[RunOutcome], key_of: Callable[[RunOutcome], _Key]) -> dict[_Key, RunTotals]:
+    totals_of: dict[_Key, RunTotals] = {}
     for run in runs:
-        tallies.setdefault(key_of(run), Tally()).add(run)
-    return tallies
+        totals_of.setdefault(key_of(run), RunTotals()).add(run)
+    return totals_of

@@ -26,7 +26,7 @@ from evaluation.phases import (
     check_lift,
 )
 from evaluation.retrieval.report import read_report
-from evaluation.tally import Tally
+from evaluation.run_totals import RunTotals
 
 if TYPE_CHECKING:
     from workers.context import Context
@@ -49,8 +49,8 @@ def baseline(context: Context, now: datetime) -> PhaseReport:
 def lift(context: Context, now: datetime, baseline_until: datetime) -> PhaseReport:
     """Phase 1: the runs before a moment against those of the last 30 days behind it."""
     later = max(baseline_until, now - timedelta(days=RECENT_DAYS))
-    before = _tally(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until))
-    return check_lift(before, _tally(_decided(context, later, now)))
+    before = _totals(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until))
+    return check_lift(before, _totals(_decided(context, later, now)))
 
 
 def freshness(context: Context, now: datetime) -> PhaseReport:
@@ -103,7 +103,7 @@ def costs(context: Context, now: datetime, cap_usd: float, baseline_until: datet
         _by_day(_decided(context, since, now)),
         now.date(),
         cap_usd,
-        _tally(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(0.95),
+        _totals(_decided(context, datetime.fromtimestamp(0, UTC), baseline_until)).latency.quantile(0.95),
         0 if most_usd is None else context.ledger.days_over(most_usd, since),
     )
 
@@ -120,18 +120,18 @@ def _decided(context: Context, since: datetime, until: datetime) -> Iterable[Run
 def _by_day(runs: Iterable[RunOutcome]) -> dict[date, Day]:
     days: dict[date, Day] = {}
     for run in runs:
-        day = days.get(run.decided_at.date()) or Day(Tally())
-        day.tally.add(run)
+        day = days.get(run.decided_at.date()) or Day(RunTotals())
+        day.totals.add(run)
         is_hit = run.plan is Plan.RETRIEVE and run.cited > 0
         days[run.decided_at.date()] = day._replace(hits=day.hits + is_hit)
     return days
 
 
-def _tally(runs: Iterable[RunOutcome]) -> Tally:
-    tally = Tally()
+def _totals(runs: Iterable[RunOutcome]) -> RunTotals:
+    totals = RunTotals()
     for run in runs:
-        tally.add(run)
-    return tally
+        totals.add(run)
+    return totals
 
 
 def _groundedness(context: Context, run_id: str) -> list[float]:

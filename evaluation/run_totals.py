@@ -1,4 +1,4 @@
-"""What is kept of many runs: sums, from which every figure follows. A tally has one size, whatever it has counted."""
+"""What is kept of many runs: sums, from which every figure follows. Their size is the same, whatever was counted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Moments:
 
 
 @dataclass(slots=True)
-class Tally:
+class RunTotals:
     """Sums over runs.
 
     `satisfaction` and `judged_usd` are of the judged runs alone, `usd_of_success` the sum of cost times satisfaction
@@ -102,7 +102,7 @@ class Tally:
         for name, value in run.signals.items():
             self.signals.setdefault(name, Moments()).add(value)
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: RunTotals) -> None:
         """Count what the other has counted."""
         self.runs += other.runs
         self.statuses.update(other.statuses)
