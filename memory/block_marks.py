@@ -1,0 +1,136 @@
+"""The marks around a block that memory prints into a prompt, by which the block is cut out of an agent's output again.
+
+An agent's output holds its prompt: in its transcript, in a file of its that it reads, quoted in what it writes. What
+memory printed must not be taken for something new. So a block begins and ends with a mark that names the journal's
+entry of the print, and each line between them begins with `LINE_PREFIX`:
+
+    <sluice-memory-block id="mem_0f…">
+    | Iteration 3 ended with Failure.
+    </sluice-memory-block id="mem_0f…">
+
+Copies are recognised as they are met: indented, quoted, numbered, nested, and escaped as JSON or HTML.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+LINE_PREFIX = "| "
+MAX_BLOCK_CHARACTERS = 32_000
+"""A block is no longer than this. A copy may be twice as long, escaped; an end mark farther away is none of it."""
+
+_NAME = "sluice-memory-block"
+# Runs are bounded in these patterns, so that no text makes them slow.
+_OPEN, _CLOSE = r"(?:<|&lt;|\\{1,8}u003[cC])", r"(?:>|&gt;|\\{1,8}u003[eE])"
+_QUOTE = r"(?:\\{0,8}[\"']|&quot;|&#3[49];|\\{1,8}u002[27])?"
+_MARK = re.compile(rf"{_OPEN}(\\{{0,8}}/)?{_NAME}[ \t]{{1,8}}id={_QUOTE}([0-9a-z_]{{1,64}}){_QUOTE}{_CLOSE}", re.I)
+_LINE_END = r"(?:\r?\n|\r|\\{1,8}r\\{1,8}n|\\{1,8}n)"
+_MARGIN = r"[ \t>+*#:→│\d\\|/\"'-]{0,40}"
+"""What stands before a line in a quotation, a difference, or a listing with line numbers."""
+_BLOCK_LINE = rf"{_MARGIN}\|[ ](?:(?!{_LINE_END}).)*"
+_LINES_AFTER = re.compile(rf"(?:{_LINE_END}{_BLOCK_LINE})*")
+_ANY_LINE_END = re.compile(_LINE_END)
+_WHOLE_BLOCK_LINE = re.compile(_BLOCK_LINE)
+_QUOTED_FIRST_LINE = re.compile(r"(?<=[\"'])\| ")
+
+_FORGED = re.compile(
+    rf"(?:{_OPEN}|[\[{{(])\s{{0,8}}\\{{0,8}}/?\s{{0,8}}sluice[\s_-]{{0,4}}memory[\s_-]{{0,4}}block[^\n>\]}})]{{0,100}}(?:{_CLOSE}|[\]}})])?"
+    rf"|{_NAME}",
+    re.I,
+)
+_INVISIBLE = "Cf"
+"""Unicode's category of characters that format and are not seen, as the zero-width ones."""
+
+
+def mark_block(block_id: str, lines: Sequence[str]) -> str:
+    """`lines` as a block: each with its prefix, the marks around them."""
+    body = "\n".join(LINE_PREFIX + line for line in lines)
+    return f'<{_NAME} id="{block_id}">\n{body}\n</{_NAME} id="{block_id}">'
+
+
+def cut_blocks(text: str) -> tuple[str, int]:
+    """`text` without the blocks in it, and how many were cut; " … " stands where one was.
+
+    Where the end mark of a block is missing, or farther away than a block is long, only the lines that are written as
+    a block's are cut with its begin mark. So who writes a begin mark into a tool's output hides no line of others
+    by it. A lone end mark takes such lines before it along. Takes time in proportion to the text's length.
+    """
+    spans = list(_spans(text))
+    if not spans:
+        return text, 0
+    kept, position = [], 0
+    for start, end in spans:
+        kept.append(text[position:start])
+        position = end
+    kept.append(text[position:])
+    return " … ".join(piece for piece in kept if piece.strip()), len(spans)
+
+
+def remove_marks(text: str) -> tuple[str, int]:
+    """`text` without anything that would be read as a mark, and how many were taken out.
+
+    What stands between marks stays: this is for a text that is to be printed in a block, and must not end it. Also
+    taken out are marks with invisible characters or look-alike letters of Unicode's compatibility forms in them.
+    """
+    if not text.isascii():
+        seen = (one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one) != _INVISIBLE)
+        plain = "".join(seen)
+        if _FORGED.search(plain):
+            text = plain
+    return _FORGED.subn("[mark]", text)
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where blocks are, in order, without overlap."""
+    marks = list(_MARK.finditer(text))
+    ends = _matching_ends(marks)
+    position = 0
+    for mark in marks:
+        if mark.start() < position:
+            continue
+        if mark[1]:
+            start = _start_of_lines_before(text, position, mark.start())
+            end = mark.end()
+        else:
+            start = mark.start()
+            end = ends.get(start, 0)
+            if not start < end <= start + 2 * MAX_BLOCK_CHARACTERS:
+                lines = _LINES_AFTER.match(text, mark.end())
+                end = lines.end() if lines else mark.end()
+        yield start, end
+        position = end
+
+
+def _matching_ends(marks: Sequence[re.Match[str]]) -> dict[int, int]:
+    """Where the block of each begin mark ends, by where it starts: at its own end mark, else at the id's last one."""
+    ends: dict[int, int] = {}
+    begun: dict[str, list[int]] = defaultdict(list)
+    last: dict[str, int] = {}
+    for mark in marks:
+        identity = mark[2].lower()
+        if not mark[1]:
+            begun[identity].append(mark.start())
+        else:
+            last[identity] = mark.end()
+            if begun[identity]:
+                ends[begun[identity].pop()] = mark.end()
+    for identity, starts in begun.items():
+        ends.update((start, last.get(identity, 0)) for start in starts)
+    return ends
+
+
+def _start_of_lines_before(text: str, position: int, mark: int) -> int:
+    """Where the lines of a block begin that stand directly before a lone end mark, not before `position`."""
+    start = mark
+    position = max(position, mark - 2 * MAX_BLOCK_CHARACTERS)
+    line_ends = [(one.start(), one.end()) for one in _ANY_LINE_END.finditer(text, position, mark)]
+    for index in range(len(line_ends) - 1, -1, -1):
+        begin = line_ends[index - 1][1] if index else position
+        if not _WHOLE_BLOCK_LINE.fullmatch(text, begin, line_ends[index][0]):
+            first = _QUOTED_FIRST_LINE.search(text, begin, line_ends[index][0])
+            return first.start() if first else start
+        start = begin
+    return start
