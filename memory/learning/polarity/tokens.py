@@ -1,0 +1,123 @@
+"""A text as words, identifiers and numbers. Identifiers and numbers are compared letter by letter, words by meaning."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+_CONTRACTIONS = (
+    (re.compile(r"\b(can)['’]?t\b(?!-)|\bcannot\b", re.I), "can not"),
+    (re.compile(r"\bwon['’]t\b", re.I), "will not"),
+    (re.compile(r"\bshan['’]t\b", re.I), "shall not"),
+    (
+        re.compile(r"\b(do|does|did|is|are|was|were|has|have|had|should|would|could|must|need)n['’]?t\b", re.I),
+        r"\1 not",
+    ),
+    (re.compile(r"\b(it|that|there|he|she|what)['’]s\b", re.I), r"\1 is"),
+    (re.compile(r"\b(\w+)['’](re|ve|ll|d)\b", re.I), r"\1"),
+    (re.compile(r"['’]s?\b", re.I), ""),
+)
+_UNITS = {
+    "ms": "ms", "millisecond": "ms", "milliseconds": "ms", "msec": "ms",
+    "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+    "m": "min", "min": "min", "mins": "min", "minute": "min", "minutes": "min",
+    "h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+    "d": "d", "day": "d", "days": "d",
+    "b": "B", "byte": "B", "bytes": "B",
+    "kb": "kB", "kib": "KiB", "mb": "MB", "mib": "MiB", "gb": "GB", "gib": "GiB", "tb": "TB",
+    "kilobyte": "kB", "kilobytes": "kB", "megabyte": "MB", "megabytes": "MB", "gigabyte": "GB", "gigabytes": "GB",
+    "%": "%", "percent": "%", "px": "px", "hz": "Hz", "khz": "kHz", "mhz": "MHz", "ghz": "GHz",
+}  # fmt: skip
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split()) if word != "one"} | {
+    "twice": "2",
+    "once": "1",
+    "hundred": "100",
+    "thousand": "1000",
+    "million": "1000000",
+}
+_TOKEN = re.compile(
+    r"""
+    `(?P<code>[^`\n]+)`
+  | (?P<number>[-+]?\d+(?:[.,]\d+)*)(?:\s?(?P<unit>%|[A-Za-z]+))?(?![\w.]*\w)
+  | (?P<word>--?\w[\w-]*(?==|\b)|[@$.]?[~\w][\w./\\:@$#*+-]*[\w/*+](?:\(\))?|\w)
+  | (?P<sign>==|!=|<=|>=|=>|->|[<>=]|[,;.:!?()])
+    """,
+    re.X,
+)
+_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}|[A-Z][a-z]+[A-Z]")
+_PLURAL_OF_CAPITALS = re.compile(r"[A-Z]{2,}s")
+_HYPHENED = re.compile(r"[A-Za-z]+(-[A-Za-z]+)+")
+_SLASHED_WORDS = re.compile(r"[a-z]+/[a-z]+")
+
+
+class Kind(Enum):
+    """What a token is compared as."""
+
+    WORD = "word"
+    IDENTIFIER = "identifier"
+    NUMBER = "number"
+    SIGN = "sign"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`text` is what is compared: words in lower case, identifiers letter by letter, numbers with their unit."""
+
+    text: str
+    kind: Kind
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Splits a text; contractions are written out, hyphened words are taken apart."""
+    for pattern, replacement in _CONTRACTIONS:
+        text = pattern.sub(replacement, text)
+    found: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        if match["number"]:
+            found.extend(_number(match["number"], match["unit"]))
+        elif match["code"]:
+            found.extend(_code(match["code"]))
+        elif match["sign"]:
+            found.append(Token(match["sign"], Kind.SIGN))
+        else:
+            found.extend(_word(match["word"]))
+    return found
+
+
+def _number(digits: str, unit: str | None) -> list[Token]:
+    value = digits.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", digits) else digits
+    if unit is None:
+        return [Token(value, Kind.NUMBER)]
+    known = _UNITS.get(unit.lower())
+    if known:
+        return [Token(f"{value} {known}", Kind.NUMBER)]
+    return [Token(value, Kind.NUMBER), *_word(unit)]
+
+
+def _code(text: str) -> list[Token]:
+    parts = text.split()
+    if len(parts) == 1:
+        return _word(parts[0])
+    return [Token(part, Kind.IDENTIFIER) for part in parts]
+
+
+def _word(text: str) -> list[Token]:
+    bare = text.rstrip(":.,;/") if not text.endswith("/") or text.count("/") == 1 else text.rstrip(":.,;")
+    lower = bare.lower()
+    if not bare:
+        return []
+    if lower in _NUMBER_WORDS:
+        return [Token(_NUMBER_WORDS[lower], Kind.NUMBER)]
+    if _HYPHENED.fullmatch(bare):
+        return [Token(part, Kind.WORD) for part in lower.split("-")]
+    if _is_identifier(bare):
+        return [Token(bare, Kind.IDENTIFIER)]
+    return [Token(lower, Kind.WORD)]
+
+
+def _is_identifier(text: str) -> bool:
+    if text.isalpha():
+        return bool(_CAMEL.search(text)) and not _PLURAL_OF_CAPITALS.fullmatch(text)
+    return True
