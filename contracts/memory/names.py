@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -16,6 +15,8 @@ ProjectPath = Annotated[str, Field(min_length=1, max_length=1_024, pattern=r"^[^
 """What a project is known by: its folder where an agent works on this machine, else any name of it."""
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_SHORTEST = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+"""Most paths: in their shortest form already, which is seen ten times as fast as it is made."""
 
 
 def relative_path(path: str) -> str:
@@ -24,6 +25,8 @@ def relative_path(path: str) -> str:
     Raises:
         ValueError: it is empty, absolute, names a drive, leads out of its project by `..`, or holds control characters.
     """
+    if _SHORTEST.fullmatch(path):
+        return path
     slashed = path.replace("\\", "/")
     parts = [part for part in slashed.split("/") if part not in ("", ".")]
     if slashed.startswith(("/", "~")) or _DRIVE.match(slashed):
@@ -32,7 +35,7 @@ def relative_path(path: str) -> str:
         raise ValueError(f"{path!r} leads out of the project by '..'; give a path inside the project's folder")
     if not parts or any(ord(character) < 32 for character in path):
         raise ValueError(f"{path!r} is no path of a file")
-    return str(PurePosixPath(*parts))
+    return "/".join(parts)
 
 
 RelativePath = Annotated[str, Field(min_length=1, max_length=1_024), AfterValidator(relative_path)]

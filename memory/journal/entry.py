@@ -1,17 +1,20 @@
 """What a line of a journal says. Each kind is a past-tense fact; the state of a feature is what they add up to.
 
-A line is the JSON of a `JournalEntry`: the version first, then the id, and the hash of all the rest, so that a damaged
-line is known as such. It holds ASCII alone, ends with a line feed, and is at most `MAX_LINE_BYTES` long.
+A line is the JSON of a `JournalEntry`: the version first, then the id, and at its end the hash of all the bytes before,
+so that a damaged line is known as such. It holds ASCII alone, ends with a line feed, and is at most `MAX_LINE_BYTES`
+long with it. Values are of their own kind in the JSON too: `"7"` is no number, and no unknown field is read over.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from contracts.base import LaterText, Moment, Switch, Value
 from contracts.errors import Corrupted, InvalidInput, first_problem
@@ -162,6 +165,8 @@ class JournalEntry(Value):
     id: Annotated[str, Field(pattern=r"^mem_[0-9a-f]{32}$")]
     at: Moment
     body: EntryBody
+    continued: Switch = False
+    """Whether the next line was written together with this one: where that is missing, this one does not count."""
 
     @classmethod
     def of(cls, body: EntryBody, *, key: str, at: datetime | None = None) -> JournalEntry:
@@ -179,10 +184,13 @@ class JournalEntry(Value):
         """The line, without its line feed.
 
         Raises:
-            InvalidInput: it would be longer than `MAX_LINE_BYTES`.
+            InvalidInput: it would be longer than `MAX_LINE_BYTES`, or a text holds half of a surrogate pair.
         """
-        plain = self.model_dump(mode="json")
-        line = json.dumps(plain | {"checksum": _checksum(plain)}, separators=(",", ":"), allow_nan=False)
+        try:
+            content = self.model_dump_json(ensure_ascii=True)[:-1]
+        except PydanticSerializationError as error:
+            raise InvalidInput("data", f"cannot be written as JSON: {error}", "replace what is no Unicode") from error
+        line = f'{content},"checksum":"{_checksum(content.encode())}"}}'
         if len(line) >= MAX_LINE_BYTES:
             raise InvalidInput("data", f"an entry of {len(line)} bytes", f"keep it below {MAX_LINE_BYTES} bytes")
         return line
@@ -192,29 +200,29 @@ class JournalEntry(Value):
         """The entry of a line.
 
         Raises:
-            Corrupted: no JSON, another checksum, a version that is not known, or fields that are none of an entry.
+            Corrupted: no checksum or another one, no JSON, a version that is not known, or fields that are none of an
+                entry.
         """
-        try:
-            plain: Any = json.loads(line)
-            checksum = plain.pop("checksum")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Corrupted(f"no entry of a journal: {error!r}") from error
-        if checksum != _checksum(plain):
+        line = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+        content, checksum = line[:-_CHECKSUM_BYTES], _CHECKSUM.fullmatch(line[-_CHECKSUM_BYTES:])
+        if checksum is None:
+            raise Corrupted("no entry of a journal: it does not end with a checksum")
+        if checksum[1] != _checksum(content).encode():
             raise Corrupted("its checksum is not that of its content")
-        if plain.get("version") != ENTRY_VERSION:
-            raise Corrupted(
-                f"version {plain.get('version')!r} is not known; this program reads version {ENTRY_VERSION}"
-            )
         try:
-            return _ENTRY.validate_python(plain)
+            return cls.model_validate_json(content + b"}", strict=True)
         except ValidationError as error:
-            raise Corrupted(first_problem(error)) from error
+            field, problem = first_problem(error)
+            if field == "version":
+                found = json.loads(content + b"}").get("version")
+                problem = f"version {found!r} is not known; this program reads version {ENTRY_VERSION}"
+            raise Corrupted(f"{field}: {problem}") from error
 
 
-_ENTRY: TypeAdapter[JournalEntry] = TypeAdapter(JournalEntry)
+_CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{16})"\}')
+_CHECKSUM_BYTES = len(',"checksum":"0123456789abcdef"}')
 
 
-def _checksum(plain: dict[str, Any]) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of the sorted, compact JSON."""
-    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+def _checksum(content: bytes) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of the line up to here."""
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
 from contracts.memory.learning import FeatureLearning, LearningState
@@ -21,7 +22,10 @@ class RecordedIteration:
 
 @dataclass(slots=True)
 class FeatureMemory:
-    """Folded from entries in the order in which they stand. Only `memory.journal.fold` changes it."""
+    """Folded from entries in the order in which they stand. Only `memory.journal.fold` changes it.
+
+    What a journal hands out is never changed afterwards: new entries are folded into a copy.
+    """
 
     feature: str
     iterations: dict[str, RecordedIteration] = field(default_factory=dict)
@@ -30,14 +34,22 @@ class FeatureMemory:
     """By learning id, each as it stands now, the oldest first."""
     conflicts: dict[tuple[str, str], str] = field(default_factory=dict)
     """Open ones: the two learnings, the smaller id first, with the evidence."""
+    dormant_conflicts: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Undecided ones of which one learning is not offered: they are open again when it is."""
     repetitions: dict[str, LearningRepeated] = field(default_factory=dict)
     """By entry id: those that were not undone."""
     printed: list[BlockPrinted] = field(default_factory=list)
+    shown_in: set[tuple[str, int]] = field(default_factory=set)
+    """Pairs of a learning's id and the number of an iteration in whose prompt it stood."""
     distilled: set[str] = field(default_factory=set)
     """Entry ids of iterations that were looked through for learnings."""
     weighed: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of a learning's id and an iteration's entry id."""
     entry_ids: set[str] = field(default_factory=set)
+
+    def copy(self) -> FeatureMemory:
+        """The same state, to be changed apart from this one; the values in it are frozen and shared."""
+        return FeatureMemory(**{one.name: copy(getattr(self, one.name)) for one in fields(self)})
 
     def active(self, task_id: int | None = None) -> list[FeatureLearning]:
         """Learnings that are offered: those of the whole feature, and those of `task_id` where one is given."""

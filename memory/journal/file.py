@@ -1,0 +1,168 @@
+"""The journal of one feature: appended to under a lock, read without one.
+
+A transaction: take the lock, set aside what a dead writer left half-written, read what others wrote, decide, write all
+new lines in one call, flush. What it returns is on the disk. A process that dies on the way leaves all or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from contracts.errors import InvalidInput, Unavailable
+from memory.journal.entry import JournalEntry
+from memory.journal.feature_memory import FeatureMemory
+from memory.journal.fold import fold
+from memory.journal.lock import LOCK_TIMEOUT_SECONDS, lock_journal
+from memory.journal.paths import journal_path
+from memory.journal.read import Damage, Position, ReadEntry, opened_for_reading
+from memory.journal.write import append_lines, flush, heal, make_folder, open_journal
+
+Decide = Callable[[FeatureMemory], Sequence[JournalEntry]]
+_Seen = tuple[int, int, int, int]
+"""Device, inode, size in bytes and time of the last change in nanoseconds of a file."""
+
+
+class Journal:
+    """A feature's journal under `folder`; making one opens nothing. It may be used by many threads and processes."""
+
+    def __init__(self, folder: Path, feature: str, lock_timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> None:
+        self.path = journal_path(folder, feature)
+        self.feature = feature
+        self._lock_timeout_seconds = lock_timeout_seconds
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._flushed_bytes = 0
+        """What this object knows to be on the disk: others may have died between writing and flushing."""
+        self._state = FeatureMemory(feature)
+        self._position = Position()
+        self._seen: _Seen = (0, 0, 0, 0)
+
+    def read(self) -> FeatureMemory:
+        """The state as it stands; only what was appended since the last call is read. What is returned never changes.
+
+        Raises:
+            Unavailable: the file cannot be read.
+        """
+        try:
+            seen = os.stat(self.path)
+        except FileNotFoundError:
+            with self._reading:
+                self._begin_anew()
+                return self._state
+        except OSError as error:
+            raise Unavailable(f"the journal {self.path} cannot be read: {error}") from error
+        with self._reading:
+            if _key(seen) == self._seen:
+                return self._state
+        with opened_for_reading(self.path) as descriptor:
+            return self._read(descriptor)
+
+    def problems(self) -> tuple[Damage, ...]:
+        """What is wrong in the journal: damaged lines, which do not count, and entries that name what is not there."""
+        self.read()
+        with self._reading:
+            return tuple(self._position.problems)
+
+    def repeated(self) -> int:
+        """How many lines stand in the journal a second time; they count once."""
+        self.read()
+        with self._reading:
+            return self._position.repeated
+
+    def append(self, entries: Sequence[JournalEntry]) -> list[bool]:
+        """Append those whose id is not known yet; which of them are new. Raises as `transact`."""
+        _, added = self.transact(lambda _: entries)
+        places = {one.id: place for place, one in reversed(list(enumerate(entries)))}
+        new = {places[one.id] for one in added}
+        return [place in new for place in range(len(entries))]
+
+    def transact(self, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
+        """Append what `decide` makes of the state, while no other process writes; the state after, and what is new.
+
+        Of entries with a known id nothing is written. All others are written together: a crash leaves all or none.
+        `decide` must not write to this journal.
+
+        Raises:
+            InvalidInput: an entry belongs to another feature, names what is not there, or is too long.
+            DiskFull: there is no room.
+            Unavailable: the lock is held for too long, or the disk refuses.
+        """
+        if not self._writing.acquire(timeout=self._lock_timeout_seconds):
+            raise Unavailable(f"another thread writes to {self.path} for {self._lock_timeout_seconds:g} s")
+        try:
+            make_folder(self.path.parent)
+            with lock_journal(self.path, self._lock_timeout_seconds):
+                descriptor = open_journal(self.path)
+                try:
+                    return self._transact(descriptor, decide)
+                finally:
+                    os.close(descriptor)
+        finally:
+            self._writing.release()
+
+    def _transact(self, descriptor: int, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
+        self._read(descriptor)
+        heal(self.path, descriptor, self._position.offset)
+        state = self._read(descriptor)
+        entries = _new(state, decide(state))
+        _check(state, entries)
+        if entries:
+            append_lines(self.path, descriptor, entries)
+            state = self._read(descriptor)
+        elif self._flushed_bytes < self._position.offset:
+            flush(self.path, descriptor)  # written by one who may have died before its flush; the caller relies on it
+        self._flushed_bytes = self._position.offset
+        return state, entries
+
+    def _read(self, descriptor: int) -> FeatureMemory:
+        """Fold what is new into a copy of the state. A file that is another one, or was cut, is read from its start."""
+        with self._reading:
+            seen = os.fstat(descriptor)
+            if _key(seen)[:2] != self._seen[:2] or not self._position.is_still_in(descriptor):
+                self._begin_anew()
+            try:
+                self._fold(self._position.read_on(descriptor))
+            except BaseException:  # an interruption too: some lines may be behind the position and not in the state
+                self._begin_anew()
+                raise
+            self._seen = _key(seen)
+            return self._state
+
+    def _fold(self, new: Sequence[ReadEntry]) -> None:
+        if not new:
+            return
+        state = self._state.copy()
+        for one in new:
+            problems = fold(state, one.entry)
+            self._position.problems += (Damage(one.line, one.offset, problem) for problem in problems)
+        self._state = state
+
+    def _begin_anew(self) -> None:
+        self._state = FeatureMemory(self.feature)
+        self._position = Position()
+        self._seen = (0, 0, 0, 0)
+        self._flushed_bytes = 0
+
+
+def _key(seen: os.stat_result) -> _Seen:
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
+
+
+def _new(state: FeatureMemory, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
+    """Those whose id is not known, each once."""
+    new: dict[str, JournalEntry] = {}
+    for one in entries:
+        if one.id not in state.entry_ids:
+            new.setdefault(one.id, one)
+    return list(new.values())
+
+
+def _check(state: FeatureMemory, entries: Sequence[JournalEntry]) -> None:
+    """Raise `InvalidInput` for an entry that does not fit the state and the entries before it."""
+    trial = state.copy() if entries else state
+    for one in entries:
+        if problems := fold(trial, one):
+            raise InvalidInput("entry", f"{one.body.kind}: {'; '.join(problems)}", "nothing was written")

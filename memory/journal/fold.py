@@ -1,0 +1,215 @@
+"""How each kind of entry changes the state of a feature.
+
+The same entries in the same order give the same state. An entry that names what is not there is no error: what can be
+applied of it is, and the rest is told, as a damaged line before it may have taken the thing away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from memory.journal import entry as entries
+from memory.journal.entry import JournalEntry
+from memory.journal.feature_memory import FeatureMemory, RecordedIteration
+
+Problems = tuple[str, ...]
+
+
+def fold(state: FeatureMemory, entry: JournalEntry) -> Problems:
+    """Change `state` by one entry; what could not be applied, a sentence each. An entry that is known adds nothing."""
+    if entry.id in state.entry_ids:
+        return ()
+    state.entry_ids.add(entry.id)
+    return tuple(_apply(state, entry))
+
+
+def _apply(state: FeatureMemory, entry: JournalEntry) -> Iterable[str]:
+    match entry.body:
+        case entries.IterationAdded(record=record):
+            if record.feature != state.feature:
+                return [f"a record of feature {record.feature!r} in the journal of {state.feature!r}"]
+            state.iterations[entry.id] = RecordedIteration(entry.id, record, entry.at)
+            return []
+        case entries.IterationsDistilled(entry_ids=ids):
+            state.distilled.update(ids)
+            return _unknown_iterations(state, ids)
+        case entries.LearningAdded(learning=learning):
+            return _add(state, learning)
+        case entries.LearningRepeated() as repeated:
+            return _repeat(state, entry.id, repeated)
+        case entries.RepetitionUndone(entry_id=entry_id):
+            return _undo(state, entry_id)
+        case entries.LearningPatched() as patch:
+            return _patch(state, patch)
+        case entries.LearningReviewed() as review:
+            return _review(state, review)
+        case entries.ConflictFound() as conflict:
+            return _conflict(state, conflict)
+        case entries.ConflictResolved() as resolved:
+            return _resolve(state, resolved)
+        case entries.BlockPrinted() as printed:
+            return _print(state, printed)
+        case entries.LearningWeighed() as weighed:
+            return _weigh(state, weighed)
+        case entries.LearningsPruned(learning_ids=ids):
+            for one in ids:
+                if one in state.learnings and state.learnings[one].state is LearningState.ACTIVE:
+                    _set_state(state, one, LearningState.PRUNED)
+            return _unknown(state, ids)
+
+
+def _add(state: FeatureMemory, learning: FeatureLearning) -> list[str]:
+    if learning.feature != state.feature:
+        return [f"a learning of feature {learning.feature!r} in the journal of {state.feature!r}"]
+    if learning.id in state.learnings:
+        return [f"learning {learning.id} was added before"]
+    state.learnings[learning.id] = learning.model_copy(update={"conflicts_with": ()})
+    problems = _unknown(state, (*learning.near_to, *learning.conflicts_with))
+    for other in learning.conflicts_with:
+        if other in state.learnings:
+            _open_conflict(state, _pair(learning.id, other), "")
+    return problems
+
+
+def _repeat(state: FeatureMemory, entry_id: str, repeated: entries.LearningRepeated) -> list[str]:
+    if problems := _unknown(state, [repeated.learning_id]):
+        return problems
+    state.repetitions[entry_id] = repeated
+    _change(state, repeated.learning_id, hit_count=state.learnings[repeated.learning_id].hit_count + 1)
+    _revive(state, repeated.learning_id)
+    return []
+
+
+def _undo(state: FeatureMemory, entry_id: str) -> list[str]:
+    repeated = state.repetitions.pop(entry_id, None)
+    if repeated is None:
+        return [f"no repetition {entry_id}, or it was undone before"]
+    _change(state, repeated.learning_id, hit_count=max(1, state.learnings[repeated.learning_id].hit_count - 1))
+    return []
+
+
+def _patch(state: FeatureMemory, patch: entries.LearningPatched) -> list[str]:
+    if problems := _unknown(state, [patch.learning_id]):
+        return problems
+    before = state.learnings[patch.learning_id]
+    changes = patch.model_dump(include={"text", "reason", "task_id"}, exclude_none=True)
+    edited = before.edited or changes.get("text", before.text) != before.text
+    _change(state, before.id, **changes, edited=edited, source=_higher(before.source, patch.source))
+    return []
+
+
+def _review(state: FeatureMemory, review: entries.LearningReviewed) -> list[str]:
+    if problems := _unknown(state, [review.learning_id]):
+        return problems
+    _change(state, review.learning_id, reviewed=True)
+    if review.rejected:
+        _set_state(state, review.learning_id, LearningState.REJECTED)
+    else:
+        source = _higher(state.learnings[review.learning_id].source, review.source)
+        _change(state, review.learning_id, source=source)
+        _set_state(state, review.learning_id, LearningState.ACTIVE)
+    return []
+
+
+def _conflict(state: FeatureMemory, conflict: entries.ConflictFound) -> list[str]:
+    pair = _pair(conflict.learning_id, conflict.other_id)
+    if pair[0] == pair[1]:
+        return [f"learning {pair[0]} in conflict with itself"]
+    if problems := _unknown(state, pair):
+        return problems
+    _open_conflict(state, pair, conflict.evidence)
+    return []
+
+
+def _resolve(state: FeatureMemory, resolved: entries.ConflictResolved) -> list[str]:
+    pair = _pair(resolved.learning_id, resolved.other_id)
+    if resolved.kept not in (None, *pair):
+        return [f"a conflict of {pair[0]} and {pair[1]} resolved for a third, {resolved.kept}"]
+    if problems := _unknown(state, pair):
+        return problems
+    state.conflicts.pop(pair, None)
+    state.dormant_conflicts.pop(pair, None)
+    for one in pair:
+        _refresh_conflicts(state, one)
+        if resolved.source.priority >= LearningSource.HUMAN.priority:
+            _change(state, one, reviewed=True)
+        if resolved.kept is not None:
+            _set_state(state, one, LearningState.ACTIVE if one == resolved.kept else LearningState.REJECTED)
+    return []
+
+
+def _print(state: FeatureMemory, printed: entries.BlockPrinted) -> list[str]:
+    state.printed.append(printed)
+    for one in dict.fromkeys(printed.learning_ids):
+        if one in state.learnings and (one, printed.iteration_number) not in state.shown_in:
+            state.shown_in.add((one, printed.iteration_number))
+            _change(state, one, shown=state.learnings[one].shown + 1)
+    return _unknown(state, printed.learning_ids) + _unknown_iterations(state, printed.record_ids)
+
+
+def _weigh(state: FeatureMemory, weighed: entries.LearningWeighed) -> list[str]:
+    pair = (weighed.learning_id, weighed.entry_id)
+    if problems := _unknown(state, [weighed.learning_id]):
+        return problems
+    if pair in state.weighed:
+        return [f"learning {pair[0]} was weighed before for iteration {pair[1]}"]
+    state.weighed.add(pair)
+    before = state.learnings[weighed.learning_id]
+    _change(
+        state,
+        before.id,
+        used=before.used + weighed.used,
+        helped=before.helped + weighed.helped,
+        failed_again=before.failed_again + weighed.failed_again,
+    )
+    return _unknown_iterations(state, [weighed.entry_id])
+
+
+def _change(memory: FeatureMemory, learning_id: str, **changes: Any) -> None:
+    memory.learnings[learning_id] = memory.learnings[learning_id].model_copy(update=changes)
+
+
+def _revive(state: FeatureMemory, learning_id: str) -> None:
+    if state.learnings[learning_id].state is LearningState.PRUNED:
+        _set_state(state, learning_id, LearningState.ACTIVE)
+
+
+def _set_state(state: FeatureMemory, learning_id: str, to: LearningState) -> None:
+    """Offer a learning or not. Its undecided conflicts are open while both learnings are offered."""
+    _change(state, learning_id, state=to)
+    undecided = state.conflicts | state.dormant_conflicts
+    for pair, evidence in undecided.items():
+        if learning_id in pair:
+            _open_conflict(state, pair, evidence)
+
+
+def _open_conflict(state: FeatureMemory, pair: tuple[str, str], evidence: str) -> None:
+    state.conflicts.pop(pair, None)
+    state.dormant_conflicts.pop(pair, None)
+    are_offered = all(state.learnings[one].state is LearningState.ACTIVE for one in pair)
+    (state.conflicts if are_offered else state.dormant_conflicts)[pair] = evidence
+    for one in pair:
+        _refresh_conflicts(state, one)
+
+
+def _refresh_conflicts(state: FeatureMemory, learning_id: str) -> None:
+    others = (one for pair in state.conflicts if learning_id in pair for one in pair if one != learning_id)
+    _change(state, learning_id, conflicts_with=tuple(sorted(others)))
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one <= other else (other, one)
+
+
+def _higher(one: LearningSource, other: LearningSource) -> LearningSource:
+    return max(one, other, key=lambda source: source.priority)
+
+
+def _unknown(state: FeatureMemory, learning_ids: Iterable[str]) -> list[str]:
+    return [f"no learning {one}" for one in learning_ids if one not in state.learnings]
+
+
+def _unknown_iterations(state: FeatureMemory, entry_ids: Iterable[str]) -> list[str]:
+    return [f"no iteration {one}" for one in entry_ids if one not in state.iterations]

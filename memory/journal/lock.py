@@ -1,0 +1,42 @@
+"""One writer at a time for each journal, on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from contracts.errors import Unavailable
+
+LOCK_TIMEOUT_SECONDS = 10.0
+"""A transaction holds the lock for one flush of the disk, so some hundred writers may wait."""
+_POLL_SECONDS = 0.002
+"""About the time of one flush: with filelock's own 0.05 eight writers would wait for nothing, most of the time."""
+
+
+@contextmanager
+def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
+    """Hold the lock of a journal, which is a file beside it that stays.
+
+    The lock file is opened for each transaction: a process that was forked holds none of its parent's. The kernel takes
+    the lock back when a process dies. It does not hold over NFS, and is refused where a file system knows no `flock`.
+
+    Raises:
+        Unavailable: another process held it for all of `timeout_seconds`, or there can be no lock.
+    """
+    path = journal.with_name(f"{journal.name}.lock")
+    lock = FileLock(
+        path, timeout=timeout_seconds, thread_local=False, poll_interval=_POLL_SECONDS, fallback_to_soft=False
+    )
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later") from error
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be locked: {error}") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,163 @@
+"""Reading a journal: whole lines only, those that were written together only together, and nothing twice.
+
+Reading needs no lock. A writer may be in the midst of the end of the file, so what is unfinished there is left for
+later. Damage before it is told with its line and offset, and the lines after it are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from contracts.errors import Corrupted, InvalidInput, Unavailable
+from memory.journal.entry import MAX_LINE_BYTES, JournalEntry
+from memory.journal.paths import journal_path
+
+_BLOCK_BYTES = 1 << 22
+"""Read at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something wrong in a journal: the line counted from 1, where it begins in bytes, and what is wrong with it."""
+
+    line: int
+    offset: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"line {self.line} at byte {self.offset}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEntry:
+    """An entry and where it stands."""
+
+    entry: JournalEntry
+    line: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReading:
+    """A whole journal as read."""
+
+    entries: tuple[JournalEntry, ...]
+    problems: tuple[Damage, ...]
+    torn_tail_bytes: int
+    """At the end, without a line feed or without the lines that were written with them: not among the entries."""
+    repeated: int = 0
+    """Lines that stood there before, with the same content."""
+
+
+@dataclass(slots=True)
+class Position:
+    """How far a journal was read, and what must be remembered to read on from there."""
+
+    offset: int = 0
+    """In bytes. What is before was written as a whole and was read."""
+    line: int = 0
+    last_line: bytes = b""
+    """The one that ends at `offset`. A file that has another one there is not the file that was read."""
+    checksums: dict[str, bytes] = field(default_factory=dict)
+    """By entry id the end of the line that was read first, which is the hash of it all."""
+    problems: list[Damage] = field(default_factory=list)
+    repeated: int = 0
+
+    def read_on(self, descriptor: int) -> list[ReadEntry]:
+        """The new entries behind here, up to the last line that was written as a whole."""
+        found: list[ReadEntry] = []
+        together: list[tuple[bytes, JournalEntry | Corrupted]] = []
+        for line in _lines(descriptor, self.offset):
+            decoded = _decode(line)
+            together.append((line, decoded))
+            if isinstance(decoded, JournalEntry) and decoded.continued:
+                continue
+            for one in together:
+                found += self._pass(*one)
+            together = []
+        return found
+
+    def is_still_in(self, descriptor: int) -> bool:
+        """Whether the line that was read last still stands where it was."""
+        length = len(self.last_line)
+        return length == 0 or os.pread(descriptor, length, self.offset - length) == self.last_line
+
+    def _pass(self, line: bytes, decoded: JournalEntry | Corrupted) -> list[ReadEntry]:
+        """Go behind a line; what it adds."""
+        offset, self.offset = self.offset, self.offset + len(line) + 1
+        self.line += 1
+        self.last_line = line + b"\n"
+        if isinstance(decoded, Corrupted):
+            self.problems.append(Damage(self.line, offset, str(decoded)))
+            return []
+        checksum = line[-20:]
+        first = self.checksums.setdefault(decoded.id, checksum)
+        if first is checksum:
+            return [ReadEntry(decoded, self.line, offset)]
+        if first == checksum:
+            self.repeated += 1
+        else:
+            self.problems.append(Damage(self.line, offset, f"entry {decoded.id} stands before with another content"))
+        return []
+
+
+def read_journal(path: Path) -> JournalReading:
+    """Every entry of a journal that is there, in order, and what is wrong with it. An absent file is an empty one.
+
+    Raises:
+        Unavailable: the file cannot be read.
+    """
+    if not path.exists():
+        return JournalReading((), (), 0)
+    position = Position()
+    with opened_for_reading(path) as descriptor:
+        entries = tuple(one.entry for one in position.read_on(descriptor))
+        torn = os.fstat(descriptor).st_size - position.offset
+    return JournalReading(entries, tuple(position.problems), torn, position.repeated)
+
+
+@contextmanager
+def opened_for_reading(path: Path) -> Iterator[int]:
+    """A descriptor of a journal. Raises `Unavailable` when it cannot be opened, or not be read in the block."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unavailable(f"the journal {path} cannot be read: {error}") from error
+
+
+def features_in(folder: Path) -> list[str]:
+    """The features that have a journal in the folder, by name."""
+    return sorted(path.stem for path in folder.glob("*.jsonl") if _is_journal(path))
+
+
+def _is_journal(path: Path) -> bool:
+    try:
+        return path.is_file() and journal_path(path.parent, path.stem) == path
+    except InvalidInput:
+        return False
+
+
+def _lines(descriptor: int, offset: int) -> Iterator[bytes]:
+    """The lines from `offset` on, without their line feed. What follows the last line feed is left out."""
+    rest = b""
+    while block := os.pread(descriptor, _BLOCK_BYTES, offset):
+        offset += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+
+
+def _decode(line: bytes) -> JournalEntry | Corrupted:
+    if len(line) >= MAX_LINE_BYTES:
+        return Corrupted(f"a line of {len(line)} bytes, and an entry has less than {MAX_LINE_BYTES}")
+    try:
+        return JournalEntry.from_json_line(line)
+    except Corrupted as error:
+        return error

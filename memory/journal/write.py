@@ -1,0 +1,147 @@
+"""Writing to a journal, for one who holds its lock: a torn end is set aside, new lines go to the disk or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from contracts.errors import Corrupted, DiskFull, Unavailable, is_disk_full
+from memory.journal.entry import JournalEntry
+
+
+def open_journal(path: Path) -> int:
+    """A descriptor for reading and appending. A journal that was not there is made, and its folder flushed.
+
+    Raises:
+        Unavailable: it cannot be made or opened; `DiskFull` where that is why.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    with _refusals(path):
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, flags | os.O_CREAT, 0o644)
+            _flush_folder(path.parent)
+            return descriptor
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it, all flushed. Raises as `open_journal`."""
+    with _refusals(folder):
+        if folder.is_dir():
+            return
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in missing:
+            _flush_folder(one.parent)
+
+
+def flush(path: Path, descriptor: int) -> None:
+    """Have everything that was written to a journal on the disk. Raises as `open_journal`."""
+    with _refusals(path):
+        os.fdatasync(descriptor)
+
+
+def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
+    """Set aside what a dead writer left unfinished behind the first `whole_bytes` of a journal.
+
+    The bytes go to a file beside the journal, which nothing deletes, and are then cut off. An end that lacks nothing
+    but its line feed is given it instead. Raises as `open_journal`; then nothing was cut off that was not set aside.
+    """
+    with _refusals(path):
+        torn = _read_from(descriptor, whole_bytes)
+        if not torn:
+            return
+        if _lacks_a_line_feed(torn):
+            os.write(descriptor, b"\n")
+        else:
+            _set_aside(path, torn, whole_bytes)
+            os.ftruncate(descriptor, whole_bytes)
+        os.fdatasync(descriptor)
+
+
+def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -> None:
+    """Write the entries behind each other in one call, and flush them.
+
+    Raises:
+        InvalidInput: an entry is too long for a line.
+        DiskFull: there is no room.
+        Unavailable: the disk refuses otherwise. In each case nothing of the entries stays in the journal; where even
+            that fails, the message says so.
+    """
+    last = len(entries) - 1
+    lines = [one.model_copy(update={"continued": at < last}).to_json_line() for at, one in enumerate(entries)]
+    content = "".join(f"{line}\n" for line in lines).encode("ascii")
+    size_before = os.fstat(descriptor).st_size
+    try:
+        written = os.write(descriptor, content)
+        if written < len(content):
+            raise DiskFull(f"the disk took {written} of {len(content)} bytes for {path}: {DiskFull.remedy}")
+        os.fdatasync(descriptor)
+    except BaseException as error:  # an interruption too: what is not acknowledged must not stay
+        _take_back(path, size_before, error)
+        with _refusals(path):
+            raise
+
+
+def _take_back(path: Path, size_bytes: int, why: BaseException) -> None:
+    """Cut off what was written. On a descriptor of its own: one whose flush failed once may report success later."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, size_bytes)
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        told = f"{path}: {why}; what was written from byte {size_bytes} on cannot be taken back: {error}"
+        raise Unavailable(told) from why
+
+
+def _set_aside(path: Path, torn: bytes, offset: int) -> None:
+    """Keep the bytes in a file that is named after them, so that doing it again after a crash makes no second one."""
+    name = f"{path.name}.torn-{offset}-{hashlib.sha256(torn).hexdigest()[:12]}"
+    descriptor = os.open(path.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        if (written := os.write(descriptor, torn)) < len(torn):
+            raise DiskFull(f"the disk took {written} of {len(torn)} bytes for {name}: {DiskFull.remedy}")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    _flush_folder(path.parent)
+
+
+def _lacks_a_line_feed(torn: bytes) -> bool:
+    try:
+        return not JournalEntry.from_json_line(torn.rpartition(b"\n")[2]).continued
+    except Corrupted:
+        return False
+
+
+def _read_from(descriptor: int, offset: int) -> bytes:
+    parts = []
+    while part := os.pread(descriptor, 1 << 22, offset):
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Say of an error of the system what could not be written, in the words of `contracts.errors`."""
+    try:
+        yield
+    except OSError as error:
+        failure = DiskFull if is_disk_full(error) else Unavailable
+        raise failure(f"{path} cannot be written: {error}") from error
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
