@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
-if TYPE_CHECKING:  # an agent that only records needs no numpy
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
-Vectors: TypeAlias = "NDArray[np.float32]"
-EmbedTexts = Callable[[Sequence[str]], "Vectors"]
+Vectors = NDArray[np.float32]
+EmbedTexts = Callable[[Sequence[str]], Vectors]
 """Texts to unit vectors, one row each. Raises `Unavailable` where the model is away."""
 
 

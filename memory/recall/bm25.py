@@ -1,0 +1,58 @@
+"""BM25 in memory, over the texts of one feature.
+
+Formula: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), k1 = 1.2, b = 0.75,
+with the inverse document frequency of Lucene, ln(1 + (N - n + 0.5) / (n + 0.5)). It is divided by what a document would
+get that consisted of the question's words without end, so that it lies in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from memory.recall.words import words_of
+
+K1, B = 1.2, 0.75
+
+
+class WordIndex:
+    """Texts by their words. Texts are added and never taken away."""
+
+    def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
+        self.keys: list[str] = []
+        self._lengths = array("f")
+        self._postings: dict[str, tuple[array[int], array[float]]] = {}
+        for key, text in texts:
+            self.add(key, text)
+
+    def add(self, key: str, text: str) -> None:
+        """Hold one more text under a key of its own."""
+        words = Counter(words_of(text))
+        for word, count in words.items():
+            numbers, counts = self._postings.setdefault(word, (array("I"), array("f")))
+            numbers.append(len(self.keys))
+            counts.append(count)
+        self._lengths.append(words.total())
+        self.keys.append(key)
+
+    def search(self, query: str, most: int) -> dict[str, float]:
+        """Relevance in (0, 1] of the `most` best texts that hold a word of the query; of those alike the later ones."""
+        found = {word: self._postings.get(word) for word in dict.fromkeys(words_of(query))}
+        weights = {word: self._rarity(len(posting[0]) if posting else 0) for word, posting in found.items()}
+        highest = (K1 + 1) * sum(weights.values())
+        lengths = np.array(self._lengths, dtype=np.float32)
+        scores = np.zeros(len(lengths))
+        norm = K1 * (1 - B + B * lengths / max(1.0, lengths.mean())) if len(lengths) else lengths
+        for word, posting in found.items():
+            if posting:
+                numbers, counts = np.array(posting[0], dtype=np.intp), np.array(posting[1], dtype=np.float32)
+                scores[numbers] += weights[word] * (K1 + 1) * counts / (counts + norm[numbers]) / highest
+        best = np.lexsort((-np.arange(len(scores)), -scores))[:most]
+        return {self.keys[number]: float(scores[number]) for number in best if scores[number] > 0.0}
+
+    def _rarity(self, holders: int) -> float:
+        return math.log(1 + (len(self.keys) - holders + 0.5) / (holders + 0.5))

@@ -1,0 +1,115 @@
+"""What the next iteration is told of the last ones: how they ended, which errors stand, what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome
+from memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from memory.recall.prompt_line import PromptLine, PromptSection, Quote
+from memory.recall.same_error import error_key
+from memory.recall.weight import in_order
+
+ITERATIONS = 5
+"""So many of the last ones are looked at for errors that stand."""
+MAX_ERRORS = 8
+MAX_DECISIONS = 3
+MAX_FILES = 8
+SUMMARY_CHARACTERS = 240
+MESSAGE_CHARACTERS = 300
+DECISION_CHARACTERS = 200
+
+
+@dataclass(slots=True)
+class StandingError:
+    """An error that no later success of its task has ended, and the iterations that met it, the newest first."""
+
+    error: ErrorEntry
+    met_in: list[RecordedIteration] = field(default_factory=list)
+
+
+def tell_last_iterations(state: FeatureMemory, quote: Quote) -> PromptSection:
+    """The last iteration's end, the errors that stand, and what was tried."""
+    recent = in_order(state)[: -ITERATIONS - 1 : -1]
+    if not recent:
+        return PromptSection("", ())
+    errors = standing_errors(recent)
+    lines = (
+        *_ends(recent, quote),
+        *_stagnation(recent),
+        *_errors(errors[:MAX_ERRORS], quote),
+        *_tried(recent, quote),
+    )
+    return PromptSection("The last iterations:", lines, left_out=max(0, len(errors) - MAX_ERRORS))
+
+
+def standing_errors(recent: Sequence[RecordedIteration]) -> list[StandingError]:
+    """Of iterations, the newest first: each error once, those of the newest iteration first."""
+    solved: set[int] = set()
+    found: dict[Hashable, StandingError] = {}
+    for one in recent:
+        if one.record.outcome is IterationOutcome.SUCCESS:
+            solved.add(one.record.task_id)
+        if one.record.task_id in solved:
+            continue
+        for error in one.record.errors:
+            standing = found.setdefault(error_key(error), StandingError(error))
+            if one not in standing.met_in[-1:]:
+                standing.met_in.append(one)
+    return list(found.values())
+
+
+def _ends(recent: Sequence[RecordedIteration], quote: Quote) -> Iterable[PromptLine]:
+    for position, one in enumerate(recent[:2]):
+        record = one.record
+        title = quote(record.task_title, SUMMARY_CHARACTERS) if record.task_title else None
+        summary = quote(record.summary, SUMMARY_CHARACTERS) if record.summary and not position else None
+        text = f"Iteration {record.iteration_number} ended with {record.outcome}" + (f", task {title}" if title else "")
+        yield PromptLine(f"{text}; its own words: {summary}" if summary else f"{text}.", record_ids=(one.entry_id,))
+
+
+def _stagnation(recent: Sequence[RecordedIteration]) -> Iterable[PromptLine]:
+    if recent[0].record.stagnating:
+        text = "The last iterations brought about the very same: what they tried changed nothing."
+        yield PromptLine(text, record_ids=(recent[0].entry_id,))
+
+
+def _errors(errors: Sequence[StandingError], quote: Quote) -> Iterable[PromptLine]:
+    for standing in errors:
+        error = standing.error
+        message = quote(error.message, MESSAGE_CHARACTERS)
+        path = quote(error.file_path, MESSAGE_CHARACTERS) if error.file_path else None
+        if message is None:
+            continue
+        place = f" at {path[1:-1]}" + (f":{error.line}" if error.line else "") if path else ""
+        kind = f"{error.error_type} error" if error.error_type else "Error"
+        yield PromptLine(
+            f"{kind}{place}, met in {_numbers(standing.met_in)}: {message}",
+            record_ids=tuple(one.entry_id for one in standing.met_in),
+        )
+
+
+def _tried(recent: Sequence[RecordedIteration], quote: Quote) -> Iterable[PromptLine]:
+    last = recent[0]
+    for decision in last.record.decisions[:MAX_DECISIONS]:
+        description = quote(decision.description, DECISION_CHARACTERS)
+        why = quote(decision.rationale, DECISION_CHARACTERS) if decision.rationale else None
+        if description:
+            text = f"Tried in iteration {last.record.iteration_number}: {description}" + (
+                f", because {why}" if why else ""
+            )
+            yield PromptLine(text, record_ids=(last.entry_id,))
+    changed = [one.path for one in last.record.files_touched if one.action is not FileAction.READ]
+    names = [path[1:-1] for path in (quote(one, MESSAGE_CHARACTERS) for one in changed[:MAX_FILES]) if path]
+    if names:
+        more = f" and {len(changed) - MAX_FILES} more" if len(changed) > MAX_FILES else ""
+        text = f"Changed in iteration {last.record.iteration_number}: {', '.join(names)}{more}"
+        yield PromptLine(text, record_ids=(last.entry_id,))
+
+
+def _numbers(met_in: Sequence[RecordedIteration]) -> str:
+    numbers = sorted({one.record.iteration_number for one in met_in})
+    if len(numbers) == 1:
+        return f"iteration {numbers[0]}"
+    return f"iterations {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

@@ -1,0 +1,94 @@
+"""What memory holds on a question, the best first.
+
+    score = relevance x weight
+
+`relevance` is of the search (hybrid, or BM25 over the journal's own words where the index is away); `weight` is of
+`memory.recall.weight`. What was rejected or pruned is never offered, nor a learning of another task where one is given.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+
+from contracts.memory.api import Recollection
+from memory.journal.feature_memory import FeatureMemory
+from memory.ports import Hits
+from memory.recall.journal_search import search_journal
+from memory.recall.weight import Ages, weigh_learning, weigh_record
+
+
+def rank(
+    state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None, now: datetime
+) -> list[Recollection]:
+    """At most `top_k` memories. `hits` None: the journal's own words are searched.
+
+    Learnings that contradict each other stand side by side, also where only one of them was found.
+    """
+    del now  # Age is counted in iterations: a loop that rested for a month has forgotten nothing.
+    relevance = _relevance_of(hits) if hits is not None else search_journal(state, query, task_id)
+    memories = _Memories(state, task_id, relevance)
+    scores = ((memories.score(key), key) for key in relevance if key in memories)
+    best = heapq.nsmallest(top_k, ((-score, -memories.iteration(key), key) for score, key in scores))
+    return [memories.recollect(key) for key in islice(memories.side_by_side(key for *_, key in best), top_k)]
+
+
+def _relevance_of(hits: Hits) -> dict[str, float]:
+    """By document id; of one that was found twice the better."""
+    relevance: dict[str, float] = {}
+    for hit in hits.hits:
+        relevance[hit.document_id] = max(relevance.get(hit.document_id, 0.0), hit.relevance)
+    return relevance
+
+
+class _Memories:
+    """Iterations and the learnings that are offered, by their ids, with their relevance to a question."""
+
+    def __init__(self, state: FeatureMemory, task_id: int | None, relevance: Mapping[str, float]) -> None:
+        self._iterations = state.iterations
+        self._learnings = {one.id: one for one in state.active(task_id)}
+        self._relevance = relevance
+        self._ages = Ages(state)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._iterations or key in self._learnings
+
+    def iteration(self, key: str) -> int:
+        learning = self._learnings.get(key)
+        return learning.iteration if learning else self._iterations[key].record.iteration_number
+
+    def score(self, key: str) -> float:
+        return self._relevance.get(key, 0.0) * self._weight(key)
+
+    def _weight(self, key: str) -> float:
+        learning = self._learnings.get(key)
+        return weigh_learning(learning, self._ages) if learning else weigh_record(self._iterations[key], self._ages)
+
+    def side_by_side(self, keys: Iterable[str]) -> Iterator[str]:
+        """Each learning is followed by those that contradict it."""
+        given: set[str] = set()
+        for key in keys:
+            learning = self._learnings.get(key)
+            others = (one for one in learning.conflicts_with if one in self._learnings) if learning else ()
+            for each in (key, *others):
+                if each not in given:
+                    given.add(each)
+                    yield each
+
+    def recollect(self, key: str) -> Recollection:
+        learning = self._learnings.get(key)
+        record = None if learning else self._iterations[key].record
+        return Recollection(
+            kind="learning" if learning else "iteration",
+            id=key,
+            text=learning.text if learning else self._iterations[key].record.embedding_text(),
+            iteration=self.iteration(key),
+            score=self.score(key),
+            relevance=self._relevance.get(key, 0.0),
+            weight=self._weight(key),
+            outcome=record.outcome if record else None,
+            learning=learning,
+            record=record,
+        )

@@ -1,0 +1,134 @@
+"""How learnings fared in the iterations whose prompts they stood in.
+
+Being recalled proves nothing: a learning that was shown gains weight from that iteration only where the agent used it
+and the iteration succeeded. What the rules take for it:
+
+- *used*: the iteration changed a file that the learning names; or at least half of the words by which the learning
+  differs from the rest of its block (two at least) stand in what the agent wrote of its own: its summary and its
+  decisions, without sentences that only repeat the block.
+- *helped*: used, and the outcome is Success; once at most for each session of the agent.
+- *failed_again*: the iteration did not succeed, and met an error again that an earlier one had met and that the
+  learning is about: it names the error's file or half of its words.
+
+`hit_count` counts observations, and is not touched here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from datetime import datetime
+
+from contracts.memory.learning import FeatureLearning
+from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
+from memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
+from memory.journal.feature_memory import FeatureMemory, RecordedIteration
+from memory.learning.echo import is_echo
+from memory.recall.same_error import error_key
+from memory.recall.weight import in_order
+from memory.recall.words import words_of
+
+LEAST_WORDS = 2
+USED_SHARE = 0.5
+ITERATIONS_BEFORE = 5
+"""An error that one of so many iterations before had met is met again."""
+_SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|\n+")
+
+
+def weigh(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
+    """An entry for each learning and iteration in whose prompt it stood, as far as they were not weighed before."""
+    blocks = _Blocks(state)
+    order = in_order(state)
+    entries: list[JournalEntry] = []
+    for position, one in enumerate(order):
+        for learning in blocks.shown_in(one):
+            if (learning.id, one.entry_id) not in state.weighed:
+                helped = one.record.outcome is IterationOutcome.SUCCESS
+                used = is_used(learning, one.record, blocks.of(one))
+                body = LearningWeighed(
+                    learning_id=learning.id,
+                    entry_id=one.entry_id,
+                    used=used,
+                    helped=helped and used and not blocks.helped_before(learning, order[:position], one),
+                    failed_again=not helped and failed_again(learning, one, order[:position]),
+                )
+                entries.append(JournalEntry.of(body, key=f"{learning.id}\0{one.entry_id}", at=at))
+    return entries
+
+
+def is_used(learning: FeatureLearning, record: IterationRecord, blocks: Sequence[BlockPrinted]) -> bool:
+    """Whether what the agent wrote or did shows that it used a learning of its prompt."""
+    changed = (one.path for one in record.files_touched if one.action is not FileAction.READ)
+    if any(_names(learning.text, path) for path in changed):
+        return True
+    lines = [line for block in blocks for line in block.lines]
+    others = {word for line in lines if learning.text not in line for word in words_of(line)}
+    words = set(words_of(learning.text))
+    words = words - others if len(words - others) >= LEAST_WORDS else words
+    decisions = (part for one in record.decisions for part in (one.description, one.rationale) if part)
+    own = {
+        word
+        for text in (record.summary, *decisions)
+        for sentence in _SENTENCE_END.split(text)
+        if not is_echo(sentence, lines, contained=1.0)
+        for word in words_of(sentence)
+    }
+    return len(words & own) >= max(LEAST_WORDS, USED_SHARE * len(words))
+
+
+def failed_again(learning: FeatureLearning, one: RecordedIteration, before: Sequence[RecordedIteration]) -> bool:
+    """Whether an iteration met an error again that the learning is about."""
+    about = [error for error in one.record.errors if is_about(learning, error)]
+    if not about:
+        return False
+    met: set[Hashable] = {error_key(error) for each in before[-ITERATIONS_BEFORE:] for error in each.record.errors}
+    return any(error_key(error) in met for error in about)
+
+
+def is_about(learning: FeatureLearning, error: ErrorEntry) -> bool:
+    """Whether a learning names the error's file, or half of its words stand in the error's message."""
+    if error.file_path and _names(f"{learning.text}\n{learning.reason}", error.file_path):
+        return True
+    words = set(words_of(learning.text))
+    return len(words & set(words_of(error.message))) >= max(LEAST_WORDS, USED_SHARE * len(words))
+
+
+class _Blocks:
+    """The blocks of a feature by the iteration in whose prompt they stood."""
+
+    def __init__(self, state: FeatureMemory) -> None:
+        self._learnings = state.learnings
+        self._by_number: dict[int, list[BlockPrinted]] = defaultdict(list)
+        for block in state.printed:
+            if block.learning_ids:
+                self._by_number[block.iteration_number].append(block)
+
+    def of(self, one: RecordedIteration) -> list[BlockPrinted]:
+        """Of the iteration's number, and of its session where both are known."""
+        session = one.record.session_id
+        of_number = self._by_number.get(one.record.iteration_number, [])
+        return [each for each in of_number if None in (session, each.session_id) or session == each.session_id]
+
+    def shown_in(self, one: RecordedIteration) -> list[FeatureLearning]:
+        ids = dict.fromkeys(each for block in self.of(one) for each in block.learning_ids)
+        return [self._learnings[each] for each in ids if each in self._learnings]
+
+    def helped_before(
+        self, learning: FeatureLearning, before: Sequence[RecordedIteration], one: RecordedIteration
+    ) -> bool:
+        """Whether the learning helped in an earlier iteration of the same session of the agent."""
+        session = one.record.session_id
+        return session is not None and any(
+            each.record.session_id == session
+            and each.record.outcome is IterationOutcome.SUCCESS
+            and any(learning.id in block.learning_ids for block in self.of(each))
+            and is_used(learning, each.record, self.of(each))
+            for each in before
+        )
+
+
+def _names(text: str, path: str) -> bool:
+    """Whether a text names a file, with its folders or by its last part alone."""
+    name = path.rsplit("/", 1)[-1]
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
