@@ -18,7 +18,8 @@ from memory.journal.fold import fold
 from memory.journal.lock import LOCK_TIMEOUT_SECONDS, lock_journal
 from memory.journal.paths import journal_path
 from memory.journal.read import Damage, Position, ReadEntry, opened_for_reading
-from memory.journal.write import append_lines, flush, heal, make_folder, open_journal
+from memory.journal.refusals import refusals
+from memory.journal.write import append_lines, check_is_still_at, flush, heal, make_folder, open_journal
 
 Decide = Callable[[FeatureMemory], Sequence[JournalEntry]]
 _Seen = tuple[int, int, int, int]
@@ -46,19 +47,18 @@ class Journal:
         Raises:
             Unavailable: the file cannot be read.
         """
-        try:
-            seen = os.stat(self.path)
-        except FileNotFoundError:
-            with self._reading:
-                self._begin_anew()
-                return self._state
-        except OSError as error:
-            raise Unavailable(f"the journal {self.path} cannot be read: {error}") from error
+        with refusals(self.path, "read"):
+            try:
+                seen = os.stat(self.path)
+            except FileNotFoundError:
+                with self._reading:
+                    self._begin_anew()
+                    return self._state
         with self._reading:
             if _key(seen) == self._seen:
                 return self._state
         with opened_for_reading(self.path) as descriptor:
-            return self._read(descriptor)
+            return self._read(descriptor)[0]
 
     def problems(self) -> tuple[Damage, ...]:
         """What is wrong in the journal: damaged lines, which do not count, and entries that name what is not there."""
@@ -104,22 +104,26 @@ class Journal:
             self._writing.release()
 
     def _transact(self, descriptor: int, decide: Decide) -> tuple[FeatureMemory, list[JournalEntry]]:
-        self._read(descriptor)
-        heal(self.path, descriptor, self._position.offset)
-        state = self._read(descriptor)
+        _, whole_bytes = self._read(descriptor)
+        heal(self.path, descriptor, whole_bytes)
+        state, whole_bytes = self._read(descriptor)
         entries = _new(state, decide(state))
         _check(state, entries)
         if entries:
             append_lines(self.path, descriptor, entries)
-            state = self._read(descriptor)
-        elif self._flushed_bytes < self._position.offset:
+            state, whole_bytes = self._read(descriptor)
+        elif self._flushed_bytes < whole_bytes:
             flush(self.path, descriptor)  # written by one who may have died before its flush; the caller relies on it
-        self._flushed_bytes = self._position.offset
+        self._flushed_bytes = whole_bytes
+        check_is_still_at(self.path, descriptor)
         return state, entries
 
-    def _read(self, descriptor: int) -> FeatureMemory:
-        """Fold what is new into a copy of the state. A file that is another one, or was cut, is read from its start."""
-        with self._reading:
+    def _read(self, descriptor: int) -> tuple[FeatureMemory, int]:
+        """Fold what is new into a copy of the state; that and how many bytes it is from.
+
+        A file that is another one than before, or was cut, is read from its start.
+        """
+        with self._reading, refusals(self.path, "read"):
             seen = os.fstat(descriptor)
             if _key(seen)[:2] != self._seen[:2] or not self._position.is_still_in(descriptor):
                 self._begin_anew()
@@ -129,7 +133,7 @@ class Journal:
                 self._begin_anew()
                 raise
             self._seen = _key(seen)
-            return self._state
+            return self._state, self._position.offset
 
     def _fold(self, new: Sequence[ReadEntry]) -> None:
         if not new:

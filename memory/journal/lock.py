@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from contracts.errors import Unavailable
+from memory.journal.refusals import refusals
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """A transaction holds the lock for one flush of the disk, so some hundred writers may wait."""
@@ -30,12 +31,11 @@ def lock_journal(journal: Path, timeout_seconds: float = LOCK_TIMEOUT_SECONDS) -
     lock = FileLock(
         path, timeout=timeout_seconds, thread_local=False, poll_interval=_POLL_SECONDS, fallback_to_soft=False
     )
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later") from error
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be locked: {error}") from error
+    with refusals(path, "locked"):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise Unavailable(f"another process holds {path} for {timeout_seconds:g} s; try again later") from error
     try:
         yield
     finally:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.errors import Corrupted, InvalidInput, Unavailable
+from contracts.errors import Corrupted, InvalidInput
 from memory.journal.entry import MAX_LINE_BYTES, JournalEntry
 from memory.journal.paths import journal_path
+from memory.journal.refusals import refusals
 
 _BLOCK_BYTES = 1 << 22
 """Read at a time."""
@@ -123,14 +124,12 @@ def read_journal(path: Path) -> JournalReading:
 @contextmanager
 def opened_for_reading(path: Path) -> Iterator[int]:
     """A descriptor of a journal. Raises `Unavailable` when it cannot be opened, or not be read in the block."""
-    try:
+    with refusals(path, "read"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise Unavailable(f"the journal {path} cannot be read: {error}") from error
 
 
 def features_in(folder: Path) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.errors import Corrupted, DiskFull, Unavailable, is_disk_full
+from contracts.errors import Corrupted, DiskFull, Unavailable
 from memory.journal.entry import JournalEntry
+from memory.journal.refusals import refusals
 
 
 def open_journal(path: Path) -> int:
@@ -19,7 +19,7 @@ def open_journal(path: Path) -> int:
         Unavailable: it cannot be made or opened; `DiskFull` where that is why.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-    with _refusals(path):
+    with refusals(path, "written"):
         try:
             return os.open(path, flags)
         except FileNotFoundError:
@@ -30,7 +30,7 @@ def open_journal(path: Path) -> int:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and what is missing above it, all flushed. Raises as `open_journal`."""
-    with _refusals(folder):
+    with refusals(folder, "written"):
         if folder.is_dir():
             return
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
@@ -41,8 +41,16 @@ def make_folder(folder: Path) -> None:
 
 def flush(path: Path, descriptor: int) -> None:
     """Have everything that was written to a journal on the disk. Raises as `open_journal`."""
-    with _refusals(path):
+    with refusals(path, "written"):
         os.fdatasync(descriptor)
+
+
+def check_is_still_at(path: Path, descriptor: int) -> None:
+    """Raise `Unavailable` when another file has taken the place of a journal: what was written is not in that one."""
+    with refusals(path, "written"):
+        ours, found = os.fstat(descriptor), os.stat(path)
+    if (ours.st_dev, ours.st_ino) != (found.st_dev, found.st_ino):
+        raise Unavailable(f"{path} was replaced by another file meanwhile; try again")
 
 
 def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
@@ -51,7 +59,7 @@ def heal(path: Path, descriptor: int, whole_bytes: int) -> None:
     The bytes go to a file beside the journal, which nothing deletes, and are then cut off. An end that lacks nothing
     but its line feed is given it instead. Raises as `open_journal`; then nothing was cut off that was not set aside.
     """
-    with _refusals(path):
+    with refusals(path, "written"):
         torn = _read_from(descriptor, whole_bytes)
         if not torn:
             return
@@ -83,7 +91,7 @@ def append_lines(path: Path, descriptor: int, entries: Sequence[JournalEntry]) -
         os.fdatasync(descriptor)
     except BaseException as error:  # an interruption too: what is not acknowledged must not stay
         _take_back(path, size_before, error)
-        with _refusals(path):
+        with refusals(path, "written"):
             raise
 
 
@@ -127,16 +135,6 @@ def _read_from(descriptor: int, offset: int) -> bytes:
         parts.append(part)
         offset += len(part)
     return b"".join(parts)
-
-
-@contextmanager
-def _refusals(path: Path) -> Iterator[None]:
-    """Say of an error of the system what could not be written, in the words of `contracts.errors`."""
-    try:
-        yield
-    except OSError as error:
-        failure = DiskFull if is_disk_full(error) else Unavailable
-        raise failure(f"{path} cannot be written: {error}") from error
 
 
 def _flush_folder(folder: Path) -> None:

@@ -90,6 +90,19 @@ def test_reading_goes_on_where_it_ended_and_begins_anew_when_the_file_is_another
     assert reader.read().iterations == {}
 
 
+def test_what_is_written_while_the_file_is_replaced_is_not_called_recorded(journal: Journal) -> None:
+    def replace_it(_: FeatureMemory) -> list[JournalEntry]:
+        other = journal.path.with_suffix(".new")
+        other.write_bytes(journal.path.read_bytes())
+        other.replace(journal.path)
+        return [iteration(2)]
+
+    journal.append([iteration(1)])
+    with pytest.raises(Unavailable, match="was replaced by another file"):
+        journal.transact(replace_it)
+    assert journal.append([iteration(2)]) == [True]
+
+
 def test_threads_share_a_journal(journal: Journal) -> None:
     def write(first: int) -> None:
         for number in range(first, first + 5):
