@@ -8,10 +8,10 @@ negations. A text that brings a number, an identifier or a negation of its own s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, takewhile
 
 from memory.learning.polarity.compare import compare
 from memory.learning.polarity.tokens import Kind, Token, tokens_of
@@ -62,8 +62,8 @@ class _Said:
     words: frozenset[str]
     exact: frozenset[str]
     negations: int
-    directed: frozenset[tuple[str, str]]
-    """What is negated, or comes after a word whose sides are not alike, as "before" and "instead of"."""
+    directed: tuple[tuple[str, tuple[str, ...]], ...]
+    """Words whose two sides are not alike, as "not", "before" and "instead of", each with the two words behind it."""
 
 
 def is_echo(text: str, lines: Iterable[str], *, contained: float = CONTAINED) -> bool:
@@ -86,7 +86,7 @@ def _sentences(text: str) -> list[_Said]:
 def _says(line: _Said, sentence: _Said, contained: float) -> bool:
     if sentence.negations % 2 != line.negations % 2:
         return False
-    if not (sentence.exact <= line.exact and sentence.directed <= line.directed):
+    if not sentence.exact <= line.exact or not all(_directs(line, *one) for one in sentence.directed):
         return False
     if len(sentence.words & line.words) < contained * len(sentence.words):
         return False
@@ -105,23 +105,41 @@ def _say(text: str) -> _Said:
     bare = _LINE_NUMBER.sub(r" \1", _FRAME.sub(" ", text)).strip(" ,:;.-–—()\"'“”")
     tokens = tokens_of(bare)
     told = [_told(one) for one in tokens if not _is_filler(one)]
+    words = [word for word in told if word]
     return _Said(
         bare,
-        frozenset(word for word in told if word not in _DIRECTED),
+        frozenset(word for word in words if word not in _DIRECTED),
         frozenset(one.text for one in tokens if one.kind in (Kind.IDENTIFIER, Kind.NUMBER)),
-        told.count(_NEGATED),
-        frozenset((one, other) for one, other in pairwise(told) if one in _DIRECTED),
+        words.count(_NEGATED),
+        tuple((word, _behind(told[place + 1 :])) for place, word in enumerate(told) if word in _DIRECTED),
     )
 
 
+def _directs(line: _Said, direction: str, behind: tuple[str, ...]) -> bool:
+    """Whether the line has the same word before the same: "before the long tests" and "before the tests"."""
+    others = [other for word, other in line.directed if word == direction]
+    if direction == _NEGATED:
+        return any(behind[:1] == other[:1] for other in others)
+    return any({*behind[:1]} & {*other} or {*other[:1]} & {*behind} for other in others)
+
+
+def _behind(told: Sequence[str]) -> tuple[str, ...]:
+    """The next two words, of the same clause."""
+    clause = takewhile(bool, told)
+    return tuple(islice(clause, 2))
+
+
 def _told(token: Token) -> str:
+    """What is compared of a token; a sign is the end of a clause, told as nothing."""
+    if token.kind is Kind.SIGN:
+        return ""
     if token.text in _NEGATIONS:
         return _NEGATED
     return token.text if token.kind is not Kind.WORD or token.text in _DIRECTED else _stem(token.text)
 
 
 def _is_filler(token: Token) -> bool:
-    return token.kind is Kind.SIGN or (token.kind is Kind.WORD and token.text in _FUNCTION_WORDS)
+    return token.kind is Kind.WORD and token.text in _FUNCTION_WORDS
 
 
 def _stem(word: str) -> str:
