@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # an agent that only records needs no numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
-EmbedTexts = Callable[[Sequence[str]], Vectors]
+Vectors: TypeAlias = "NDArray[np.float32]"
+EmbedTexts = Callable[[Sequence[str]], "Vectors"]
 """Texts to unit vectors, one row each. Raises `Unavailable` where the model is away."""
 
 

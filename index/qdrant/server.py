@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from contracts.errors import InvalidSetting, TimedOut, Unavailable
 from index.qdrant.collection import (
@@ -30,13 +30,21 @@ if TYPE_CHECKING:
 _PAGE_POINTS = 1_000
 
 
+class Hnsw(NamedTuple):
+    """How a collection's graph is built: edges of a node, and neighbours looked at meanwhile."""
+
+    m: int
+    ef_construct: int
+
+
 class ServerCollection:
     """The collection `name` of a server. Safe for threads. Nothing is asked of the server before its first use.
 
-    `client` belongs to it from now on and is closed with it.
+    `client` belongs to it from now on and is closed with it. Without `hnsw` the server builds graphs as it is set to.
     """
 
-    def __init__(self, client: QdrantClient, name: str, settings: QdrantSettings) -> None:
+    def __init__(self, client: QdrantClient, name: str, settings: QdrantSettings, hnsw: Hnsw | None = None) -> None:
+        self._hnsw = hnsw
         self._client = client
         self._name = name
         self._is_there = False
@@ -59,10 +67,18 @@ class ServerCollection:
                 self._name,
                 vectors_config={DENSE: models.VectorParams(size=dimension, distance=models.Distance.DOT)},
                 sparse_vectors_config={TERMS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+                hnsw_config=models.HnswConfigDiff(**self._hnsw._asdict()) if self._hnsw else None,
                 timeout=self._write_seconds,
             )
             for name, schema in _schema().items():
                 self._client.create_payload_index(self._name, name, schema, wait=True, timeout=self._write_seconds)
+
+    def drop(self) -> None:
+        """Remove the collection, if there is one."""
+        with _failures():
+            if self._client.collection_exists(self._name):
+                self._client.delete_collection(self._name, timeout=self._write_seconds)
+        self._is_there = False
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Store the points."""
@@ -176,6 +192,12 @@ def server_client(settings: QdrantSettings) -> QdrantClient:
         return QdrantClient(url=settings.url, api_key=key, timeout=seconds, check_compatibility=False)
     except ValueError as error:
         raise InvalidSetting("qdrant.url", str(error), "like http://qdrant:6333") from error
+
+
+def list_collections(client: QdrantClient) -> list[str]:
+    """The names of all collections of the server. Raises `Unavailable` when it does not answer."""
+    with _failures():
+        return [one.name for one in client.get_collections().collections]
 
 
 @contextlib.contextmanager

@@ -1,0 +1,118 @@
+"""The engines that an embedded memory can search: files on this machine, or a Qdrant. Both keep a corpus a feature."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from memory.qdrant_schema import COLLECTION_NAME, CollectionConfig
+
+if TYPE_CHECKING:
+    from index.local.reader import IndexReader
+    from index.local.writer import IndexWriter
+    from index.qdrant.reader import QdrantReader
+    from index.qdrant.server import ServerCollection
+    from index.qdrant.writer import QdrantWriter
+    from index.settings import QdrantSettings
+
+Writer: TypeAlias = "IndexWriter | QdrantWriter"
+Reader: TypeAlias = "IndexReader | QdrantReader"
+Engine: TypeAlias = "LocalEngine | QdrantEngine"
+
+
+class LocalEngine:
+    """FAISS and Tantivy, below `root`."""
+
+    name = "local"
+    publish_after = 200
+    """Documents that may wait to be published. A reader finds them too: it reads and analyses them, some 10 ms."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def open_writer(self, collection: str) -> Writer:
+        """The writer. Raises `Unavailable` while another process has it, `Corrupted` for damaged files."""
+        from index.local.writer import IndexWriter
+
+        return IndexWriter(self._root, collection)
+
+    def open_reader(self, collection: str) -> Reader:
+        """A reader; it opens nothing before its first use."""
+        from index.local.reader import IndexReader
+        from index.settings import QuerySettings
+
+        return IndexReader(self._root, collection, QuerySettings())
+
+    def collections(self) -> tuple[str, ...]:
+        """The names of the folders."""
+        if not self._root.is_dir():
+            return ()
+        return tuple(sorted(one.name for one in self._root.iterdir() if COLLECTION_NAME.fullmatch(one.name)))
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection: what it held is in the journals."""
+        shutil.rmtree(self._root / collection, ignore_errors=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class QdrantEngine:
+    """A Qdrant server; what it holds is written first to a journal of the index below `root`, as an instance does."""
+
+    name = "qdrant"
+    publish_after = 0
+    """Nothing is found before it is published."""
+
+    def __init__(self, root: Path, settings: QdrantSettings, config: CollectionConfig) -> None:
+        self._root = root
+        self._settings = settings
+        self._config = config
+        self._open: dict[str, ServerCollection] = {}
+
+    def open_writer(self, collection: str) -> Writer:
+        """The writer. Raises as `LocalEngine.open_writer`, and `Unavailable` when the server is away."""
+        from index.qdrant.writer import QdrantWriter
+
+        return QdrantWriter(self._root, collection, self._collection(collection))
+
+    def open_reader(self, collection: str) -> Reader:
+        """A reader; it opens nothing before its first use."""
+        from index.qdrant.reader import QdrantReader
+        from index.settings import QuerySettings
+
+        return QdrantReader(self._collection(collection), collection, QuerySettings())
+
+    def collections(self) -> tuple[str, ...]:
+        """The names on the server, without the prefix."""
+        from index.qdrant.server import list_collections, server_client
+
+        prefix = f"{self._settings.collection_prefix}_"
+        client = server_client(self._settings)
+        try:
+            names = (name.removeprefix(prefix) for name in list_collections(client) if name.startswith(prefix))
+            return tuple(sorted(name for name in names if COLLECTION_NAME.fullmatch(name)))
+        finally:
+            client.close()
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection: what it held is in the journals."""
+        self._collection(collection).drop()
+        shutil.rmtree(self._root / collection, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for collection in self._open.values():
+            collection.close()
+        self._open.clear()
+
+    def _collection(self, name: str) -> ServerCollection:
+        if name not in self._open:
+            from index.qdrant.open import collection_name
+            from index.qdrant.server import Hnsw, ServerCollection, server_client
+
+            graph = Hnsw(self._config.hnsw_m, self._config.ef_construct)
+            client = server_client(self._settings)
+            self._open[name] = ServerCollection(client, collection_name(name, self._settings), self._settings, graph)
+        return self._open[name]

@@ -1,0 +1,121 @@
+"""The search index of an embedded memory: it follows the journals, and is filled when something is asked.
+
+What is new in a feature is embedded and appended, the newest first, as much as a question may wait for. The index can
+be removed at any time: the journals are the truth.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from contracts.errors import SluiceError
+from memory.embedded.collection import FollowedCollection
+from memory.index_port import IndexHealth
+from memory.journal.feature_memory import FeatureMemory
+from memory.ports import Hits
+from memory.qdrant_schema import collection_name, expected_collections, orphan_collections
+
+if TYPE_CHECKING:
+    from memory.embedded.engines import Engine
+    from memory.embedded.vectors import TextVectors
+
+QUESTION_SECONDS = 0.25
+"""How long a question waits for what is new to be embedded: a record takes some 20 ms, an iteration brings a few."""
+
+
+class FollowedIndex:
+    """The index of one project. Opens nothing before its first use."""
+
+    def __init__(
+        self,
+        project_path: str,
+        engine: Callable[[], Engine],
+        vectors: Callable[[], TextVectors],
+        *,
+        least_relevance: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._project_path = project_path
+        self._make_engine, self._make_vectors = engine, vectors
+        self._least_relevance = least_relevance
+        self._clock = clock
+        self._opening = threading.Lock()
+        self._engine: Engine | None = None
+        self._vectors: TextVectors | None = None
+        self._collections: dict[str, FollowedCollection] = {}
+
+    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> int:
+        """As `FollowingIndex.follow`."""
+        collection = self._collection(collection_name(self._project_path, state.feature))
+        return collection.follow(state, None if wholly else self._clock() + QUESTION_SECONDS)
+
+    def behind(self, state: FeatureMemory) -> int:
+        """As `FollowingIndex.behind`."""
+        return self._collection(collection_name(self._project_path, state.feature)).behind(state)
+
+    def search(self, collection: str, query: str, top_k: int) -> Hits:
+        """As `SearchIndex.search`."""
+        return self._collection(collection).search(query, top_k, self._least_relevance)
+
+    def health(self, features: tuple[str, ...]) -> IndexHealth:
+        """As `FollowingIndex.health`."""
+        problems: list[str] = []
+        engine_name, model = "none", None
+        existing: tuple[str, ...] | None = None
+        try:
+            engine, vectors = self._parts()
+            engine_name = engine.name
+            if vectors.why_not:
+                problems.append(f"words alone are searched: {vectors.why_not}")
+            else:
+                model = vectors.fingerprint
+            existing = engine.collections()
+        except SluiceError as error:
+            problems.append(str(error))
+        is_there, existing = existing is not None, existing or ()
+        expected = expected_collections(self._project_path, features)
+        return IndexHealth(
+            engine=engine_name,
+            index_available=is_there,
+            embedder_available=model is not None,
+            embedding_model=model,
+            collections=tuple(name for name in existing if name in expected),
+            orphans=orphan_collections(existing, self._project_path, features),
+            problems=tuple(problems),
+        )
+
+    def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
+        """As `FollowingIndex.drop_orphans`."""
+        engine, _ = self._parts()
+        orphans = orphan_collections(engine.collections(), self._project_path, features)
+        for name in orphans:
+            engine.drop(name)
+        return orphans
+
+    def close(self) -> None:
+        """Let go of files and connections; the next use opens them again."""
+        with self._opening:
+            for collection in self._collections.values():
+                collection.close()
+            self._collections.clear()
+            if self._engine is not None:
+                self._engine.close()
+            self._engine = None
+
+    def _collection(self, name: str) -> FollowedCollection:
+        engine, vectors = self._parts()
+        with self._opening:
+            if name not in self._collections:
+                self._collections[name] = FollowedCollection(name, self._project_path, engine, vectors, self._clock)
+            return self._collections[name]
+
+    def _parts(self) -> tuple[Engine, TextVectors]:
+        with self._opening:
+            if self._vectors is None:
+                self._vectors = self._make_vectors()
+            if self._engine is None:
+                self._engine = self._make_engine()
+            return self._engine, self._vectors

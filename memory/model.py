@@ -1,0 +1,27 @@
+"""The values of an iteration, by the names that the rest of memory has them under; they stand in `contracts.memory`."""
+
+from contracts.memory.model import (
+    MAX_EMBEDDING_CHARACTERS,
+    MAX_SUMMARY_CHARACTERS,
+    DecisionEntry,
+    ErrorEntry,
+    ErrorType,
+    FileAction,
+    FileTouched,
+    IterationOutcome,
+    IterationRecord,
+    ModelTier,
+)
+
+__all__ = [
+    "MAX_EMBEDDING_CHARACTERS",
+    "MAX_SUMMARY_CHARACTERS",
+    "DecisionEntry",
+    "ErrorEntry",
+    "ErrorType",
+    "FileAction",
+    "FileTouched",
+    "IterationOutcome",
+    "IterationRecord",
+    "ModelTier",
+]
