@@ -17,15 +17,40 @@ EmbedTexts = Callable[[Sequence[str]], "Vectors"]
 
 @dataclass(frozen=True, slots=True)
 class Sanitised:
-    """A text as it may be kept and printed: `cut` counts what was taken out, by rule. `blocked`: none of it may."""
+    """A text as it may be kept and printed: `cut` counts what was taken out, by rule. `blocked`: none of it may.
+
+    Rules named `mark.…` and `private.…` only tidy: a role marker, a fence, a password. All others took out a command to
+    the reader.
+    """
 
     text: str
     cut: Mapping[str, int] = field(default_factory=dict)
     blocked: bool = False
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The rules that found a command to the reader. A learning that holds one is refused whole."""
+        return tuple(rule for rule in self.cut if not rule.startswith(("mark.", "private.")))
+
 
 Sanitise = Callable[[str], Sanitised]
 """Takes out of a text what would command its reader, and masks secrets and private data."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSpan:
+    """Characters of a text (`text[start:end]`) by which it commands its reader. `blocks`: none of it is to be kept."""
+
+    rule: str
+    start: int
+    end: int
+    blocks: bool = False
+
+
+FindCommands = Callable[[str], Sequence[GuardSpan]]
+"""What a guard finds in a text. Raises `Unavailable` where its model is away."""
+MaskPrivate = Callable[[str], tuple[str, Mapping[str, int]]]
+"""A text with placeholders for secrets and private data, and how many of each kind there were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,183 @@
+"""Adds one learning: sanitised, compared with those that are kept, and never at the cost of one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from contracts.errors import InvalidInput
+from contracts.memory.api import LearningResult
+from contracts.memory.learning import (
+    MAX_LEARNING_CHARACTERS,
+    FeatureLearning,
+    LearningSource,
+    LearningState,
+    learning_id,
+)
+from memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, LearningRepeated, LearningsPruned
+from memory.journal.feature_memory import FeatureMemory
+from memory.learning.candidate import Candidate
+from memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
+from memory.ports import Sanitise, Sanitised
+
+Compare = Callable[[str, Sequence[FeatureLearning]], DeduplicationResult]
+"""`check_deduplication`, with the model and the judge that are there."""
+
+
+def add_learning(
+    state: FeatureMemory, candidate: Candidate, *, compare: Compare, sanitise: Sanitise, at: datetime
+) -> tuple[LearningResult, list[JournalEntry]]:
+    """What becomes of `candidate`, and the entries that say so; `state` is not changed.
+
+    Refused: it commands its reader, or nothing of it is left. Echo: an agent repeats what its prompt had said.
+    Duplicate: the earlier one is counted once more and keeps its text. Conflict: both are kept, until somebody decides.
+
+    Raises:
+        InvalidInput: no text, no reason, or one that is too long.
+    """
+    check(candidate.text, candidate.reason)
+    if not candidate.iteration and candidate.source is not LearningSource.HUMAN:
+        candidate = replace(candidate, iteration=state.next_iteration())
+    text, reason = sanitise(candidate.text), sanitise(candidate.reason)
+    if refusing := refusals(text, reason, sanitise(f"{candidate.text} {candidate.reason}")):
+        return LearningResult(verdict="refused", why=f"it commands its reader: {', '.join(refusing)}"), []
+    candidate = replace(candidate, text=text.text[:MAX_LEARNING_CHARACTERS], reason=reason.text[:500])
+    if _is_agents_own(candidate) and is_echo(candidate.text, printed_lines(state, candidate.iteration)):
+        return LearningResult(verdict="echo", why="the prompt of its iteration had said it"), []
+    result, entries = _compared(state, candidate, compare, at)
+    if text.cut or reason.cut:
+        why = f"{result.why}; cut: {', '.join(sorted({*text.cut, *reason.cut}))}".lstrip("; ")
+        result = result.model_copy(update={"why": why})
+    return result, entries
+
+
+def check(text: str, reason: str) -> None:
+    """Refuses a learning without text or reason. Raises `InvalidInput`, which names the field."""
+    if not text.strip():
+        raise InvalidInput("text", "it is empty", "say in one sentence what was observed")
+    if len(text) > MAX_LEARNING_CHARACTERS:
+        remedy = f"say it in at most {MAX_LEARNING_CHARACTERS} characters, or as several learnings"
+        raise InvalidInput("text", f"it has {len(text)} characters", remedy)
+    if not reason.strip():
+        raise InvalidInput("reason", "it is empty", "say by what it was observed, so that others can verify it")
+    if len(reason) > 500:
+        raise InvalidInput("reason", f"it has {len(reason)} characters", "say it in at most 500 characters")
+
+
+def refusals(*sanitised: Sanitised) -> list[str]:
+    """The rules for which a learning is refused whole: what is left of a command is not worth the risk."""
+    rules = {rule for one in sanitised for rule in one.commands}
+    if any(one.blocked for one in sanitised):
+        rules = rules or {"nothing is left of it"}
+    return sorted(rules)
+
+
+def printed_lines(state: FeatureMemory, iteration: int) -> list[str]:
+    """What was printed into the prompt of an iteration."""
+    return [line for block in state.printed if block.iteration_number == iteration for line in block.lines]
+
+
+def is_echo(text: str, lines: Sequence[str]) -> bool:
+    """Whether a printed line holds the text word by word."""
+    said = " ".join(text.lower().split())
+    return any(said in " ".join(line.lower().split()) for line in lines)
+
+
+def _is_agents_own(candidate: Candidate) -> bool:
+    return candidate.source in (LearningSource.AUTO, LearningSource.AGENT) and not candidate.observed
+
+
+def _compared(
+    state: FeatureMemory, candidate: Candidate, compare: Compare, at: datetime
+) -> tuple[LearningResult, list[JournalEntry]]:
+    new = as_learning(state.feature, candidate, at)
+    if known := state.learnings.get(new.id):
+        return LearningResult(verdict="duplicate", learning=known, why="it was added before"), []
+    verdict, existing = _verdict(state, candidate, compare)
+    match verdict:
+        case Duplicate(existing_index=index, why=why):
+            return _repeated(existing[index], candidate, why, at)
+        case Conflict(existing_index=index, why=why) if existing[index].state is LearningState.ACTIVE:
+            other = existing[index]
+            entries = [
+                JournalEntry.of(LearningAdded(learning=new), key=new.id, at=at),
+                conflict(new.id, other.id, why, at),
+            ]
+            shown = new.model_copy(update={"conflicts_with": (other.id,)})
+            return LearningResult(verdict="conflict", learning=shown, other=other, why=why), entries
+        case Unique(near_index=index) if index is not None:
+            new = new.model_copy(update={"near_to": (existing[index].id,)})
+    added = JournalEntry.of(LearningAdded(learning=new), key=new.id, at=at)
+    return LearningResult(verdict="unique", learning=new), [added, *_narrower_set_aside(state, new, at)]
+
+
+def as_learning(feature: str, candidate: Candidate, at: datetime) -> FeatureLearning:
+    """The learning that a candidate would be; its id follows from what it says, and from whom and when it comes."""
+    return FeatureLearning(
+        id=learning_id(feature, candidate.source, candidate.iteration, candidate.task_id, candidate.text),
+        feature=feature,
+        text=candidate.text,
+        reason=candidate.reason,
+        source=candidate.source,
+        iteration=candidate.iteration,
+        timestamp=at,
+        task_id=candidate.task_id,
+    )
+
+
+def _verdict(
+    state: FeatureMemory, candidate: Candidate, compare: Compare
+) -> tuple[DeduplicationResult, list[FeatureLearning]]:
+    """Compared with those of the feature and of its own task; one for the whole feature contradicts any task's."""
+    learnings = list(state.learnings.values())
+    scope = [one for one in learnings if one.task_id is None]
+    scope += [one for one in learnings if one.task_id is not None and one.task_id == candidate.task_id]
+    verdict = compare(candidate.text, scope)
+    if isinstance(verdict, Unique) and candidate.task_id is None:
+        others = [one for one in learnings if one.task_id is not None]
+        if isinstance(narrower := compare(candidate.text, others), Conflict):
+            return narrower, others
+    return verdict, scope
+
+
+def _narrower_set_aside(state: FeatureMemory, new: FeatureLearning, at: datetime) -> list[JournalEntry]:
+    """Learnings of single tasks that say word by word what is now said of the whole feature, by no higher source."""
+    ids = tuple(
+        one.id
+        for one in state.active()
+        if new.task_id is None
+        and one.task_id is not None
+        and one.text == new.text
+        and one.source.priority <= new.source.priority
+    )
+    if not ids:
+        return []
+    body = LearningsPruned(learning_ids=ids, why=f"said of the whole feature by {new.id}")
+    return [JournalEntry.of(body, key=f"{new.id}\0{','.join(ids)}", at=at)]
+
+
+def _repeated(
+    known: FeatureLearning, candidate: Candidate, why: str, at: datetime
+) -> tuple[LearningResult, list[JournalEntry]]:
+    body = LearningRepeated(
+        learning_id=known.id,
+        text=candidate.text,
+        reason=candidate.reason,
+        source=candidate.source,
+        iteration=candidate.iteration,
+        task_id=candidate.task_id,
+        why=why,
+    )
+    key = "\0".join((known.id, candidate.source, str(candidate.iteration), str(candidate.task_id), candidate.text))
+    entry = JournalEntry.of(body, key=key, at=at)
+    counted = known.model_copy(update={"hit_count": known.hit_count + 1})
+    return LearningResult(verdict="duplicate", learning=counted, why=why), [entry]
+
+
+def conflict(one: str, other: str, evidence: str, at: datetime) -> JournalEntry:
+    """The entry of two learnings that contradict each other."""
+    first, second = sorted((one, other))
+    return JournalEntry.of(
+        ConflictFound(learning_id=first, other_id=second, evidence=evidence), key=f"{first}\0{second}", at=at
+    )

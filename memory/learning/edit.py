@@ -1,0 +1,230 @@
+"""Changes to learnings: one at a time, each an entry that is appended, so that every change can be seen and undone.
+
+There is no way to replace all of them: a list that is handed in is refused (F1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from contracts.errors import InvalidInput, NotFound, PolicyRefused, first_problem
+from contracts.memory.api import LearningPatch
+from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from memory.journal.entry import (
+    ConflictResolved,
+    JournalEntry,
+    LearningAdded,
+    LearningPatched,
+    LearningReviewed,
+    RepetitionUndone,
+)
+from memory.journal.feature_memory import FeatureMemory
+from memory.learning.add import Compare, as_learning, check, conflict, refusals
+from memory.learning.candidate import Candidate
+from memory.learning.deduplication import Conflict
+from memory.ports import Sanitise
+
+REPLACEMENT_REMEDY = (
+    "add each learning by itself (POST /v1/memory/learnings, `sluice memory learn`, Memory.learn), and change one by "
+    "its id (PATCH /v1/memory/learnings/{id}, `sluice memory review`, Memory.patch)"
+)
+_MOST_PROOFS = 2
+"""Iterations in which one of two helped and the other failed, after which the outcomes decide between them."""
+
+
+def refuse_replacement(field: str = "learnings") -> NoReturn:
+    """Refuses to replace learnings as a whole. Raises `InvalidInput`, which says how it is done instead."""
+    raise InvalidInput(
+        field, "learnings are not replaced as a whole: that would lose what others learned", REPLACEMENT_REMEDY
+    )
+
+
+def read_patch(data: object) -> LearningPatch:
+    """The patch that JSON says.
+
+    Raises:
+        InvalidInput: it is a list or holds one of learnings, which is a replacement; or a field of it is wrong.
+    """
+    if isinstance(data, list | tuple) or (isinstance(data, Mapping) and {"learnings", "replace", "items"} & {*data}):
+        refuse_replacement()
+    try:
+        return LearningPatch.model_validate(data)
+    except ValidationError as error:
+        raise InvalidInput(
+            *first_problem(error), "give text, reason, task_id, reviewed, rejected or keep_over"
+        ) from error
+
+
+def patch_learning(
+    state: FeatureMemory, learning_id: str, patch: LearningPatch, *, compare: Compare, sanitise: Sanitise, at: datetime
+) -> list[JournalEntry]:
+    """The entries of a change to one learning.
+
+    Raises:
+        NotFound: there is no such learning in this feature.
+        InvalidInput: the patch changes nothing, or its text commands its reader.
+        PolicyRefused: who patches has no say in this learning (see `_check_source`).
+    """
+    learning = find_learning(state, learning_id)
+    entries: list[JournalEntry] = []
+    key = f"{learning_id}\0{at.isoformat()}\0{patch.model_dump_json()}"
+    if patch.text is not None or patch.reason is not None or patch.task_id is not None:
+        _check_source(learning, patch.source, deciding=False)
+        text, reason = _sanitised(patch, learning, sanitise)
+        body = LearningPatched(
+            learning_id=learning_id,
+            text=text,
+            reason=reason,
+            task_id=patch.task_id,
+            source=patch.source,
+            note=_note(patch.note, sanitise),
+        )
+        entries.append(JournalEntry.of(body, key=key, at=at))
+        if text is not None:
+            entries += _contradicted(state, learning, text, compare, at)
+    if patch.reviewed is not None or patch.rejected is not None:
+        _check_source(learning, patch.source, deciding=True)
+        rejected = patch.rejected if patch.rejected is not None else learning.state is LearningState.REJECTED
+        review = LearningReviewed(
+            learning_id=learning_id, rejected=rejected, source=patch.source, note=_note(patch.note, sanitise)
+        )
+        entries.append(JournalEntry.of(review, key=key, at=at))
+    if patch.keep_over is not None:
+        entries += resolve_conflict(
+            state,
+            learning_id,
+            patch.keep_over,
+            kept=learning_id,
+            source=patch.source,
+            note=_note(patch.note, sanitise),
+            at=at,
+        )
+    if not entries:
+        raise InvalidInput("patch", "it changes nothing", "give text, reason, task_id, reviewed, rejected or keep_over")
+    return entries
+
+
+def undo_repetition(state: FeatureMemory, entry_id: str, *, at: datetime) -> list[JournalEntry]:
+    """The entries by which a text that was counted as a repetition becomes a learning of its own.
+
+    Raises:
+        NotFound: there is no such repetition, or it was undone before.
+    """
+    repeated = state.repetitions.get(entry_id)
+    if repeated is None:
+        raise NotFound(f"no repetition {entry_id} in feature {state.feature}, or it was undone before")
+    entries = [JournalEntry.of(RepetitionUndone(entry_id=entry_id), key=entry_id, at=at)]
+    candidate = Candidate(repeated.text, repeated.reason, repeated.source, repeated.iteration, repeated.task_id)
+    learning = as_learning(state.feature, candidate, at).model_copy(update={"near_to": (repeated.learning_id,)})
+    if learning.id not in state.learnings:
+        entries.append(JournalEntry.of(LearningAdded(learning=learning), key=learning.id, at=at))
+    return entries
+
+
+def resolve_conflict(
+    state: FeatureMemory, one: str, other: str, *, kept: str | None, source: LearningSource, note: str, at: datetime
+) -> list[JournalEntry]:
+    """The entry of a decision between two learnings that contradict each other. `kept` None: they do not; both stay.
+
+    Raises:
+        NotFound: one of them is not there, or they are in no conflict.
+        PolicyRefused: neither a person nor a reviewing model decides.
+    """
+    for learning_id in (one, other):
+        _check_source(find_learning(state, learning_id), source, deciding=True)
+    first, second = sorted((one, other))
+    if (first, second) not in state.conflicts:
+        raise NotFound(f"{one} and {other} are in no open conflict of feature {state.feature}")
+    if kept not in (None, one, other):
+        raise InvalidInput("kept", f"{kept} is none of the two", f"give {one}, {other}, or nothing")
+    return [_resolved(first, second, kept, source, note, at)]
+
+
+def resolve_by_outcome(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
+    """Decisions that later iterations made: one learning helped, the other was shown and the iteration failed in it.
+
+    Each at least twice, and never the other way round. What a person said or reviewed is decided by a person.
+    """
+    entries: list[JournalEntry] = []
+    for pair in state.conflicts:
+        first, second = (state.learnings[one] for one in pair)
+        if any(one.reviewed or one.source.priority >= LearningSource.HUMAN.priority for one in (first, second)):
+            continue
+        kept = next((a for a, b in ((first, second), (second, first)) if _is_proved(a) and _is_disproved(b)), None)
+        if kept:
+            note = f"helped in {kept.helped} iterations, while the other failed again"
+            entries.append(_resolved(*pair, kept.id, LearningSource.AUTO, note, at))
+    return entries
+
+
+def find_learning(state: FeatureMemory, learning_id: str) -> FeatureLearning:
+    """A learning of this feature. Raises `NotFound`."""
+    if (learning := state.learnings.get(learning_id)) is None:
+        raise NotFound(f"no learning {learning_id} in feature {state.feature}")
+    return learning
+
+
+def _is_proved(learning: FeatureLearning) -> bool:
+    return learning.helped >= _MOST_PROOFS and not learning.failed_again
+
+
+def _is_disproved(learning: FeatureLearning) -> bool:
+    return learning.failed_again >= _MOST_PROOFS and not learning.helped
+
+
+def _resolved(
+    first: str, second: str, kept: str | None, source: LearningSource, note: str, at: datetime
+) -> JournalEntry:
+    body = ConflictResolved(learning_id=first, other_id=second, kept=kept, source=source, note=note)
+    return JournalEntry.of(body, key=f"{first}\0{second}\0{kept}\0{at.isoformat()}", at=at)
+
+
+def _check_source(learning: FeatureLearning, source: LearningSource, *, deciding: bool) -> None:
+    """A person may change everything. Others change no text of a higher source, and only a reviewing model reviews."""
+    if source is LearningSource.HUMAN:
+        return
+    if deciding and source is not LearningSource.OPUS_REVIEWED:
+        problem = f"source {source} reviews no learnings and decides no conflicts"
+        raise PolicyRefused("memory.review", problem, "a person (source Human) or a reviewing model (OpusReviewed)")
+    if source.priority < learning.source.priority:
+        problem = f"learning {learning.id} is of source {learning.source}, which {source} does not overwrite"
+        raise PolicyRefused(
+            "memory.source-order", problem, f"source {learning.source} or Human; or add a learning beside it"
+        )
+
+
+def _sanitised(patch: LearningPatch, learning: FeatureLearning, sanitise: Sanitise) -> tuple[str | None, str | None]:
+    text, reason = patch.text, patch.reason
+    check(learning.text if text is None else text, learning.reason if reason is None else reason)
+    if text is not None:
+        clean = sanitise(text)
+        if refusing := refusals(clean):
+            raise InvalidInput("text", f"it commands its reader: {', '.join(refusing)}", "say what was observed")
+        text = clean.text
+    if reason is not None:
+        clean = sanitise(reason)
+        if refusing := refusals(clean):
+            raise InvalidInput("reason", f"it commands its reader: {', '.join(refusing)}", "say what was observed")
+        reason = clean.text
+    return text, reason
+
+
+def _note(note: str, sanitise: Sanitise) -> str:
+    return sanitise(note).text if note else ""
+
+
+def _contradicted(
+    state: FeatureMemory, learning: FeatureLearning, text: str, compare: Compare, at: datetime
+) -> list[JournalEntry]:
+    others = [one for one in state.active(learning.task_id) if one.id != learning.id]
+    verdict = compare(text, others)
+    if not isinstance(verdict, Conflict):
+        return []
+    pair = sorted((learning.id, others[verdict.existing_index].id))
+    if (pair[0], pair[1]) in state.conflicts:
+        return []
+    return [conflict(pair[0], pair[1], verdict.why, at)]

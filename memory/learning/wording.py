@@ -1,0 +1,63 @@
+"""How a learning that is made by rule is worded: one sentence or two, understandable alone, with the files' names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from contracts.memory.learning import MAX_LEARNING_CHARACTERS
+from contracts.memory.model import ErrorEntry, FileAction, IterationRecord
+from memory.learning.exclude import should_exclude_from_auto_accumulation
+
+_BLANKS = re.compile(r"\s+")
+_SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z\"'`(\[]|\s*$)", re.DOTALL)
+_PATH = re.compile(r"[\w@.+-]*(?:/[\w@.+-]+)+|\b[\w-]+\.(?:lock|log|pyc|map|json|ya?ml|toml|env)\b|\.env\b")
+_MOST_FILES = 4
+
+
+def one_line(text: str, most: int) -> str:
+    """`text` on one line, cut at a word's end where it is longer than `most` characters."""
+    text = _BLANKS.sub(" ", text).strip()
+    if len(text) <= most:
+        return text
+    head = text[: most - 1]
+    blank = head.rfind(" ", most * 2 // 3)
+    return head[: blank if blank > 0 else None].rstrip(" ,;:") + "…"
+
+
+def first_sentence(text: str, most: int) -> str:
+    """The first sentence of a text, on one line."""
+    text = _BLANKS.sub(" ", text).strip()
+    found = _SENTENCE.match(text)
+    return one_line(found[1] if found else text, most)
+
+
+def the_error(error: ErrorEntry, most: int) -> str:
+    """An error as the subject of a sentence: what, and in which file."""
+    tool = f"{error.tool}: " if error.tool and not error.message.lower().startswith(error.tool.lower()) else ""
+    place = f" in {error.file_path}" if error.file_path and error.file_path not in error.message else ""
+    message = one_line(error.message, most).rstrip(".")
+    return f'{tool}"{message}"{place}'
+
+
+def changed_files(records: Sequence[IterationRecord]) -> tuple[str, ...]:
+    """Files that these iterations changed and that something may be learned of, in order."""
+    paths = (one.path for record in records for one in record.files_touched if one.action is not FileAction.READ)
+    return tuple(dict.fromkeys(path for path in paths if not should_exclude_from_auto_accumulation(path)))
+
+
+def list_files(paths: Sequence[str]) -> str:
+    """Some of the paths, and how many more there are."""
+    shown = ", ".join(paths[:_MOST_FILES])
+    return shown + (f" and {len(paths) - _MOST_FILES} more files" if len(paths) > _MOST_FILES else "")
+
+
+def is_about_excluded_files(text: str) -> bool:
+    """Whether all files that a text names are such that nothing is learned of them by rule."""
+    paths = _PATH.findall(text)
+    return bool(paths) and all(should_exclude_from_auto_accumulation(path) for path in paths)
+
+
+def fit(text: str) -> str:
+    """`text` as long as a learning may be."""
+    return one_line(text, MAX_LEARNING_CHARACTERS)

@@ -1,0 +1,81 @@
+"""Characters that are not seen: they hide a text from a person, or turn it around, and a model reads them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+"""Colours and other commands to a terminal (ECMA-48)."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
+_TAGS = re.compile("[\U000e0000-\U000e007f]+")
+_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}")
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_OVERRIDES = re.compile("[\u202d\u202e]")
+_INVISIBLE = re.compile("[\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2064\ufeff\u3164\uffa0]")
+_JOINERS = re.compile("[\u200c\u200d]+")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіјѕԁһԛԝѵьАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανι",
+    "aeopcyxijsdhqwvbABEKMHOPCTYXIJSABEZHIKMNOPTYXoavi",
+)
+
+
+def make_visible(text: str, cut: Counter[str]) -> str:
+    """`text` with line feeds alone as line ends, without control, direction and invisible characters.
+
+    `cut` counts what was taken out: `mark.control`, `mark.invisible`, `mark.direction`; and `hidden.characters`, for
+    those that have no use but to hide a text or to turn it around.
+    """
+    if text.isascii() and not _CONTROLS.search(text):
+        return text
+    text = _count(_ESCAPES, text, cut, "mark.control")
+    text = _LINE_ENDS.sub("\n", text)
+    text = _count(_CONTROLS, text, cut, "mark.control")
+    if text.isascii():
+        return text
+    flags = {found.start() + 1 for found in _FLAG.finditer(text)}
+    text = _TAGS.sub(lambda found: found[0] if found.start() in flags else _counted(cut, "hidden.characters"), text)
+    text = _count(_SELECTORS, text, cut, "hidden.characters")
+    if _OVERRIDES.search(text):
+        cut["hidden.characters"] += 1
+    text = _count(_BIDI, text, cut, "mark.direction")
+    text = _count(_INVISIBLE, text, cut, "mark.invisible")
+    text = _JOINERS.sub(lambda found: _joiner(text, found, cut), text)
+    return _SURROGATES.sub("\ufffd", text)
+
+
+def as_read(text: str) -> str:
+    """`text` as its letters are read: small, compatibility forms and look-alikes as the Latin letters; equally long."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_plain, text)).translate(_LOOK_ALIKES).lower() if len(text.lower()) == len(text) else text
+
+
+def _plain(character: str) -> str:
+    if character.isascii():
+        return character
+    plain = unicodedata.normalize("NFKC", character)
+    return plain if len(plain) == 1 else character
+
+
+def _joiner(text: str, found: re.Match[str], cut: Counter[str]) -> str:
+    """Persian, Indic scripts and emoji need joiners; a Latin word has none."""
+    around = text[max(found.start() - 1, 0) : found.start()] + text[found.end() : found.end() + 1]
+    return found[0] if len(found[0]) == 1 and around and not around.isascii() else _counted(cut, "mark.invisible")
+
+
+def _count(pattern: re.Pattern[str], text: str, cut: Counter[str], rule: str) -> str:
+    text, found = pattern.subn("", text)
+    if found:
+        cut[rule] += found
+    return text
+
+
+def _counted(cut: Counter[str], rule: str) -> str:
+    cut[rule] += 1
+    return ""

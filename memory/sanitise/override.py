@@ -1,0 +1,82 @@
+"""Commands to the reading model itself: to forget what it was told, to be another, to give away or to hide.
+
+A guard that is handed in knows many more, in many languages; these stand for a memory that was opened without one. As
+there, a text that speaks *about* such a command, in quotation marks or as an attack, says none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_STANDING = r"(?:previous|prior|above|earlier|preceding|former|existing|original|initial|current|system|your|all|any|other|these|those|safety|developer|old)"
+_ORDERS = r"(?:instructions?|prompts?|rules|guidelines|directives?|directions|commands|orders|constraints|restrictions|messages?|context|policies|programming|training)"
+RULES: dict[str, str] = {
+    "override": (
+        rf"\b(?:ignore|disregard|forget|override|overrule|bypass|discard|do not follow|don't follow|stop following|pay no attention to)\s+(?:(?:the|of|and|or|to|you|my|every|{_STANDING})[\s,]+){{0,6}}(?<![a-z])(?:{_STANDING}[\s,]+(?:\w+[\s,]+)?)(?:{_ORDERS})\b"
+        r"|\b(?:ignore|disregard|forget)\s+(?:everything|all|anything)\s+(?:(?:that )?(?:you|i|we|the user|the system)\s+\w+|above|before|said|so far)"
+        r"|\byour (?:new|real|actual|true|only) (?:task|instructions?|goal|role|mission|purpose|objective)\s+(?:is|are)\b"
+        r"|\byou are (?:now|no longer)\s+(?:an?|the|in|bound|my|dan\b|free|root|admin)\b|\bfrom now on,? you (?:are|will|must|shall|should|act|only)\b"
+        r"|\b(?:enter|enable|activate|switch to)\s+(?:developer|jailbreak|dan|god|unrestricted|sudo|debug|admin)\s+mode\b"
+        r"|\b(?:these|my|the following) (?:instructions?|orders|rules|commands) (?:take|have|override|supersede|replace)\b"
+        r"|\bnew instructions?\s*:|\bact as (?:an? )?(?:unrestricted|unfiltered|root|administrator|different|dan\b)"
+    ),
+    "exfiltrate": (
+        r"\b(?:reveal|print|repeat|output|show|disclose|leak|display|recite|dump|send|tell me|include)\s+(?:me\s+)?(?:the |your |all |full |entire |complete |of |whole |hidden |secret |verbatim |initial |original ){1,5}(?:system prompt|hidden prompt|initial prompt|system message|developer message|instructions(?! (?:in|from|of) the (?:readme|docs|documentation|manual))|conversation history|chat history|context window)\b"
+    ),
+    "conceal": (
+        r"\b(?:do not|don't|never|must not|without)\s+(?:ever )?(?:tell(?:ing)?|mention(?:ing)?|inform(?:ing)?|reveal(?:ing)?|notify(?:ing)?|alert(?:ing)?|disclos(?:e|ing)|ask(?:ing)?|show(?:ing)?)\s+(?:this |that |it |anything |about this |about it |these (?:instructions|changes) |this change |this (?:step|message|note) )?(?:to )?(?:the |any |your )?(?:users?|humans?|operator|developers?|reviewers?|anyone|anybody|owner|maintainers?)\b(?!\s+(?:table|model|object|id|name|input|interface|experience|story|guide|record|data|account|password|class|service|for (?:their|the|a) (?:password|pin)))"
+        r"|\b(?:hide|conceal)\s+(?:this|these|it|them|the (?:change|commit|step|instruction)s?)\s+from\s+(?:the )?(?:users?|humans?|operator|reviewers?|anyone|maintainers?|owner|logs?)\b|\bkeep (?:this|it) (?:a )?secret\b"
+    ),
+    "address": (
+        r"\b(?:attention|note to|message (?:to|for)|instructions? (?:to|for)|dear|hey|important for)[,:]?\s+(?:all |any |every |the )*(?:ai|llm|language model|coding|claude|gpt|chatgpt|copilot|assistant|agent|model)s?(?:\s+(?:assistants?|agents?|models?|readers?|systems?))?\b[^.\n]{0,20}[:,!-]"
+        r"|\bif you(?:'re| are) (?:an? |the )?(?:ai|llm|language model|assistant|agent|coding agent|bot|claude|gpt)\b|\bas an? (?:ai|llm|language model|assistant|agent),? you (?:must|should|shall|have to|will)\b"
+        r"|\b(?:ai|llm|coding) (?:agents?|assistants?|models?) (?:reading|processing|that reads?|who reads?) this\b"
+    ),
+}  # fmt: skip
+_COMPILED = {rule: re.compile(pattern) for rule, pattern in RULES.items()}
+
+_ABOUT = re.compile(
+    r"\b(?:such as|like|says?|said|saying|reads?|phrases?|strings?|words?|texts?|e\.g\.|example\w*|inject\w*|attack\w*|payload\w*|jailbreak\w*|malicious|adversarial|"
+    r"detects?|detect(?:ed|ion)|matches|matched|flags?|flagged|blocks?|blocked|refus\w+|reject\w*|filters?|tells?|told|asks?|asked|trick\w*|poison\w*|tests?|corpus|contain\w*|called|named|titled|"
+    r"tries|tried|try|attempt\w*|whether|if|when|would|could|might|cannot|can't|to|option|flag|users?|it|they|which|that)\b[^.!?\n:]{0,80}$"
+)
+_MARKS = "\"'`“”‘’«»"
+_CLAUSE = re.compile(
+    r"(?:^|[.!?:;,(\[\])>*#|/=\-–—\n]\s*|\b(?:please|now|and|then|just|must|should|shall|will|always|kindly|first|instead|also|you|simply|immediately|so|but|important|stop)\s+)[\"'`]?$"
+)
+
+
+def find_overrides(text: str) -> Iterator[tuple[str, int, int]]:
+    """Rule, start and end of each command to a model in `text`, which is in small letters."""
+    for rule, pattern in _COMPILED.items():
+        for found in pattern.finditer(text):
+            start, end = found.span()
+            if not _is_spoken_about(text, start, end) and (_begins(text, start) or rule in ("conceal", "address")):
+                yield rule, start, end
+
+
+def _begins(text: str, start: int) -> bool:
+    """Whether a clause begins there: "ignore the rules above", not "the option lets users ignore the rules above"."""
+    return bool(_CLAUSE.search(text[max(0, start - 60) : start]))
+
+
+def _is_spoken_about(text: str, start: int, end: int) -> bool:
+    sentence = max(text.rfind("\n", 0, start), text.rfind(". ", 0, start), 0)
+    before = text[sentence:start]
+    quoted = any(before.count(mark) % 2 == 1 and mark in text[end : end + 200] for mark in '"`') or (
+        before[-1:] in _MARKS and before[-1:] != "" and any(mark in text[end : end + 200] for mark in _MARKS)
+    )
+    words_outside = len(re.findall(r"[a-z]{2,}", before)) >= 2
+    if quoted and (words_outside or len(re.findall(r"[a-z]{2,}", _after_quote(text, end))) >= 2):
+        return True
+    return bool(_ABOUT.search(before)) and not _CLAUSE_STOP.search(before)
+
+
+_CLAUSE_STOP = re.compile(r"[:;!?\n]\s*[\"'`]?$")
+
+
+def _after_quote(text: str, end: int) -> str:
+    places = [place for mark in _MARKS if (place := text.find(mark, end, end + 200)) >= 0]
+    stop = text.find("\n", end)
+    return text[min(places) : stop if stop >= 0 else None] if places else ""

@@ -1,0 +1,139 @@
+"""A record as it may be kept and printed: each of its texts sanitised, and what was cut counted in it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from contracts.memory.model import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_SUMMARY_CHARACTERS,
+    DecisionEntry,
+    ErrorEntry,
+    FileTouched,
+    IterationRecord,
+)
+from memory.ports import Sanitise, Sanitised
+
+WITHHELD = "[withheld: it commanded its reader]"
+"""Stands for the message of an error, of which nothing may be kept but that it happened."""
+_PLAIN_PATH = re.compile(r"[\w./@+-]{1,80}")
+_WORDS_OF_PATH = re.compile(r"[/_.+-]+")
+
+
+def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRecord:
+    """`record` with its texts sanitised; `cut` counts what was taken out, by rule.
+
+    A message of which nothing may be kept leaves the error; a decision goes; a path that changes goes, as it would name
+    another file. Texts that command their reader only when they are read one after the other go, too.
+    """
+    cut: Counter[str] = Counter(record.cut)
+    clean = partial(_clean, sanitise=sanitise, cut=cut)
+    kept = {
+        "task_title": clean(record.task_title, 200),
+        "discipline": clean(record.discipline, 100),
+        "summary": clean(record.summary, MAX_SUMMARY_CHARACTERS),
+        "errors": tuple(_error(one, clean) for one in record.errors),
+        "decisions": tuple(one for decision in record.decisions if (one := _decision(decision, clean))),
+        "files_touched": tuple(one for one in record.files_touched if _is_harmless_path(one, sanitise, cut)),
+        "model": None if record.model is None else clean(record.model, 200) or None,
+        "session_id": None if record.session_id is None else clean(record.session_id, 200) or None,
+    }
+    return _without_split_commands(record.model_copy(update=kept), sanitise, cut)
+
+
+def _clean(text: str, most: int, *, sanitise: Sanitise, cut: Counter[str]) -> str:
+    if not text:
+        return text
+    sanitised = sanitise(text)
+    cut.update(sanitised.cut)
+    return "" if sanitised.blocked else sanitised.text[:most]
+
+
+Clean = Callable[[str, int], str]
+
+
+def _error(error: ErrorEntry, clean: Clean) -> ErrorEntry:
+    path = error.file_path
+    return error.model_copy(
+        update={
+            "message": clean(error.message, MAX_MESSAGE_CHARACTERS) or WITHHELD,
+            "tool": None if error.tool is None else clean(error.tool, 100) or None,
+            "file_path": path if path is None or _PLAIN_PATH.fullmatch(path) or clean(path, 1_024) == path else None,
+        }
+    )
+
+
+def _decision(decision: DecisionEntry, clean: Clean) -> DecisionEntry | None:
+    description = clean(decision.description, 1_000)
+    rationale = clean(decision.rationale, 1_000) if decision.rationale else None
+    return DecisionEntry(description=description, rationale=rationale or None) if description else None
+
+
+def _is_harmless_path(file: FileTouched, sanitise: Sanitise, cut: Counter[str]) -> bool:
+    """A path is judged as it stands and as the words that it is made of: `ignore_all_previous_instructions.md`."""
+    as_it_stands = sanitise(file.path)
+    as_words = sanitise(_WORDS_OF_PATH.sub(" ", file.path)) if len(file.path) > 12 else as_it_stands
+    found = {**as_words.cut, **as_it_stands.cut}
+    if as_it_stands.text == file.path and not as_it_stands.blocked and not as_words.commands:
+        return True
+    cut.update(found)
+    cut["file_path"] += 1
+    return False
+
+
+def _without_split_commands(record: IterationRecord, sanitise: Sanitise, cut: Counter[str]) -> IterationRecord:
+    """`record` without the texts that make a command only together, with the one that is printed next to them."""
+    texts = list(_texts(record))
+    if len(texts) < 2 or not _found(sanitise, texts):
+        cut_fields: set[int] = set()
+    else:
+        cut_fields = {
+            place for at in range(len(texts) - 1) if _found(sanitise, texts[at : at + 2]) for place in (at, at + 1)
+        }
+        if not cut_fields:
+            cut_fields = {
+                place
+                for at in range(len(texts) - 2)
+                if _found(sanitise, texts[at : at + 3])
+                for place in (at, at + 1, at + 2)
+            }
+    for place in cut_fields:
+        cut["split-over-fields"] += 1
+        record = _withhold(record, place)
+    return record.model_copy(
+        update={"cut": dict(cut), "decisions": tuple(one for one in record.decisions if one.description)}
+    )
+
+
+def _found(sanitise: Sanitise, texts: Iterable[str]) -> bool:
+    joined: Sanitised = sanitise(" ".join(texts))
+    return bool(joined.commands) or joined.blocked
+
+
+def _texts(record: IterationRecord) -> Iterable[str]:
+    """What is printed of a record, in the order in which it is."""
+    yield record.task_title
+    yield record.summary
+    for error in record.errors:
+        yield error.message
+    for decision in record.decisions:
+        yield f"{decision.description} {decision.rationale or ''}"
+
+
+def _withhold(record: IterationRecord, place: int) -> IterationRecord:
+    if place == 0:
+        return record.model_copy(update={"task_title": ""})
+    if place == 1:
+        return record.model_copy(update={"summary": ""})
+    place -= 2
+    if place < len(record.errors):
+        errors = list(record.errors)
+        errors[place] = errors[place].model_copy(update={"message": WITHHELD})
+        return record.model_copy(update={"errors": tuple(errors)})
+    place -= len(record.errors)
+    decisions = list(record.decisions)
+    decisions[place] = decisions[place].model_copy(update={"description": "", "rationale": None})
+    return record.model_copy(update={"decisions": tuple(decisions)})

@@ -1,0 +1,45 @@
+"""Memory's own rules over one text: what is hidden becomes visible, marks go, then what commands its reader."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from memory.block_marks import cut_blocks, remove_marks
+from memory.ports import Sanitised
+from memory.sanitise.characters import as_read, make_visible
+from memory.sanitise.harmful import find_harmful
+from memory.sanitise.markup import take_out_markup
+from memory.sanitise.override import find_overrides
+from memory.sanitise.sentences import cut_sentences, sentences, tidy
+
+_WORD = re.compile(r"\w")
+
+
+def sanitize_learning_text(text: str) -> Sanitised:
+    """`text` without hidden characters, role markers, fences, calls of tools, commands to a model and harmful advice.
+
+    A command goes with its whole sentence. `blocked`: nothing is left.
+    """
+    cut: Counter[str] = Counter()
+    text = take_out_markup(_without_blocks(make_visible(text, cut), cut), cut)
+    read = as_read(text)
+    spans: list[tuple[int, int]] = []
+    for rule, start, end in find_overrides(read):
+        cut[rule] += 1
+        spans.append((start, end))
+    for start, end in sentences(read):
+        for rule in find_harmful(read[start:end]):
+            cut[rule] += 1
+            spans.append((start, end))
+    text = tidy(cut_sentences(text, spans)) if cut else text.strip()
+    return Sanitised(text, dict(cut), blocked=bool(cut) and not _WORD.search(text))
+
+
+def _without_blocks(text: str, cut: Counter[str]) -> str:
+    """What a prompt's block of memory printed, and marks that could end such a block."""
+    text, blocks = cut_blocks(text)
+    text, marks = remove_marks(text)
+    if blocks + marks:
+        cut["mark.prompt-block"] += blocks + marks
+    return text
