@@ -1,1 +1,5 @@
-"""From an agent's output to a record: what it did, what failed, what it decided and touched."""
+"""From an agent's output to a record: what it did, what failed, what it decided and touched.
+
+`extract` is the way in. A reader for each format (`readers/`) tells what happened as an `AgentRun`; everything after it
+(`stagnation`, `files`, `tool_errors`, `decisions`, `outcome`) knows no format.
+"""

@@ -1,0 +1,197 @@
+"""What happened in an iteration, told alike for every agent: what was said, which tools were called, how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Literal
+
+from memory.block_marks import cut_blocks
+
+MAX_UNKNOWN_KEPT = 50
+"""Events and blocks of unknown types that are kept as they came; all are counted."""
+
+
+class CallStatus(StrEnum):
+    """What became of a tool call."""
+
+    OK = "ok"
+    FAILED = "failed"
+    DENIED = "denied"
+    """A person or a permission refused it."""
+    INTERRUPTED = "interrupted"
+    UNANSWERED = "unanswered"
+    """The output ends before its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseEvent:
+    """One tool call and its result. `exit_code` and `working_directory` are None where the output does not say."""
+
+    name: str
+    input: Mapping[str, Any]
+    id: str | None = None
+    output: str = ""
+    status: CallStatus = CallStatus.UNANSWERED
+    exit_code: int | None = None
+    working_directory: str | None = None
+    """The folder that it ran in."""
+    open_file: str | None = None
+    """The file that stood in the agent's editor, which an edit without a path means."""
+    sub_agent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEvent:
+    """A `result` line of Claude Code. `background`: of a turn that the agent's user did not ask for."""
+
+    subtype: str
+    is_error: bool
+    result: str = ""
+    duration_ms: int | None = None
+    tokens: int | None = None
+    terminal_reason: str = ""
+    errors: tuple[str, ...] = ()
+    background: bool = False
+
+
+AgentFormat = Literal["claude-code", "swe-agent", "mini-swe-agent", "openhands", "trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """An iteration as an agent's output tells it.
+
+    `exit_status` is the agent's own word for how it ended; `failure` is the code of an error that ended it.
+    """
+
+    format: AgentFormat
+    said: tuple[str, ...] = ()
+    calls: tuple[ToolUseEvent, ...] = ()
+    results: tuple[ResultEvent, ...] = ()
+    exit_status: str | None = None
+    failure: str | None = None
+    rate_limited: bool = False
+    root: str | None = None
+    """The folder that the agent worked in."""
+    patch: str = ""
+    """What the agent handed in as a unified diff."""
+    session_id: str | None = None
+    model: str | None = None
+    tokens: int | None = None
+    tokens_estimated: bool = False
+    duration_ms: int | None = None
+    not_kept: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[Any, ...] = ()
+
+
+class RunBuilder:
+    """Collects what a reader meets. Every text that goes in is freed of blocks that memory printed, and counted so."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._said: list[str] = []
+        self._calls: list[ToolUseEvent] = []
+        self._by_id: dict[str, int] = {}
+        self._unknown: list[Any] = []
+
+    def clean(self, value: object) -> str:
+        """A text of the output without lone surrogates and blocks of memory's; "" for what is no text."""
+        if not isinstance(value, str):
+            return ""
+        text, removed = cut_blocks(without_surrogates(value))
+        if removed:
+            self.counts["echo"] += removed
+        return text
+
+    def say(self, value: object) -> None:
+        """Something that the agent wrote to its user or itself."""
+        if text := self.clean(value).strip():
+            self._said.append(text)
+
+    def call(self, event: ToolUseEvent) -> None:
+        """A tool call. One whose id came before is the same call again, and is counted as that."""
+        if event.id is not None and event.id in self._by_id:
+            self.counts["repeated_event"] += 1
+            return
+        if event.id is not None:
+            self._by_id[event.id] = len(self._calls)
+        self._calls.append(event)
+
+    def answer(self, call_id: object, **found: Any) -> bool:
+        """The result of a call, as fields of `ToolUseEvent`. False, and counted, where there is no such call."""
+        index = self._by_id.get(call_id) if isinstance(call_id, str) else None
+        if index is None:
+            self.counts["result_without_call"] += 1
+            return False
+        self._calls[index] = replace(self._calls[index], **found)
+        return True
+
+    def answer_last(self, **found: Any) -> bool:
+        """The result of the latest call, in formats that know no ids. False, and counted, where it has one already."""
+        if not self._calls or self._calls[-1].status is not CallStatus.UNANSWERED:
+            self.counts["result_without_call"] += 1
+            return False
+        self._calls[-1] = replace(self._calls[-1], **found)
+        return True
+
+    def unknown(self, reason: str, value: object) -> None:
+        """An event or block of a type that is not known: counted, and kept raw as far as there is room."""
+        self.counts[reason] += 1
+        if len(self._unknown) < MAX_UNKNOWN_KEPT:
+            self._unknown.append(value)
+
+    def status_of(self, call_id: object) -> CallStatus | None:
+        """What became of a call so far; None where there is none of that id."""
+        index = self._by_id.get(call_id) if isinstance(call_id, str) else None
+        return None if index is None else self._calls[index].status
+
+    @property
+    def calls(self) -> tuple[ToolUseEvent, ...]:
+        """The calls so far."""
+        return tuple(self._calls)
+
+    def build(self, agent: AgentFormat, **fields: Any) -> AgentRun:
+        """The run."""
+        return AgentRun(
+            format=agent,
+            said=tuple(self._said),
+            calls=tuple(self._calls),
+            not_kept=dict(self.counts),
+            unknown=tuple(self._unknown),
+            **fields,
+        )
+
+
+def without_surrogates(text: str) -> str:
+    """`text` with each lone surrogate, which no encoding can carry, as U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` where it is a JSON object, else an empty one: other people's output is read tolerantly."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of a list; nothing where it is none."""
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, dict))
+
+
+def name_of(value: object) -> str | None:
+    """A short name, as of a model or a session; None where there is none."""
+    return without_surrogates(value)[:200] if isinstance(value, str) and value.strip() else None
+
+
+def count_of(value: object) -> int | None:
+    """A count that is no less than 0; None for anything else, as for a truth value, which Python takes for a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1 << 53:
+        return None
+    return int(value)

@@ -1,0 +1,118 @@
+"""From an agent's output to an `ExtractionResult`: the one door of this package.
+
+1. The data is decoded and its format known (`source`); a reader tells what happened (`readers`, `agent_run`).
+2. The effect is hashed, from the raw run alone (`stagnation`), so that nothing that follows can change the hash.
+3. Files, errors, decisions, summary and outcome are taken out, capped (`limits`) and counted.
+
+No network, no model, no clock but `now`; a stream of 1 MB takes some tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+
+from contracts.memory.api import IterationContext, StreamFormat
+from contracts.memory.model import MAX_SUMMARY_CHARACTERS, ModelTier
+from memory.extraction.agent_run import AgentRun
+from memory.extraction.decisions import decisions
+from memory.extraction.files import file_changes, files_touched
+from memory.extraction.limits import cut_text, fit
+from memory.extraction.outcome import decide_outcome, last_result
+from memory.extraction.paths import ProjectPaths, is_below
+from memory.extraction.readers import claude_code
+from memory.extraction.readers.record import extract_record
+from memory.extraction.result import ExtractionResult
+from memory.extraction.source import Source, events_of, open_source, source_id
+from memory.extraction.stagnation import effect_sha256
+from memory.extraction.tool_errors import iteration_errors, without_colour
+
+
+def extract(
+    data: object,
+    *,
+    format: StreamFormat,
+    feature: str,
+    project_path: str,
+    context: IterationContext,
+    now: datetime,
+) -> ExtractionResult:
+    """What an iteration did, from the agent's output as text, bytes or JSON.
+
+    What `context` names is taken from it, all else from the output. Paths are relative to `project_path` where the
+    agent worked in it, else to the folder that the agent worked in.
+
+    Raises:
+        InvalidInput: the data is empty, too long, no JSON, in no known format, or a record with a wrong field.
+    """
+    source = open_source(data, format)
+    if source.format == "record":
+        return extract_record(source, feature=feature, context=context, now=now)
+    run = _READERS[source.format](source)
+    root = _root(run, project_path, context)
+    paths = ProjectPaths.of(root)
+    not_kept = Counter(run.not_kept)
+
+    changes = file_changes(run, paths, not_kept)
+    errors = iteration_errors(run, paths, not_kept)
+    effect = effect_sha256(changes, errors) if run.calls or run.patch else None
+
+    not_kept.update(paths.not_kept)
+    duration = context.duration_ms if context.duration_ms is not None else run.duration_ms
+    return ExtractionResult(
+        format=source.format,
+        feature=feature,
+        timestamp=context.timestamp or now,
+        outcome=decide_outcome(run, timed_out=context.timed_out),
+        source_id=source_id(
+            source.sha256, context, apart="" if run.calls or run.said or run.results else now.isoformat()
+        ),
+        iteration_number=context.iteration_number,
+        task_id=context.task_id or 0,
+        task_title=context.task_title or "",
+        discipline=context.discipline or "",
+        summary=cut_text(_summary(run), MAX_SUMMARY_CHARACTERS, not_kept),
+        errors=fit(errors, "errors", not_kept),
+        decisions=fit(decisions(run.said), "decisions", not_kept),
+        files_touched=fit(files_touched(changes), "files", not_kept),
+        tokens_used=run.tokens,
+        tokens_estimated=run.tokens_estimated,
+        duration_ms=duration,
+        model_tier=context.model_tier or ModelTier.HAIKU,
+        model=run.model,
+        session_id=context.session_id or run.session_id,
+        effect_sha256=effect,
+        not_kept={reason: count for reason, count in not_kept.items() if count},
+        tool_calls=Counter(call.status.value for call in run.calls),
+        sub_agent_calls=sum(call.sub_agent for call in run.calls),
+        unknown=run.unknown,
+    )
+
+
+def _read_claude_code(source: Source) -> AgentRun:
+    if source.values or source.text is None:
+        return claude_code.read_events(events_of(source))
+    return claude_code.read_text(source.text)
+
+
+_READERS: dict[str, Callable[[Source], AgentRun]] = {"claude-code": _read_claude_code}
+
+
+def _root(run: AgentRun, project_path: str, context: IterationContext) -> str | None:
+    """The folder that paths are kept relative to."""
+    worked_in = run.root or context.working_directory
+    if worked_in is None or is_below(worked_in, project_path):
+        return project_path
+    return worked_in
+
+
+def _summary(run: AgentRun) -> str:
+    """What the agent said at the end: its result, else its last words, else the errors that ended it."""
+    result = last_result(run)
+    told = (
+        result.result if result else "",
+        run.said[-1] if run.said else "",
+        "\n".join(result.errors if result else ()),
+    )
+    return next((without_colour(text).strip() for text in told if text.strip()), "")

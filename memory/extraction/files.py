@@ -1,0 +1,122 @@
+"""Which files an iteration touched, and what it wrote into them.
+
+One action stands for each path, by this order:
+1. Deleted, unless the file was written again afterwards: then it is Modified.
+2. Created: a tool said that it made the file, or it was written without having been read or changed before, and
+   without a word of the tool that it was there.
+3. Modified.
+4. Read.
+
+Calls that failed, were refused or got no result have touched nothing. Of shell commands only what their text clearly
+names counts (`>`, `>>`, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i`, `git rm`, `cat`, `head` …). A patch that the agent
+handed in counts as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from contracts.memory.model import FileAction, FileTouched
+from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
+from memory.extraction.paths import ProjectPaths
+from memory.extraction.shell import changed_directory, join_directories, shell_effects
+from memory.extraction.tools import FileUse, command_of, file_uses
+
+_SAYS_CREATED = re.compile(
+    r"file created successfully|created (?:new )?file|new file (?:created|has been created)", re.I
+)
+_SAYS_UPDATED = re.compile(r"has been (?:updated|edited|overwritten)|updated successfully|file updated", re.IGNORECASE)
+_PATCH_FILE = re.compile(r"^diff --git (\"?)a/(.+?)\1 \"?b/(.+?)\"?\r?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One use of a file of the project, in the order of the run. `written` is "" where it was read or deleted."""
+
+    path: str
+    action: FileAction
+    written: str = ""
+
+
+def located(run: AgentRun) -> Iterator[tuple[ToolUseEvent, str | None]]:
+    """Each call with the folder that it ran in: as the output says, else where the last `cd` led, else the run's."""
+    current = run.root
+    for call in run.calls:
+        current = call.working_directory or current
+        yield call, current
+        command = command_of(call)
+        if command and call.status is CallStatus.OK and not call.sub_agent:
+            current = join_directories(current, changed_directory(command))
+
+
+def file_changes(run: AgentRun, paths: ProjectPaths, not_kept: Counter[str]) -> list[FileChange]:
+    """Every use of a file inside the project, in order. Files outside and words that name none are counted."""
+    changes: list[FileChange] = []
+    known: set[str] = set()
+    for call, directory in located(run):
+        if call.status is not CallStatus.OK:
+            continue
+        for use in _uses(call, not_kept):
+            path = paths.relative(use.path, join_directories(directory, use.directory))
+            if path is not None:
+                changes.append(FileChange(path, _action(use, call, path in known), use.written))
+                known.add(path)
+    changes.extend(_of_patch(run.patch, paths))
+    return changes
+
+
+def files_touched(changes: list[FileChange]) -> list[FileTouched]:
+    """One entry for each path, with its strongest action by the order above; files that were only read come last."""
+    actions: dict[str, FileAction] = {}
+    for change in changes:
+        actions[change.path] = _stronger(actions.get(change.path), change.action)
+    touched = [FileTouched(path=path, action=action) for path, action in actions.items()]
+    return sorted(touched, key=lambda one: one.action is FileAction.READ)
+
+
+def _stronger(before: FileAction | None, now: FileAction) -> FileAction:
+    if before is FileAction.DELETED and now in (FileAction.CREATED, FileAction.MODIFIED):
+        return FileAction.MODIFIED
+    order = (None, FileAction.READ, FileAction.MODIFIED, FileAction.CREATED, FileAction.DELETED)
+    return now if order.index(now) >= order.index(before) else before or now
+
+
+def _uses(call: ToolUseEvent, not_kept: Counter[str]) -> Iterator[FileUse]:
+    command = command_of(call)
+    if command is None:
+        yield from file_uses(call)
+        return
+    effects, unclear = shell_effects(command)
+    if unclear:
+        not_kept["path_unclear"] += unclear
+    for effect in effects:
+        yield FileUse(effect.path, effect.kind, effect.written, effect.directory)
+
+
+def _action(use: FileUse, call: ToolUseEvent, known: bool) -> FileAction:
+    if use.kind == "read":
+        return FileAction.READ
+    if use.kind == "delete":
+        return FileAction.DELETED
+    if use.kind == "change":
+        return FileAction.MODIFIED
+    said = call.output[:500]
+    if _SAYS_CREATED.search(said):
+        return FileAction.CREATED
+    return FileAction.MODIFIED if known or _SAYS_UPDATED.search(said) else FileAction.CREATED
+
+
+def _of_patch(patch: str, paths: ProjectPaths) -> Iterator[FileChange]:
+    found = list(_PATCH_FILE.finditer(patch))
+    ends = [*(one.start() for one in found), len(patch)][1:]
+    for match, end in zip(found, ends, strict=True):
+        body = patch[match.end() : end]
+        path = paths.relative(match[3])
+        if path is not None:
+            head = body.partition("\n@@")[0]
+            created, deleted = "\nnew file mode" in head, "\ndeleted file mode" in head
+            action = FileAction.CREATED if created else FileAction.DELETED if deleted else FileAction.MODIFIED
+            yield FileChange(path, action, "" if deleted else re.sub(r"^index .*$", "", body, flags=re.MULTILINE))

@@ -1,0 +1,1 @@
+"""One reader for each format that agents write. Each gives an `AgentRun`, and counts what it does not know."""

@@ -1,0 +1,252 @@
+"""Claude Code's `-p --output-format stream-json --verbose`: one JSON object a line, told apart by `type`.
+
+Several `assistant` lines share a message's id and repeat its usage, so tokens come from the `result` lines. Without
+one, the last usage of each message is taken, and the sum is an estimate. All four kinds of tokens count: read, written,
+and read from or written to the cache. Events that carry `parent_tool_use_id` are a sub-agent's: its tool calls count,
+its words do not. The last line may be torn; a stream that was buffered says in a `sluice_overflow` line what it lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from contracts.errors import InvalidInput
+from memory.extraction.agent_run import (
+    AgentRun,
+    CallStatus,
+    ResultEvent,
+    RunBuilder,
+    ToolUseEvent,
+    count_of,
+    mapping,
+    name_of,
+    objects,
+)
+from memory.extraction.decode_json import NotJson, decode, lines
+
+OVERFLOW = "sluice_overflow"
+TYPES = frozenset(("system", "assistant", "user", "result", "stream_event", "rate_limit_event", "conversation_reset"))
+_TRANSCRIPT_TYPES = frozenset(("summary", "file-history-snapshot", "queue-operation", "progress", "attachment"))
+"""Lines of the files that Claude Code keeps of its sessions, which are read as well."""
+_EXIT_CODE = re.compile(r"\s*(?:Error: )?(?:Exit code|Command failed with exit code)[: ]+(\d{1,5})\b")
+_DENIED = re.compile(
+    r"user doesn't want to (?:proceed|take this action)|requested permissions? to |haven't granted|"
+    r"Permission to use .{1,200} has been denied|requires approval",
+    re.IGNORECASE,
+)
+_INTERRUPTED = re.compile(r"\[Request interrupted by user")
+_LIMIT = re.compile(
+    r"(?:usage|session|weekly|hour) limit reached|hit your (?:\w+ )?limit|\brate[ _]limit|API Error: 429", re.I
+)
+_USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def read_text(text: str) -> AgentRun:
+    """The run of a stream. Lines that are no JSON objects are counted; so is a torn last one.
+
+    Raises:
+        InvalidInput: it has lines, and none of them is a JSON object.
+    """
+    events: list[Mapping[str, Any]] = []
+    not_json = half_lines = 0
+    whole = text.endswith("\n")
+    every = list(lines(text))
+    for index, line in enumerate(every):
+        try:
+            event = decode(line)
+        except NotJson:
+            half_lines += not whole and index == len(every) - 1
+            not_json += whole or index < len(every) - 1
+            continue
+        if isinstance(event, dict):
+            events.append(event)
+        elif isinstance(event, list):
+            events.extend(objects(event))
+        else:
+            not_json += 1
+    if every and not events:
+        raise InvalidInput(
+            "data",
+            f"none of its {len(every)} lines is a JSON object",
+            "run claude with -p --output-format stream-json --verbose",
+        )
+    return read_events(events, {"not_json": not_json, "half_line": half_lines})
+
+
+def read_events(events: Iterable[Mapping[str, Any]], counted: Mapping[str, int] | None = None) -> AgentRun:
+    """The run of a stream's events. `counted` is what could not be made an event of."""
+    reader = _Reader()
+    for reason, count in (counted or {}).items():
+        if count:
+            reader.run.counts[reason] += count
+    for event in events:
+        reader.read(event)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.run = RunBuilder()
+        self.results: list[ResultEvent] = []
+        self.seen_results: set[str] = set()
+        self.usage: dict[str, int] = {}
+        self.rate_limited = False
+        self.root: str | None = None
+        self.model: str | None = None
+        self.session_id: str | None = None
+
+    def read(self, event: Mapping[str, Any]) -> None:
+        kind = event.get("type")
+        self.session_id = self.session_id or name_of(event.get("session_id")) or name_of(event.get("sessionId"))
+        self.root = self.root or name_of_folder(event.get("cwd"))
+        if kind == "assistant":
+            self._assistant(event)
+        elif kind == "user":
+            self._user(event)
+        elif kind == "result":
+            self._result(event)
+        elif kind == "system":
+            if event.get("subtype") == "init":
+                self.model = name_of(event.get("model")) or self.model
+        elif kind == "rate_limit_event":
+            self.rate_limited |= mapping(event.get("rate_limit_info")).get("status") == "rejected"
+        elif kind == OVERFLOW:
+            self._overflow(event)
+        elif not isinstance(kind, str) or kind not in TYPES | _TRANSCRIPT_TYPES:
+            self.run.unknown("unknown_event", event)
+
+    def _assistant(self, event: Mapping[str, Any]) -> None:
+        message = mapping(event.get("message"))
+        sub_agent = _is_sub_agent(event)
+        self.rate_limited |= event.get("error") == "rate_limit"
+        if not sub_agent and message.get("model") != "<synthetic>":
+            self.model = self.model or name_of(message.get("model"))
+        if (usage := _tokens(message.get("usage"))) is not None:
+            self.usage[str(message.get("id") or event.get("uuid") or len(self.usage))] = usage
+        content = message.get("content")
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else objects(content):
+            self._block(block, sub_agent)
+
+    def _block(self, block: Mapping[str, Any], sub_agent: bool) -> None:
+        kind = block.get("type")
+        if kind == "text":
+            if sub_agent:
+                self.run.counts["sub_agent_text"] += 1
+            else:
+                self.run.say(block.get("text"))
+        elif kind in ("tool_use", "server_tool_use"):
+            self.run.call(
+                ToolUseEvent(
+                    name=name_of(block.get("name")) or "unknown",
+                    input=mapping(block.get("input")),
+                    id=name_of(block.get("id")),
+                    sub_agent=sub_agent,
+                )
+            )
+        elif isinstance(kind, str) and kind.endswith("_tool_result") and self.run.status_of(block.get("tool_use_id")):
+            self._tool_result(block, {})
+        elif kind not in ("thinking", "redacted_thinking"):
+            self.run.unknown("unknown_block", block)
+
+    def _user(self, event: Mapping[str, Any]) -> None:
+        content = mapping(event.get("message")).get("content")
+        for block in objects(content):
+            if block.get("type") == "tool_result":
+                self._tool_result(block, mapping(event.get("tool_use_result")))
+            elif block.get("type") not in ("text", "image", "document"):
+                self.run.unknown("unknown_block", block)
+
+    def _tool_result(self, block: Mapping[str, Any], detail: Mapping[str, Any]) -> None:
+        output = self.run.clean(_text_of(block.get("content")))
+        is_error = block.get("is_error") is True
+        exit_code = _EXIT_CODE.match(output) if is_error else None
+        if is_error and _DENIED.search(output[:1_000]):
+            status = CallStatus.DENIED
+        elif detail.get("interrupted") is True or (is_error and _INTERRUPTED.search(output[:1_000])):
+            status = CallStatus.INTERRUPTED
+        else:
+            status = CallStatus.FAILED if is_error else CallStatus.OK
+        self.run.answer(
+            block.get("tool_use_id"),
+            output=output,
+            status=status,
+            exit_code=int(exit_code[1]) if exit_code else 0 if status is CallStatus.OK else None,
+        )
+
+    def _result(self, event: Mapping[str, Any]) -> None:
+        uuid = event.get("uuid")
+        if isinstance(uuid, str):
+            if uuid in self.seen_results:
+                self.run.counts["repeated_event"] += 1
+                return
+            self.seen_results.add(uuid)
+        is_error = bool(event.get("is_error"))
+        result = self.run.clean(event.get("result")).strip()
+        self.rate_limited |= event.get("api_error_status") == 429 or bool(is_error and _LIMIT.search(result[:1_000]))
+        errors = event.get("errors")
+        self.results.append(
+            ResultEvent(
+                subtype=name_of(event.get("subtype")) or "",
+                is_error=is_error,
+                result=result,
+                duration_ms=count_of(event.get("duration_ms")),
+                tokens=_tokens(event.get("usage")),
+                terminal_reason=name_of(event.get("terminal_reason")) or "",
+                errors=tuple(self.run.clean(one) for one in errors if one) if isinstance(errors, list) else (),
+                background=bool(event.get("origin")),
+            )
+        )
+        for denial in objects(event.get("permission_denials")):
+            call_id = denial.get("tool_use_id")
+            if self.run.status_of(call_id) in (CallStatus.FAILED, CallStatus.UNANSWERED):
+                self.run.answer(call_id, status=CallStatus.DENIED)
+
+    def _overflow(self, event: Mapping[str, Any]) -> None:
+        for name in ("events", "bytes", "long_lines"):
+            if count := count_of(event.get(name)):
+                self.run.counts[f"overflow_{name}"] += count
+
+    def finish(self) -> AgentRun:
+        told = [result.tokens for result in self.results if result.tokens is not None]
+        durations = [result.duration_ms for result in self.results if result.duration_ms is not None]
+        return self.run.build(
+            "claude-code",
+            results=tuple(self.results),
+            rate_limited=self.rate_limited,
+            root=self.root,
+            session_id=self.session_id,
+            model=self.model,
+            tokens=sum(told) if told else sum(self.usage.values()) if self.usage else None,
+            tokens_estimated=not told and bool(self.usage),
+            duration_ms=sum(durations) if durations else None,
+        )
+
+
+def name_of_folder(value: object) -> str | None:
+    """A folder's name, where a text names one."""
+    return value if isinstance(value, str) and 0 < len(value) <= 4_096 else None
+
+
+def _is_sub_agent(event: Mapping[str, Any]) -> bool:
+    return bool(event.get("parent_tool_use_id")) or event.get("isSidechain") is True
+
+
+def _text_of(content: object) -> str:
+    """A tool result's content, which is a text or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    texts = (item if isinstance(item, str) else mapping(item).get("text") for item in _items(content))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _items(content: object) -> list[Any]:
+    return content if isinstance(content, list) else [content]
+
+
+def _tokens(usage: object) -> int | None:
+    """All tokens of a usage; None where it has none of its fields."""
+    counts = [count_of(mapping(usage).get(name)) for name in _USAGE]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

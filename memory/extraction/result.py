@@ -1,0 +1,85 @@
+"""What was extracted from an agent's output: an iteration's record but for its number, and how each tool call went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from contracts.memory.api import StreamFormat
+from contracts.memory.model import (
+    DecisionEntry,
+    ErrorEntry,
+    FileTouched,
+    IterationOutcome,
+    IterationRecord,
+    ModelTier,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionResult:
+    """The bridge between an agent's output and an `IterationRecord`, whose fields it carries.
+
+    `iteration_number` is the one that the context or a plain record names, if any. `tool_calls` counts every call of
+    the output by what became of it (`memory.extraction.agent_run.CallStatus`), sub-agents' among them. `unknown` holds
+    events and blocks of unknown types as they came, as far as there was room.
+    """
+
+    format: StreamFormat
+    feature: str
+    timestamp: datetime
+    outcome: IterationOutcome
+    source_id: str
+    iteration_number: int | None = None
+    task_id: int = 0
+    task_title: str = ""
+    discipline: str = ""
+    summary: str = ""
+    errors: tuple[ErrorEntry, ...] = ()
+    decisions: tuple[DecisionEntry, ...] = ()
+    files_touched: tuple[FileTouched, ...] = ()
+    tokens_used: int | None = None
+    tokens_estimated: bool = False
+    duration_ms: int | None = None
+    model_tier: ModelTier = ModelTier.HAIKU
+    model: str | None = None
+    session_id: str | None = None
+    effect_sha256: str | None = None
+    not_kept: Mapping[str, int] = field(default_factory=dict)
+    cut: Mapping[str, int] = field(default_factory=dict)
+    tool_calls: Mapping[str, int] = field(default_factory=dict)
+    sub_agent_calls: int = 0
+    unknown: tuple[Any, ...] = ()
+
+    def to_record(self, iteration_number: int, stagnating: bool) -> IterationRecord:
+        """The record, with the number that the iteration is kept under.
+
+        Raises:
+            pydantic.ValidationError: `iteration_number` is below 1.
+        """
+        return IterationRecord(
+            iteration_number=iteration_number,
+            task_id=self.task_id,
+            task_title=self.task_title,
+            feature=self.feature,
+            discipline=self.discipline,
+            timestamp=self.timestamp,
+            outcome=self.outcome,
+            summary=self.summary,
+            errors=self.errors,
+            decisions=self.decisions,
+            files_touched=self.files_touched,
+            tokens_used=self.tokens_used,
+            duration_ms=self.duration_ms,
+            model_tier=self.model_tier,
+            model=self.model,
+            session_id=self.session_id,
+            source_id=self.source_id,
+            effect_sha256=self.effect_sha256,
+            stagnating=stagnating,
+            tokens_estimated=self.tokens_estimated,
+            not_kept=dict(sorted(self.not_kept.items())),
+            cut=dict(self.cut),
+        )

@@ -1,0 +1,178 @@
+"""The data of an iteration, decoded, and the format that it is in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from contracts.errors import InvalidInput
+from contracts.memory.api import IterationContext, StreamFormat
+from memory.extraction.agent_run import mapping, objects, without_surrogates
+from memory.extraction.decode_json import NotJson, decode, lines
+from memory.extraction.readers import claude_code
+
+MAX_CHARACTERS = 64 << 20
+_LINES_LOOKED_AT = 200
+_REMEDY = "name the format: claude-code, swe-agent, mini-swe-agent, openhands, trace or record"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was handed in: `values` are its JSON values (a document is one, lines are many), read from `text`.
+
+    `counted` is what of the text is no JSON.
+    """
+
+    format: StreamFormat
+    values: Sequence[Any]
+    text: str | None
+    sha256: str
+    counted: Mapping[str, int] = field(default_factory=dict)
+
+
+def open_source(data: object, format_name: StreamFormat) -> Source:
+    """The data with its format, which is found out where it is `auto`.
+
+    Raises:
+        InvalidInput: `data` is neither text nor JSON, too long, empty, or in no format that is known.
+    """
+    if isinstance(data, (bytes, bytearray)):
+        data = bytes(data).decode("utf-8", "replace")
+    if isinstance(data, str):
+        if len(data) > MAX_CHARACTERS:
+            raise InvalidInput(
+                "data", f"is longer than {MAX_CHARACTERS} characters", "leave out the middle of the output"
+            )
+        return _of_text(without_surrogates(data.removeprefix("\ufeff")), format_name)
+    if not isinstance(data, (dict, list)):
+        raise InvalidInput(
+            "data", f"is {type(data).__name__}", "hand in the output as text, or as a JSON object or list"
+        )
+    named = detect(data) if format_name == "auto" else format_name
+    return Source(named, [data], None, _hash_of_values([data]))
+
+
+def detect(value: object) -> StreamFormat:
+    """The format of a JSON document, or of the first event of a stream.
+
+    Raises:
+        InvalidInput: it is in none that is known.
+    """
+    found = _detected(value)
+    if found is None:
+        raise InvalidInput("data", "is in no format that is known", _REMEDY)
+    return found
+
+
+def _of_text(text: str, format_name: StreamFormat) -> Source:
+    if not text.strip():
+        if format_name != "claude-code":
+            raise InvalidInput("data", "is empty", "hand in what the agent printed")
+        return Source(format_name, [], text, hashlib.sha256(b"").hexdigest())
+    try:
+        values: list[Any] = [decode(text)]
+        counted: Counter[str] = Counter()
+    except NotJson as error:
+        problem = str(error)
+        named = _detected_in_lines(text) if format_name == "auto" else format_name
+        if named == "claude-code":
+            return Source(named, [], text, _hash_of_text(text))
+        values, counted = _decode_lines(text)
+        if not values or named is None:
+            raise InvalidInput("data", f"is no JSON: {problem}", _REMEDY) from error
+        return Source(named, values, text, _hash_of_values(values), counted)
+    named = detect(values[0]) if format_name == "auto" else format_name
+    if named == "record":
+        values = [_decode_strictly(text)]
+    return Source(named, values, text, _hash_of_values(values))
+
+
+def _decode_strictly(text: str) -> Any:
+    try:
+        return decode(text, finite=True)
+    except NotJson as error:
+        raise InvalidInput("data", f"is no JSON: {error}", "write no NaN and no infinity") from error
+
+
+def _decode_lines(text: str) -> tuple[list[Any], Counter[str]]:
+    values: list[Any] = []
+    counted: Counter[str] = Counter()
+    every = list(lines(text))
+    for index, line in enumerate(every):
+        try:
+            values.append(decode(line))
+        except NotJson:
+            counted["half_line" if index == len(every) - 1 and not text.endswith("\n") else "not_json"] += 1
+    return values, counted
+
+
+def _detected_in_lines(text: str) -> StreamFormat | None:
+    for line in islice(lines(text), _LINES_LOOKED_AT):
+        try:
+            found = _detected(decode(line))
+        except NotJson:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _detected(value: object) -> StreamFormat | None:
+    if isinstance(value, list):
+        return next((found for item in value[:_LINES_LOOKED_AT] if (found := _detected(item))), None)
+    fields = mapping(value)
+    if "mini_version" in mapping(fields.get("info")) or str(fields.get("trajectory_format")).startswith("mini"):
+        return "mini-swe-agent"
+    if isinstance(fields.get("trajectory"), list) or isinstance(fields.get("history"), list):
+        return "swe-agent"
+    if isinstance(fields.get("steps"), list):
+        return "trace"
+    if fields.get("type") in claude_code.TYPES | {claude_code.OVERFLOW}:
+        return "claude-code"
+    if isinstance(fields.get("kind"), str) or _is_v0_event(fields):
+        return "openhands"
+    if fields.get("role") in ("system", "user", "assistant", "tool") and "content" in fields:
+        return "swe-agent"
+    return "record" if "outcome" in fields else None
+
+
+def _is_v0_event(fields: Mapping[str, Any]) -> bool:
+    return isinstance(fields.get("action"), str) or isinstance(fields.get("observation"), str)
+
+
+def events_of(source: Source) -> list[Mapping[str, Any]]:
+    """The JSON objects of a source, whether they came as lines or as a list."""
+    found: list[Mapping[str, Any]] = []
+    for value in source.values:
+        found.extend([value] if isinstance(value, dict) else objects(value))
+    return found
+
+
+def source_id(sha256: str, context: IterationContext, *, apart: str = "") -> str:
+    """What makes this iteration the same one when it is handed in again: its output, and what its caller calls it.
+
+    `apart` tells iterations apart whose outputs say nothing, as of agents that were killed before their first word.
+    """
+    parts = (sha256, context.iteration_number, context.task_id, context.session_id, apart)
+    return hashlib.sha256("\0".join("" if part is None else str(part) for part in parts).encode()).hexdigest()
+
+
+def _hash_of_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hash_of_values(values: Sequence[Any]) -> str:
+    """Alike for a document that came as text or as JSON.
+
+    Raises:
+        InvalidInput: it holds what is no JSON.
+    """
+    try:
+        return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("data", f"is no JSON: {error}", "hand in JSON values alone") from error

@@ -1,0 +1,127 @@
+"""Errors of an iteration: what the tools that it ran reported, and calls that failed without a report that is known.
+
+A call that failed and gave no error that way (an edit that was refused, a missing permission, an
+unknown tool's failure) is one error with its first meaningful line, of this type:
+
+1. Permission: a person or a permission refused the call, or its output says so (`permission denied`, `EACCES` …).
+2. Lint: an editor refused an edit because of what its linter reported; each of the linter's lines is an error.
+3. Logic: the agent asked for what is not there or cannot be: no such file, a text to replace that is not in the file,
+   wrong arguments of a tool or a command.
+4. Unknown: all others.
+
+That a program like `grep` ended with 1, as it found nothing, is no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
+from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
+from memory.extraction.files import located
+from memory.extraction.paths import ProjectPaths
+from memory.extraction.shell import found_nothing
+from memory.extraction.tools import command_of, is_file_tool, path_of
+
+_PERMISSION = re.compile(
+    r"permission(?:s)? (?:denied|to use)|\bEACCES\b|\bEPERM\b|operation not permitted|access (?:is )?denied|"
+    r"read-only file ?system|not allowed to|haven't granted|requires approval|user doesn't want to",
+    re.IGNORECASE,
+)
+_LOGIC = re.compile(
+    r"no such file|not found|does(?: not|n't) exist|did not appear|no replacement was|multiple occurrences|not unique|"
+    r"found \d+ matches|has not been read|been modified since|is a directory|not a directory|invalid|unrecognized|"
+    r"unknown (?:option|command|argument)|missing|required|must be|usage:|cannot find|no match|already exists|"
+    r"unexpected argument|too many arguments",
+    re.IGNORECASE,
+)
+_REFUSED_EDIT = re.compile(r"\s*Your proposed edit has introduced new syntax error", re.IGNORECASE)
+_LINTER_LINE = re.compile(r"^- ([A-Z]\d{3} .*?)\s*$", re.MULTILINE)
+_TOOL_ERROR_TAG = re.compile(r"</?(?:tool_use_error|error)>")
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_NO_MEANING = re.compile(
+    r"[\W_]*|[=_*#~-]{3,}.*|[.FEsx]{1,3}|(?:Error: )?Exit code \d+|(?:stdout|stderr|output|error):?", re.IGNORECASE
+)
+_TELLING = re.compile(
+    r"error|fail|denied|not found|no such|cannot|can't|unable|invalid|fatal|exception|timed out", re.I
+)
+_MAX_LINES = 200
+
+
+def iteration_errors(run: AgentRun, paths: ProjectPaths, not_kept: Counter[str]) -> list[ErrorEntry]:
+    """The errors of a run, each once, in the order in which they were met."""
+    found: dict[ErrorEntry, None] = {}
+    for call, directory in located(run):
+        for error in _of_call(call, directory, paths):
+            if error in found:
+                not_kept["repeated_error"] += 1
+            found[error] = None
+    return list(found)
+
+
+def first_meaningful_line(output: str) -> str:
+    """The first line that tells of an error, else the first that says anything; "" where there is none."""
+    lines = [_TOOL_ERROR_TAG.sub("", line).strip() for line in without_colour(output).split("\n")[:_MAX_LINES]]
+    meaningful = [line for line in lines if not _NO_MEANING.fullmatch(line)]
+    return next((line for line in meaningful if _TELLING.search(line)), meaningful[0] if meaningful else "")
+
+
+def without_colour(text: str) -> str:
+    """Without a terminal's control sequences, its lines ended by line feeds."""
+    return _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _of_call(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> Iterable[ErrorEntry]:
+    if call.status in (CallStatus.UNANSWERED, CallStatus.INTERRUPTED):
+        return ()
+    command = command_of(call)
+    if call.status is CallStatus.DENIED:
+        return (
+            _entry(f"{call.name} was refused: {command or path_of(call) or ''}".rstrip(": "), ErrorType.PERMISSION),
+        )
+    if _REFUSED_EDIT.match(call.output):
+        return _of_linter(call, directory, paths)
+    failed = call.status is CallStatus.FAILED and not (command is not None and found_nothing(command, call.exit_code))
+    return [_of_failure(call, command, directory, paths)] if failed else ()
+
+
+def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> list[ErrorEntry]:
+    path = path_of(call)
+    inside = paths.find(path, directory) if path else None
+    lines = _LINTER_LINE.findall(call.output) or [first_meaningful_line(call.output)]
+    return [_entry(line, ErrorType.LINT, inside, tool="flake8") for line in lines]
+
+
+def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, paths: ProjectPaths) -> ErrorEntry:
+    line = first_meaningful_line(call.output)
+    if not line:
+        status = f"exit code {call.exit_code}" if call.exit_code is not None else "an error and no word of it"
+        first = (command or call.name).strip().partition("\n")[0][:300]
+        line = f"{first or 'a command'} ended with {status}"
+    kind = (
+        ErrorType.PERMISSION
+        if _PERMISSION.search(line)
+        else ErrorType.LOGIC
+        if _LOGIC.search(line)
+        else ErrorType.UNKNOWN
+    )
+    path = path_of(call) if is_file_tool(call) else None
+    return _entry(line, kind, paths.find(path, directory) if path else None, tool=call.name[:100])
+
+
+def _entry(
+    message: str,
+    error_type: ErrorType,
+    file_path: str | None = None,
+    line: int | None = None,
+    tool: str | None = None,
+) -> ErrorEntry:
+    return ErrorEntry(
+        message=message.strip()[:MAX_MESSAGE_CHARACTERS] or "an error without a message",
+        error_type=error_type,
+        file_path=file_path,
+        line=line,
+        tool=tool,
+    )
