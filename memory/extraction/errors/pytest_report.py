@@ -1,0 +1,228 @@
+"""pytest's reports: a failure has a block with its place, and a line in the summary without; both are one error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from memory.extraction.errors.found import Mention
+from memory.extraction.errors.output import Output
+from memory.extraction.errors.python_traceback import FRAME, tracebacks
+
+_SECTION = re.compile(r"={3,} ?(.{1,200}?) ?={3,}$")
+_BLOCK = re.compile(r"_{3,} (.{1,300}?) _{3,}$")
+_PLACE = re.compile(
+    r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:]{0,300}?):(?P<line>\d{1,7}): ?(?P<what>in \S.{0,200}|[A-Za-z_][\w.]{0,200}(?:: .*)?|)$"
+)
+_SUMMARY = re.compile(r"(FAILED|ERROR) (\S.*)$")
+_PROGRESS = re.compile(
+    r"(?:\[gw\d+\] (?:\[ *\d+%\] )?)?(\S[^:]{0,300}\.\w{1,8}::\S.*?) (FAILED|ERROR)(?: +\[ *\d+%\])?$"
+)
+_PROGRESS_XDIST = re.compile(r"\[gw\d+\] (?:\[ *\d+%\] )?(FAILED|ERROR) (\S[^:]{0,300}\.\w{1,8}::.*)$")
+_CAPTURED = re.compile(r"-{3,} (?:Captured|generated xml) ")
+_USAGE = re.compile(
+    r"ERROR: ((?:file or directory not found|not found|usage|unrecognized arguments|Wrong expression|found no collectors|no such option).*)"
+)
+_CONFTEST = re.compile(r"ImportError while loading conftest '(.{1,400})'\.$")
+_KINDS_OF_BLOCK = re.compile(r"ERROR (?:collecting|at setup of|at teardown of) (.*)")
+_FAILING_EXIT = re.compile(r"(?:FAIL Required test coverage|ERROR: Coverage failure).*")
+
+
+@dataclass(slots=True)
+class _Failure:
+    name: str
+    first: int
+    last: int
+    places: list[tuple[str, int]] = field(default_factory=list)
+    said: str = ""
+    kind: str = ""
+    parse: str = ""
+
+    def message(self, summary: str = "") -> str:
+        text = self.said or summary or self.kind or f"{self.name} failed"
+        return text if not self.kind or self.kind in text or not text else f"{self.kind}: {text}"
+
+
+def read_pytest(output: Output) -> Iterator[Mention]:
+    """The blocks of FAILURES and ERRORS, then what only the summary or the progress lines tell."""
+    if not any(
+        word in output.text
+        for word in ("FAILED ", "ERROR ", "= FAILURES =", "= ERRORS =", "conftest", " FAILED", "ERROR: ")
+    ):
+        return
+    blocks, summary, progress = _collect(output)
+    unmatched = dict(summary)
+    for block in blocks:
+        node = _node_of(block, unmatched)
+        said = unmatched.pop(node)[1] if node is not None else ""
+        if node is not None:
+            progress.pop(node, None)
+        path, line = _place(block, output)
+        if path is None and node is not None:
+            path = _path_of(node)
+        yield Mention(block.parse or block.message(said), "pytest", block.first, block.last, path, line)
+    for node, (number, said) in unmatched.items():
+        progress.pop(node, None)
+        yield Mention(said or f"{node} failed", "pytest", number, number, _path_of(node))
+    told = {_name_of(block.name) for block in blocks}
+    for node, number in progress.items():
+        if _name_of(node.partition("::")[2]) not in told:
+            yield Mention(f"{node} failed", "pytest", number, number, _path_of(node))
+    if not blocks and not summary:
+        yield from _usage(output)
+
+
+def _collect(output: Output) -> tuple[list[_Failure], dict[str, tuple[int, str]], dict[str, int]]:
+    blocks: list[_Failure] = []
+    summary: dict[str, tuple[int, str]] = {}
+    progress: dict[str, int] = {}
+    block: _Failure | None = None
+    section = ""
+    captured = False
+    for number, line in enumerate(output.lines):
+        if not line or output.taken[number]:
+            continue
+        first = line[0]
+        if first == "=" and (title := _SECTION.match(line)):
+            section, block, captured = title[1], None, False
+        elif first == "_" and (header := _BLOCK.match(line)) and (section in ("FAILURES", "ERRORS", "")):
+            block, captured = _Failure(header[1], number, number), False
+            blocks.append(block)
+        elif (
+            section == "FAILURES"
+            and block is None
+            and (place := _PLACE.match(line))
+            and place["what"]
+            and not place["what"].startswith("in ")
+        ):
+            blocks.append(_Failure("", number, number, [(place["path"], int(place["line"]))], place["what"]))
+        elif first == "-" and _CAPTURED.match(line):
+            captured = True
+        elif (
+            first in "FE" and (one := _SUMMARY.match(line)) and (block is None or section not in ("FAILURES", "ERRORS"))
+        ):
+            node, said = _split(one[2])
+            if node:
+                summary.setdefault(node, (number, said))
+            block = None
+        elif block is not None:
+            block.last = number
+            if not captured:
+                _read_line(block, line)
+        elif (" FAILED" in line or " ERROR" in line) and (one := _PROGRESS.match(line)):
+            progress.setdefault(one[1], number)
+        elif first == "[" and (one := _PROGRESS_XDIST.match(line)):
+            progress.setdefault(one[2], number)
+    for failure in blocks:
+        if not failure.places:
+            _native(failure, output)
+    return (
+        [one for one in blocks if one.places or one.said or one.kind or _SECTIONED.search(output.text)],
+        summary,
+        progress,
+    )
+
+
+_SECTIONED = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)
+
+
+def _read_line(block: _Failure, line: str) -> None:
+    if line[0] == "E" and line[1:2] in (" ", ""):
+        text = line[1:].strip()
+        if frame := FRAME.match(line[1:]):
+            block.places.append((frame[1], int(frame[2])))
+        elif re.match(r"(?:SyntaxError|IndentationError|TabError): ", text):
+            block.parse = text
+        elif text and not block.said:
+            block.said = text
+        return
+    if line[0] in " >" or ":" not in line:
+        return
+    place = _PLACE.match(line)
+    if place:
+        block.places.append((place["path"], int(place["line"])))
+        what = place["what"]
+        if what and not what.startswith("in "):
+            block.kind = what
+            block.said = block.said if block.said else ""
+        elif not what:
+            block.said = ""
+    elif line.startswith(("During handling of", "The above exception")):
+        block.said = ""
+
+
+def _native(block: _Failure, output: Output) -> None:
+    """A block in the style of Python's own tracebacks (`--tb=native`, exception groups)."""
+    for one in tracebacks(output, block.first, block.last + 1):
+        path, line = one.place(output)
+        if path is not None and line is not None:
+            block.places.append((path, line))
+        if re.match(r"(?:SyntaxError|IndentationError|TabError)\b", one.raised):
+            block.parse = one.raised
+        block.said = one.raised
+
+
+def _place(block: _Failure, output: Output) -> tuple[str | None, int | None]:
+    for path, line in reversed(block.places):
+        if output.project.holds(path):
+            return path, line
+    return block.places[-1] if block.places else (None, None)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Node and message of a summary line; a node's parameters may hold spaces and ` - `."""
+    if not re.match(r"[^\s:][^:]{0,300}\.\w{1,8}(?:::|$| - |\s)", text) and "::" not in text:
+        return "", ""
+    bracket = text.find("[")
+    dash = text.find(" - ")
+    if 0 <= bracket < dash:
+        closing = re.search(r"\](?: - |$)", text)
+        if closing:
+            return text[: closing.start() + 1], text[closing.end() :]
+    return (text[:dash], text[dash + 3 :]) if dash >= 0 else (text, "")
+
+
+def _node_of(block: _Failure, summary: dict[str, tuple[int, str]]) -> str | None:
+    """The summary's line of this block: the same name, and the same file if there are several."""
+    special = _KINDS_OF_BLOCK.match(block.name)
+    name = _name_of(special[1] if special else block.name)
+    if not block.name:
+        return next((node for node in summary if block.places and block.places[0][0].endswith(_path_of(node))), None)
+    same = [node for node in summary if name in (_name_of(node.partition("::")[2]), _name_of(node))]
+    if len(same) > 1 and block.places:
+        same = [node for node in same if any(path.endswith(_path_of(node)) for path, _ in block.places)] or same
+    return same[0] if same else None
+
+
+def _name_of(name: str) -> str:
+    return name.replace("::", ".").removeprefix("[doctest] ").strip()
+
+
+def _path_of(node: str) -> str:
+    return node.partition("::")[0]
+
+
+def _usage(output: Output) -> Iterator[Mention]:
+    """What stopped pytest before its first test."""
+    for number, line in output.having("conftest"):
+        if found := _CONFTEST.match(line):
+            block = _Failure("conftest", number, number)
+            for last in range(number + 1, len(output.lines)):
+                if output.lines[last]:
+                    block.last = last
+                    _read_line(block, output.lines[last])
+            path, at = _place(block, output)
+            yield Mention(
+                block.parse or block.message() if block.said else line,
+                "pytest",
+                number,
+                block.last,
+                path or found[1],
+                at,
+            )
+            return
+    for number, line in output.having("ERROR: "):
+        if found := _USAGE.match(line):
+            yield Mention(found[1], "pytest", number, number)
+            return
