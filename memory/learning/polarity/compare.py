@@ -2,100 +2,207 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
-from memory.learning.polarity.tokens import Kind, Token, tokens_of
+from memory.learning.polarity.clauses import MAIN, Atom, Clause, Phrase, Reading, read
+from memory.learning.polarity.lexicon import lexicon
+from memory.learning.polarity.tokens import Kind
+from memory.learning.polarity.vocabulary import REASONS
 
-_FUNCTION_WORDS_TEXT = """
-a an the this that these those is are was were be been being am do does did has have had will would shall
-it its they them their we our us you your i my he his she her there here of to in on at for with by from as and
-also please just so then very really simply always make sure
-"""
-_FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
-_NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
-_CONTRAST = (("instead", "of"), ("rather", "than"), ("as", "opposed", "to"))
-_ANTONYMS_TEXT = """
-before/after enable/disable enabled/disabled allow/deny allow/forbid include/exclude
-sync/async synchronous/asynchronous optional/required taken/released true/false on/off start/stop
-open/close always/never all/none first/last min/max minimum/maximum read/write add/remove increase/decrease
-up/down works/fails pass/fail passes/fails succeed/fail success/failure accept/reject accepts/rejects
-must/may must/can should/may all/some every/some above/below more/less upper/lower push/pull
-left/right local/remote public/private lock/unlock safe/unsafe valid/invalid
-"""
-_ANTONYMS = {
-    pair for one, other in (pair.split("/") for pair in _ANTONYMS_TEXT.split()) for pair in ((one, other), (other, one))
-}
+_MODAL_PHRASES = frozenset({"<can>", "<may>", "<need not>"})
+_MARK = Kind.SIGN
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`similarity`: Jaccard of the content words in [0, 1]. `vetoes`: why the two are no duplicates, by kind.
+    """What two texts have in common and in what they differ.
 
-    `opposite`: whether they say the contrary of the same subject; `same`: whether nothing but function words differs.
+    `same`: whether all that they say is said by both, so that the one can stand for the other.
+    `similarity`: the share of words that they have in common, in [0, 1].
+    `differences`: what keeps them apart, by kind: identifier, number, negation, antonym, modality, order, words.
+    `opposite`: whether they say the contrary of the same subject.
     """
 
-    similarity: float
-    vetoes: tuple[str, ...]
-    opposite: bool
     same: bool
+    similarity: float
+    differences: tuple[str, ...]
+    opposite: bool
+
+    @property
+    def open(self) -> bool:
+        """Whether more than words could tell: no identifier, number or negation keeps the texts apart."""
+        return not self.same and not self.opposite and set(self.differences) <= {"words", "order"}
 
 
 def compare(one: str, other: str) -> Comparison:
-    """Compares two texts; symmetrical."""
-    a, b = _contrasts(tokens_of(one)), _contrasts(tokens_of(other))
-    content_a, content_b = _content(a), _content(b)
-    left, right = Counter(content_a), Counter(content_b)
-    only_a, only_b = left - right, right - left
-    union = set(left) | set(right)
-    similarity = len(set(left) & set(right)) / len(union) if union else 1.0
-    vetoes = []
-    for kind in (Kind.IDENTIFIER, Kind.NUMBER):
-        if _counts(a, kind) != _counts(b, kind):
-            vetoes.append(kind.value)
-    negations = _negations(a) - _negations(b)
-    if negations:
-        vetoes.append("negation")
-    antonyms = [(x, y) for x in only_a for y in only_b if (x, y) in _ANTONYMS]
-    if antonyms:
-        vetoes.append("antonym")
-    if not only_a and not only_b and content_a != content_b:
-        vetoes.append("order")
-    changed = bool(only_a) and bool(only_b)
-    if changed and not antonyms:
-        vetoes.append("words")
-    opposite = (negations % 2 == 1) != (len(antonyms) % 2 == 1) or vetoes == ["order"]
-    return Comparison(similarity, tuple(vetoes), opposite, not vetoes and not only_a and not only_b)
+    """Compares two texts; symmetrical. The one "because" or "so that" that only one of them has is no difference."""
+    return compare_readings(read(one), read(other))
 
 
-def _contrasts(tokens: Sequence[Token]) -> list[Token]:
-    """ "X instead of Y" and "X rather than Y" say "X, not Y"."""
-    found: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        for words in _CONTRAST:
-            if tuple(token.text for token in tokens[at : at + len(words)]) == words:
-                found.append(Token("not", Kind.WORD))
-                at += len(words)
+def compare_readings(one: Reading, other: Reading) -> Comparison:
+    """As `compare`, for texts that were read already."""
+    first, second = _without_lone_reasons(one.clauses, other.clauses)
+    left, right = list(_words(first)), list(_words(second))
+    rest_left, rest_right = _unmatched(left, right)
+    shared = len(left) + len(right) - len(rest_left) - len(rest_right)
+    similarity = shared / (len(left) + len(right)) if left or right else 1.0
+    modal = bool(one.modality) and bool(other.modality) and one.modality.isdisjoint(other.modality)
+    differences, flips, others = _differences(rest_left, rest_right)
+    if modal:
+        differences.append("modality")
+    if not differences and not _same_structure(first, second):
+        differences.append("order")
+    total = max(len(left), len(right), 1)
+    opposite = bool(flips % 2 or differences == ["order"]) and others <= total * _MOST_OTHERS
+    return Comparison(not differences, similarity, tuple(differences), opposite)
+
+
+_MOST_OTHERS = 0.34
+"""Of texts that contradict each other, at most this share of the words differs by anything but what contradicts."""
+
+
+def _without_lone_reasons(one: Sequence[Clause], other: Sequence[Clause]) -> tuple[Sequence[Clause], Sequence[Clause]]:
+    has = [any(clause.relator in REASONS for clause in clauses) for clauses in (one, other)]
+    if has[0] == has[1]:
+        return one, other
+    cut = [[clause for clause in clauses if clause.relator not in REASONS] for clauses in (one, other)]
+    return (cut[0], cut[1]) if all(cut) else (one, other)
+
+
+def _words(clauses: Iterable[Clause]) -> Iterable[Atom]:
+    for clause in clauses:
+        if clause.relator != MAIN:
+            yield Atom(clause.relator, _MARK)
+        yield from clause.main
+        for preposition, words in clause.phrases:
+            if preposition in _MODAL_PHRASES or preposition.startswith("not "):
+                yield Atom(preposition, _MARK)
+            yield from words
+
+
+def _unmatched(left: list[Atom], right: list[Atom]) -> tuple[list[Atom], list[Atom]]:
+    """What is left of both when equal words, then synonyms, are taken out in pairs."""
+    left, right = list(left), list(right)
+    for equal in (_identical, _equal):
+        rest = []
+        for atom in left:
+            there = next((at for at, candidate in enumerate(right) if equal(atom, candidate)), None)
+            if there is None:
+                rest.append(atom)
+            else:
+                del right[there]
+        left = rest
+    return left, right
+
+
+def _identical(one: Atom, other: Atom) -> bool:
+    return one == other
+
+
+def _equal(one: Atom, other: Atom) -> bool:
+    """Whether one can stand for the other: identifiers and numbers letter by letter, words by meaning."""
+    if one.kind is not Kind.WORD or other.kind is not Kind.WORD:
+        return one == other
+    if one.negated == other.negated:
+        return lexicon().synonyms(one.text, other.text)
+    return lexicon().complementary(one.text, other.text)
+
+
+def _differences(left: list[Atom], right: list[Atom]) -> tuple[list[str], int, int]:
+    """Kinds of difference, how many of them turn the meaning round, and how many words differ otherwise."""
+    found: list[str] = []
+    flips = 0
+    left, right = list(left), list(right)
+    for atom in tuple(left):
+        for candidate in right:
+            kind = _turned(atom, candidate)
+            if kind:
+                found.append(kind)
+                flips += 1
+                left.remove(atom)
+                right.remove(candidate)
                 break
-        else:
-            found.append(tokens[at])
-            at += 1
-    return found
+    marks = {atom.text for atom in (*left, *right) if atom.kind is _MARK}
+    if marks & _MODAL_PHRASES:
+        found.append("modality")
+        flips += 1
+    for exact in (Kind.IDENTIFIER, Kind.NUMBER):
+        if any(atom.kind is exact for atom in (*left, *right)):
+            found.append(exact.value)
+    if any(atom.negated for atom in (*left, *right)):
+        found.append("negation")
+    if left or right:
+        found.append("words")
+    return found, flips, max(len(left), len(right))
 
 
-def _content(tokens: Sequence[Token]) -> list[str]:
-    return [
-        token.text
-        for token in tokens
-        if token.kind is not Kind.SIGN and token.text not in _FUNCTION_WORDS and token.text not in _NEGATIONS
-    ]
+def _turned(one: Atom, other: Atom) -> str | None:
+    if one.kind not in (Kind.WORD, _MARK) or other.kind not in (Kind.WORD, _MARK):
+        same = one.text == other.text and one.kind is other.kind and one.negated != other.negated
+        return "negation" if same else None
+    if one.negated != other.negated:
+        return "negation" if lexicon().synonyms(one.text, other.text) else None
+    return "antonym" if lexicon().opposed(one.text, other.text) else None
 
 
-def _counts(tokens: Sequence[Token], kind: Kind) -> Counter[str]:
-    return Counter(token.text for token in tokens if token.kind is kind)
+def _same_structure(one: Sequence[Clause], other: Sequence[Clause]) -> bool:
+    """Whether the clauses are the same, each with the same words in the same order, its phrases in any."""
+    if len(one) != len(other):
+        return False
+    if all(_same_clause(a, b) for a, b in zip(one, other, strict=True)):
+        return True
+    tied = [clause for clause in one if clause.relator != MAIN]
+    other_tied = [clause for clause in other if clause.relator != MAIN]
+    mains = [clause for clause in one if clause.relator == MAIN]
+    other_mains = [clause for clause in other if clause.relator == MAIN]
+    if len(mains) != 1 or len(other_mains) != 1 or len(tied) != len(other_tied) or len(tied) > _MOST_TIED:
+        return False
+    return _same_clause(mains[0], other_mains[0]) and any(
+        all(_same_clause(a, b) for a, b in zip(tied, order, strict=True)) for order in permutations(other_tied)
+    )
 
 
-def _negations(tokens: Sequence[Token]) -> int:
-    return sum(token.text in _NEGATIONS for token in tokens)
+_MOST_TIED = 4
+
+
+def _same_clause(one: Clause, other: Clause) -> bool:
+    return (
+        one.relator == other.relator
+        and (_same_words(one.main, other.main) or _same_but_for_the_verb(one.main, other.main))
+        and _same_phrases(one.phrases, other.phrases)
+    )
+
+
+def _same_but_for_the_verb(one: Sequence[Atom], other: Sequence[Atom]) -> bool:
+    """Whether the words are in the same order but for a verb that one has at its head."""
+    if len(one) != len(other) or not one:
+        return False
+    for first, second in ((one, other), (other, one)):
+        verb = first[0]
+        if verb.kind is not Kind.WORD or not lexicon().is_verb(verb.text):
+            continue
+        for at, atom in enumerate(second):
+            if _equal(verb, atom) and _same_words(first[1:], [*second[:at], *second[at + 1 :]]):
+                return True
+    return False
+
+
+def _same_words(one: Sequence[Atom], other: Sequence[Atom]) -> bool:
+    return len(one) == len(other) and all(_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _same_phrases(one: Sequence[Phrase], other: Sequence[Phrase]) -> bool:
+    """Phrases stand in any order where each has its own preposition; two with the same one stand in the same order."""
+    if len(one) != len(other):
+        return False
+    names = sorted({preposition for preposition, _ in one})
+    if names != sorted({preposition for preposition, _ in other}):
+        return False
+    for name in names:
+        mine = [words for preposition, words in one if preposition == name]
+        theirs = [words for preposition, words in other if preposition == name]
+        if len(mine) != len(theirs) or not all(_same_words(a, b) for a, b in zip(mine, theirs, strict=True)):
+            return False
+    return True

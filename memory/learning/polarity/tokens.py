@@ -32,7 +32,6 @@ _UNITS = {
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split()) if word != "one"} | {
     "twice": "2",
-    "once": "1",
     "hundred": "100",
     "thousand": "1000",
     "million": "1000000",
@@ -113,7 +112,7 @@ def _word(text: str) -> list[Token]:
     if _HYPHENED.fullmatch(bare):
         return [Token(part, Kind.WORD) for part in lower.split("-")]
     if _is_identifier(bare):
-        return [Token(bare, Kind.IDENTIFIER)]
+        return [Token(bare.removesuffix("()").rstrip("/") or bare, Kind.IDENTIFIER)]
     return [Token(lower, Kind.WORD)]
 
 

@@ -1,0 +1,143 @@
+"""What single words mean beside each other: base forms, synonyms, antonyms. WordNet 3.0 and the words of software.
+
+The file `wordnet.json.gz` is made by `bench.memory.wordnet` and read at the first question; its licence lies beside it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from memory.learning.polarity import vocabulary
+
+_SHORTEST_STEM = 2
+_NOT_IRREGULAR = frozenset({"left", "ground", "bound", "better", "worse", "best", "worst", "data", "more", "most"})
+"""Forms that say something of their own at least as often as they are those of another word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Groups are numbered: two words are synonyms where they share a number."""
+
+    ours: dict[str, frozenset[int]]
+    groups: dict[str, frozenset[int]]
+    antonyms: frozenset[tuple[str, str]]
+    complements: frozenset[tuple[str, str]]
+    verbs: frozenset[str]
+    forms: dict[str, str]
+
+    def base(self, word: str) -> str:
+        """The form that a dictionary lists: "enabled", "enables" and "enabling" are "enable"."""
+        irregular = self.forms.get(word)
+        if irregular is not None:
+            return irregular
+        for ending, replacements in _ENDINGS:
+            if word.endswith(ending):
+                stem = word[: -len(ending)]
+                for replacement in replacements:
+                    if len(stem) >= _SHORTEST_STEM and stem + replacement in self.verbs:
+                        return stem + replacement
+                if len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2] and stem[:-1] in self.verbs and ending != "s":
+                    return stem[:-1]
+        return _singular(word)
+
+    def is_verb(self, word: str) -> bool:
+        """Whether a base form can be a verb."""
+        return word in self.verbs
+
+    def synonyms(self, one: str, other: str) -> bool:
+        """Whether two base forms can be used one for another."""
+        if one == other:
+            return True
+        if self.opposed(one, other):
+            return False
+        if one in self.ours and other in self.ours:
+            return not self.ours[one].isdisjoint(self.ours[other])
+        empty: frozenset[int] = frozenset()
+        return not self.groups.get(one, empty).isdisjoint(self.groups.get(other, empty))
+
+    def opposed(self, one: str, other: str) -> bool:
+        """Whether two words say the contrary of each other."""
+        return (one, other) in self.antonyms or (one, other) in self.complements
+
+    def complementary(self, one: str, other: str) -> bool:
+        """Whether the one is as good as "not" the other."""
+        return (one, other) in self.complements
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> Lexicon:
+    """Read once, in about 0.1 s."""
+    packed = files("memory.learning.polarity").joinpath("wordnet.json.gz").read_bytes()
+    read = json.loads(gzip.decompress(packed))
+    verbs = frozenset(read["verbs"].split())
+    forms: dict[str, str] = {form: base for form, base in read["forms"].items() if form not in _NOT_IRREGULAR}
+    bare = Lexicon({}, {}, frozenset(), frozenset(), verbs, forms)
+    return Lexicon(
+        ours=_numbered([[bare.base(word) for word in line.split()] for line in _lines(vocabulary.SYNONYMS_TEXT)]),
+        groups=_numbered([line.split() for line in read["synonyms"]]),
+        antonyms=_pairs(
+            [line.split() for line in read["antonyms"]]
+            + _slashed(bare, vocabulary.ANTONYMS_TEXT)
+            + [list(pair) for pair in vocabulary.MARKS_APART]
+        ),
+        complements=_pairs(
+            _slashed(bare, vocabulary.COMPLEMENTS_TEXT)
+            + [line.split() for line in read["antonyms"] if _is_negated_form(*line.split())]
+        ),
+        verbs=verbs,
+        forms=forms,
+    )
+
+
+_ENDINGS = (
+    ("ies", ("y",)),
+    ("es", ("e", "")),
+    ("s", ("",)),
+    ("ied", ("y",)),
+    ("ed", ("e", "")),
+    ("ing", ("e", "")),
+)
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "ches", "shes", "zes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3:
+        return word[:-1]
+    return word
+
+
+def _is_negated_form(one: str, other: str) -> bool:
+    """Whether one of two antonyms is the other with a negating syllable before it, as "valid" and "invalid"."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer.endswith(shorter) and longer[: -len(shorter)] in ("un", "in", "im", "il", "ir", "non", "dis")
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line]
+
+
+def _slashed(bare: Lexicon, text: str) -> list[list[str]]:
+    pairs = [pair.split("/") for pair in text.split()]
+    return pairs + [[bare.base(word) for word in pair] for pair in pairs]
+
+
+def _numbered(groups: list[list[str]]) -> dict[str, frozenset[int]]:
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for number, group in enumerate(groups):
+        for word in group:
+            found[word].add(number)
+    return {word: frozenset(numbers) for word, numbers in found.items()}
+
+
+def _pairs(pairs: list[list[str]]) -> frozenset[tuple[str, str]]:
+    return frozenset((one, other) for one, other in pairs if one != other) | frozenset(
+        (other, one) for one, other in pairs if one != other
+    )
