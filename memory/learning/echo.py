@@ -90,7 +90,7 @@ def _says(line: _Said, sentence: _Said, contained: float) -> bool:
         return False
     if len(sentence.words & line.words) < contained * len(sentence.words):
         return False
-    return "antonym" not in compare(sentence.text, line.text).vetoes
+    return "antonym" not in compare(sentence.text, line.text).differences
 
 
 @lru_cache(maxsize=4096)
