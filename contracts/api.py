@@ -10,7 +10,7 @@ from contracts.base import CorpusName, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.document import Scalar
 from contracts.event import Gap, Queue
-from contracts.gate import Decision, Limits, Message, ProfileName, SessionId
+from contracts.gate import AskedMemory, Decision, Limits, Message, ProfileName, SessionId
 from contracts.index import Answer, StaleCitation
 from contracts.ingest import AskedRender
 from contracts.learning.control import Defence, DefenceName
@@ -57,6 +57,7 @@ class GateRequest(Value):
     screenshot: Switch = False
     prompt: PromptName = None
     session_id: SessionId = None
+    memory: AskedMemory = None
     wait: bool = False
 
 
@@ -146,8 +147,9 @@ class FeedbackRequest(Value):
     """What the agent made of the answer."""
 
 
-RunKind = Literal["gate", "documents", "crawl", "deletion", "control"]
-"""What a run is for. A `control` run is made by nobody's request: it records that what steers the gate was changed."""
+RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory"]
+"""What a run is for. A `memory` run brings what an agent remembers into the index. A `control` run is made by
+nobody's request: it records that what steers the gate was changed."""
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]
 ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "cancelled"})
 """The states that a run does not leave."""

@@ -13,6 +13,7 @@ from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
 from contracts.learning.control import Control, Judgement
 from contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
+from contracts.memory.scope import MemoryScope
 from contracts.plan import Plan
 from contracts.prompt import PromptMessage, PromptName
 from contracts.retrieval import (
@@ -53,6 +54,10 @@ class Limits(Value):
     max_milliseconds: LaterAmount = None
 
 
+AskedMemory = Annotated[MemoryScope | None, Field(exclude_if=is_none)]
+"""The feature whose memory counts beside the session's messages, if `memory.in_gate` and the flag `memory` are on."""
+
+
 class GateRequested(Body):
     """An agent asked. `plan` overrides the score (never a veto); `seeds` are URLs to crawl first."""
 
@@ -79,6 +84,7 @@ class GateRequested(Body):
     screenshot: Switch = False
     prompt: PromptName = None
     session_id: SessionId = None
+    memory: AskedMemory = None
 
 
 class ProbeHit(Value):
@@ -135,6 +141,9 @@ class CoverageProbed(Body):
     """What a judge said to whether the passages answer the question; None where it was not asked."""
     sentences: Annotated[tuple[ProbeSentence, ...], Field(exclude_if=is_empty)] = ()
     """The sentences of the top hits that hold most of the question's words, best first; older probes have none."""
+    memory_similarity: Annotated[tuple[float, ...], Field(exclude_if=is_empty)] = ()
+    """Cosine of the query to each text of the agent's memory that can hold an answer; their words count in
+    `session_term_coverage`. Empty where memory was not read."""
     domain: Annotated[DomainMeasures | None, Field(exclude_if=is_none)] = None
     """What the profile's domain has measured besides; None where it weighs nothing of the kind."""
 

@@ -262,13 +262,18 @@ def _self_contained(kind: QuestionKind, talk: TalkKind | None, profile: Profile)
 
 
 def _session_sufficiency(request: GateRequested, probed: CoverageProbed, scales: Scales) -> Feature:
-    """The nearest message that can hold an answer, times the share of the question's terms in such messages."""
-    nearest = max(_informing_similarities(request, probed), default=None)
+    """The nearest message that can hold an answer, times the share of the question's terms in such messages.
+
+    What the agent's memory holds counts as messages do.
+    """
+    said = _informing_similarities(request, probed)
+    nearest = max((*said, *probed.memory_similarity), default=None)
     if nearest is None:
         return Feature("session_sufficiency", 0.0, "no message that could hold an answer")
     near = ramp(nearest, scales.session_similarity_none, scales.session_similarity_covered)
     share = probed.session_term_coverage
-    raw = f"nearest message: cosine {nearest:.4f}; {share:.2f} of the question's terms in the session"
+    what = "message" if nearest in said else "text of memory"
+    raw = f"nearest {what}: cosine {nearest:.4f}; {share:.2f} of the question's terms in the session"
     return Feature("session_sufficiency", round(near * share, DECIMALS), raw)
 
 

@@ -34,6 +34,7 @@ from ingest.settings import (
     FreshnessSettings,
     SearchSettings,
 )
+from memory.settings import MemorySettings
 from otel.settings import TelemetrySettings
 from trust.settings import TrustSettings
 from workers.feature_variables import read_environment
@@ -134,6 +135,7 @@ class Settings(BaseSettings):
     rerank: RerankSettings = RerankSettings()
     trust: TrustSettings = TrustSettings()
     judge: JudgeSettings = JudgeSettings()
+    memory: MemorySettings = MemorySettings()
     qdrant: QdrantSettings = QdrantSettings()
     object_store: ObjectStoreSettings = ObjectStoreSettings()
     pools: PoolSettings = PoolSettings()

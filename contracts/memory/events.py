@@ -13,9 +13,12 @@ EntryIds = Annotated[tuple[str, ...], Field(max_length=1_000)]
 
 
 class IterationRecorded(Body):
-    """Iterations stand in a feature's journal, to be distilled and indexed. `entry_ids` are entries of it."""
+    """Iterations stand in a feature's journal, to be distilled and indexed. `entry_ids` are entries of it.
 
-    queue: ClassVar[Queue | None] = "chunk"
+    The stage that embeds handles it: what is learned is compared by the model that this stage has loaded.
+    """
+
+    queue: ClassVar[Queue | None] = "embed"
 
     project: ProjectPath
     feature: FeatureName

@@ -19,6 +19,7 @@ from otel.metrics.exposition import *  # noqa: F403
 from otel.metrics.flags import *  # noqa: F403
 from otel.metrics.gate import *  # noqa: F403
 from otel.metrics.ingestion import *  # noqa: F403
+from otel.metrics.memory import *  # noqa: F403
 from otel.metrics.outside import *  # noqa: F403
 from otel.metrics.registry import REGISTRY as REGISTRY
 from otel.metrics.retrieval import *  # noqa: F403

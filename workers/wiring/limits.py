@@ -22,6 +22,8 @@ def flag_policy(settings: Settings) -> dict[FlagName, str]:
     """The flags that the owner's settings hold off, and why."""
     policy = policy_of(settings)
     reasons: dict[FlagName, str] = {"search": policy.search_reason, "crawl": policy.crawl_reason}
+    if not settings.memory.in_gate:
+        reasons["memory"] = "memory.in_gate is false"
     return {name: reason for name, reason in reasons.items() if reason}
 
 

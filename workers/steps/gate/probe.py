@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from contracts.budget import Spend
 from contracts.errors import Unavailable
-from contracts.gate import CoverageProbed, GateRequested, ProbeHit, ProbeSentence
+from contracts.gate import CoverageProbed, GateRequested, Message, ProbeHit, ProbeSentence, QueryTerm
 from contracts.known_pages import PageMemory
 from gate.decide import depends_on_sentences
 from gate.probe import (
     enough_mass,
     intent_similarity,
+    is_informative,
     question_terms,
     sentence_similarities,
     session_measures,
@@ -45,14 +46,17 @@ def probe_coverage(
     readers: CorpusReaders,
     page_memory: PageMemory,
     judge: Judge = lambda probed, _: (probed, Spend()),
+    remembered: Sequence[str] = (),
 ) -> tuple[CoverageProbed, Spend]:
     """What `corpus` has on the request's question, how the session stands to it; and what embedding them cost.
+
+    `remembered` are texts of the agent's memory, which count beside the session's messages.
 
     Where the embedding model is out of reach, the corpus is probed by words alone, and the event says why.
     """
     fingerprint, meant, why = embedding.fingerprint(corpus), None, None
     try:
-        meant = _embed(request, profile, fingerprint, embedding)
+        meant = _embed(request, remembered, profile, fingerprint, embedding)
     except Unavailable as error:
         why = str(error)
     spend = meant.spend if meant else Spend()
@@ -65,17 +69,16 @@ def probe_coverage(
         request.trust_threshold,
     )
     if meant and reader.model_fingerprint not in (None, fingerprint):  # the corpus got another model meanwhile
-        again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory, judge)
+        again, more = probe_coverage(request, corpus, profile, embedding, readers, page_memory, judge, remembered)
         return again, spend + more
     words = question_terms(request.query, probe.function_words | QUESTION_WORDS.get(probe.language or "", frozenset()))
     passages = [_passage(hit) for hit in probe.hits[:READ_HITS]]
     terms = term_coverage(words, probe.document_frequency, probe.chunk_count, passages)
     sentences = choose_sentences(terms, passages, SENTENCES_COMPARED, enough_mass(probe.chunk_count))
     seen_at = page_memory.seen_at(corpus, [hit.document_id for hit in probe.hits])
-    similarity: tuple[float, ...] = ()
-    session_coverage = 0.0
-    if meant and request.session:
-        similarity, session_coverage = session_measures(meant.question, meant.session, terms, request.session)
+    held = _Held()
+    if meant and (request.session or remembered):
+        held = _measure_held(meant, terms, request.session, remembered)
     probed = CoverageProbed(
         generation=probe.generation,
         journal_offset=probe.journal_offset,
@@ -84,8 +87,9 @@ def probe_coverage(
         hits=tuple(_hit(hit, seen_at.get(hit.document_id)) for hit in probe.hits),
         terms=terms,
         intent_similarity=intent_similarity(meant.question, meant.prototypes) if meant else {},
-        session_similarity=similarity,
-        session_term_coverage=session_coverage,
+        session_similarity=held.session_similarity,
+        session_term_coverage=held.term_coverage,
+        memory_similarity=held.memory_similarity,
         probed_at=utc_now(),
         embedder_down=why,
         sentences=tuple(ProbeSentence(chunk_id=one.chunk_id, term_coverage=one.term_coverage) for one in sentences),
@@ -99,16 +103,42 @@ def probe_coverage(
 
 
 class _Meant(NamedTuple):
-    """Vectors of the question (d,), of the session's messages (n, d), of each intent's prototypes; and their cost."""
+    """Vectors of the question (d,), of the session's messages and what is remembered (n, d), of each intent's
+    prototypes; and their cost."""
 
     question: Vectors
-    session: Vectors
+    held: Vectors
     prototypes: Mapping[str, Vectors]
     spend: Spend
 
 
-def _embed(request: GateRequested, profile: Profile, fingerprint: str, embedding: EmbeddingService) -> _Meant:
-    texts = [request.query, *(message.content for message in request.session)]
+class _Held(NamedTuple):
+    """What the session and memory hold of the question already."""
+
+    session_similarity: tuple[float, ...] = ()
+    memory_similarity: tuple[float, ...] = ()
+    term_coverage: float = 0.0
+
+
+def _measure_held(
+    meant: _Meant, terms: Sequence[QueryTerm], session: Sequence[Message], remembered: Sequence[str]
+) -> _Held:
+    told = [Message(role="assistant", content=text) for text in remembered]
+    similarity, coverage = session_measures(meant.question, meant.held, terms, [*session, *told])
+    asked = [entry.term for entry in terms]
+    of_memory = zip(told, similarity[len(session) :], strict=True)
+    informing = tuple(cosine for message, cosine in of_memory if is_informative(message, asked))
+    return _Held(similarity[: len(session)], informing, coverage)
+
+
+def _embed(
+    request: GateRequested,
+    remembered: Sequence[str],
+    profile: Profile,
+    fingerprint: str,
+    embedding: EmbeddingService,
+) -> _Meant:
+    texts = [request.query, *(message.content for message in request.session), *remembered]
     embedded = embedding.embed_question(texts, fingerprint)
     prototypes = embedding.prototypes(profile, fingerprint)
     return _Meant(embedded.vectors[0], embedded.vectors[1:], prototypes, embedded.spend)
