@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -26,16 +27,16 @@ class IndexHealth:
 class FollowingIndex(SearchIndex, Protocol):
     """An index that is filled from the state of a feature. Safe for threads."""
 
-    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> int:
+    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
         """Take in what is new, as much as a question may wait for (`wholly`: all of it).
 
-        Returns how many documents it lacks or holds in an older version. Where another process writes, it takes in
-        nothing and says so by that number. Raises `Unavailable` where the engine or the embedder is away.
+        Returns the ids of documents that it still lacks, or holds in an older version; where another process writes
+        to it, all that are new. Raises `Unavailable` where the engine or the embedder is away.
         """
         ...
 
-    def behind(self, state: FeatureMemory) -> int:
-        """How many documents it lacks or holds in an older version, without taking any in."""
+    def lacking(self, state: FeatureMemory) -> Collection[str]:
+        """The same ids, without taking anything in."""
         ...
 
     def health(self, features: tuple[str, ...]) -> IndexHealth:

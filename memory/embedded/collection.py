@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from contracts.document import ChunkBatch, ChunkedDocument, Scalar
-from contracts.errors import Corrupted
+from contracts.errors import Corrupted, Unavailable
 from contracts.memory.learning import FeatureLearning
 from memory.documents import document_of_learning, document_of_record, is_indexed
 from memory.journal.feature_memory import FeatureMemory
@@ -17,7 +17,7 @@ from memory.ports import Hit, Hits
 
 if TYPE_CHECKING:
     from index.search.probe import RawHit
-    from memory.embedded.engines import Engine, Reader
+    from memory.embedded.engines import Engine, Reader, Writer
     from memory.embedded.vectors import TextVectors
 
 PORTION = 8
@@ -45,8 +45,9 @@ class Missing:
         del self.learnings[:learnings]
         del self.iterations[: count - learnings]
 
-    def __len__(self) -> int:
-        return len(self.learnings) + len(self.iterations) + len(self.gone)
+    def ids(self) -> list[str]:
+        """Of all of it."""
+        return [*self.learnings, *self.iterations, *self.gone]
 
 
 class FollowedCollection:
@@ -66,24 +67,22 @@ class FollowedCollection:
         self._seen: tuple[FeatureMemory, Missing] | None = None
         self._learning_documents: dict[str, tuple[FeatureLearning, ChunkedDocument]] = {}
 
-    def follow(self, state: FeatureMemory, until: float | None) -> int:
-        """Take in what is new until that moment of the clock (None: all of it); returns how much is left."""
+    def follow(self, state: FeatureMemory, until: float | None) -> list[str]:
+        """Take in what is new until that moment of the clock (None: all of it); returns the ids that are left.
+
+        Where another process writes, it will take in what it knows, and the rest is taken in at another time.
+        """
         with self._mutex:
             try:
-                missing = self._missing(state)
-                if len(missing):
-                    self._fill(state, missing, until)
-                return len(missing)
+                return self._follow(state, until)
             except Corrupted:
                 self._begin_anew()
-                missing = self._missing(state)
-                self._fill(state, missing, until)
-                return len(missing)
+                return self._follow(state, until)
 
-    def behind(self, state: FeatureMemory) -> int:
-        """How much is not in the index."""
+    def lacking(self, state: FeatureMemory) -> list[str]:
+        """The ids of what is not in the index."""
         with self._mutex:
-            return len(self._missing(state))
+            return self._missing(state).ids()
 
     def search(self, query: str, top_k: int, least_relevance: float) -> Hits:
         """The best of the collection by words and vectors, by words alone where there are no vectors."""
@@ -100,6 +99,17 @@ class FollowedCollection:
             if self._reader is not None:
                 self._reader.close()
             self._reader, self._seen, self._held_offset = None, None, -1
+
+    def _follow(self, state: FeatureMemory, until: float | None) -> list[str]:
+        missing = self._missing(state)
+        if missing.ids():
+            try:
+                writer = self._engine.open_writer(self._name)
+            except Unavailable:
+                return missing.ids()
+            with writer:
+                self._fill(writer, state, missing, until)
+        return missing.ids()
 
     def _missing(self, state: FeatureMemory) -> Missing:
         """What the index lacks of this state. A record never changes, so its id is enough; a learning does."""
@@ -127,28 +137,28 @@ class FollowedCollection:
             self._held = {one.document_id: (one.checksum, one.metadata) for one in reader.all_facts()}
             self._held_offset, self._seen = offset, None
 
-    def _fill(self, state: FeatureMemory, missing: Missing, until: float | None) -> None:
-        """Raises `Unavailable` where another process writes or the model is away."""
-        with self._engine.open_writer(self._name) as writer:
-            is_alone = writer.journal_offset == self._held_offset
-            if missing.gone:
-                writer.remove(missing.gone)
-                for name in missing.gone:
-                    del self._held[name]
-                missing.gone.clear()
-            while portion := self._next_portion(state, missing):
-                texts = [text for document in portion for text in document.embedding_texts()]
-                vectors = self._vectors.of_documents(texts)
-                writer.append(ChunkBatch(documents=tuple(portion)), vectors, self._vectors.fingerprint)
-                for document in portion:
-                    self._held[document.document_id] = _version(document)
-                missing.took(len(portion))
-                if until is not None and self._clock() >= until:
-                    break
-            waiting = writer.journal_offset - writer.published_offset
-            if waiting > self._engine.publish_after or not writer.published_offset:
-                writer.publish()
-            self._held_offset = writer.journal_offset if is_alone else -1
+    def _fill(self, writer: Writer, state: FeatureMemory, missing: Missing, until: float | None) -> None:
+        is_alone = writer.journal_offset == self._held_offset
+        self._held_offset = -1  # an error on the way leaves open what is held
+        if missing.gone:
+            writer.remove(missing.gone)
+            for name in missing.gone:
+                del self._held[name]
+            missing.gone.clear()
+        while portion := self._next_portion(state, missing):
+            texts = [text for document in portion for text in document.embedding_texts()]
+            vectors = self._vectors.of_documents(texts)
+            writer.append(ChunkBatch(documents=tuple(portion)), vectors, self._vectors.fingerprint)
+            for document in portion:
+                self._held[document.document_id] = _version(document)
+            missing.took(len(portion))
+            if until is not None and self._clock() >= until:
+                break
+        waiting = writer.journal_offset - writer.published_offset
+        if waiting > self._engine.publish_after or not writer.published_offset:
+            writer.publish()
+        if is_alone:
+            self._held_offset = writer.journal_offset
 
     def _next_portion(self, state: FeatureMemory, missing: Missing) -> list[ChunkedDocument]:
         learnings = (self._learning_document(state.learnings[name]) for name in missing.learnings)

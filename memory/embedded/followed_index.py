@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from contracts.errors import SluiceError
@@ -27,12 +27,12 @@ QUESTION_SECONDS = 0.25
 
 
 class FollowedIndex:
-    """The index of one project. Opens nothing before its first use."""
+    """The index of one project. Opens nothing before its first use. `engine` is made for the fingerprint of a model."""
 
     def __init__(
         self,
         project_path: str,
-        engine: Callable[[], Engine],
+        engine: Callable[[str], Engine],
         vectors: Callable[[], TextVectors],
         *,
         least_relevance: float = 0.0,
@@ -47,14 +47,14 @@ class FollowedIndex:
         self._vectors: TextVectors | None = None
         self._collections: dict[str, FollowedCollection] = {}
 
-    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> int:
+    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
         """As `FollowingIndex.follow`."""
         collection = self._collection(collection_name(self._project_path, state.feature))
         return collection.follow(state, None if wholly else self._clock() + QUESTION_SECONDS)
 
-    def behind(self, state: FeatureMemory) -> int:
-        """As `FollowingIndex.behind`."""
-        return self._collection(collection_name(self._project_path, state.feature)).behind(state)
+    def lacking(self, state: FeatureMemory) -> Collection[str]:
+        """As `FollowingIndex.lacking`."""
+        return self._collection(collection_name(self._project_path, state.feature)).lacking(state)
 
     def search(self, collection: str, query: str, top_k: int) -> Hits:
         """As `SearchIndex.search`."""
@@ -117,5 +117,5 @@ class FollowedIndex:
             if self._vectors is None:
                 self._vectors = self._make_vectors()
             if self._engine is None:
-                self._engine = self._make_engine()
+                self._engine = self._make_engine(self._vectors.fingerprint)
             return self._engine, self._vectors

@@ -1,0 +1,147 @@
+"""The index of an embedded memory follows the journal, and is filled when something is asked."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.memory.learning import LearningState
+from index.local.writer import IndexWriter
+from index.search.probe import RawHit
+from memory.embedded.collection import relevance
+from memory.embedded.folders import folder_of_model
+from memory.embedded.followed_index import QUESTION_SECONDS, FollowedIndex
+from memory.embedded.vectors import WORDS_ALONE
+from memory.qdrant_schema import collection_name
+from tests.support.memory import START, learning, record, state_of
+from tests.support.memory_index import CountingModel, local_index
+
+AUTH = collection_name("/p", "auth")
+
+
+def found(index: FollowedIndex, query: str, collection: str = AUTH) -> list[str]:
+    return [hit.document_id for hit in index.search(collection, query, 50).hits]
+
+
+@pytest.mark.parametrize("model", [CountingModel(), None], ids=["hybrid", "words alone"])
+def test_what_is_recorded_is_found_by_its_words(tmp_path: Path, model: CountingModel | None) -> None:
+    wanted = learning("the session cookie is rotated by the proxy")
+    state = state_of(record(1), record(2), wanted)
+    index = local_index(tmp_path, model)
+    assert len(index.lacking(state)) == 3
+    assert not index.follow(state, wholly=True)
+    assert not index.lacking(state)
+    hits = index.search(AUTH, "cookie proxy", 5)
+    assert hits.hits[0].document_id == wanted.id
+    assert all(0 <= hit.relevance <= 1 for hit in hits.hits)
+    assert hits.searched == ("hybrid" if model else "bm25")
+    index.close()
+
+
+def test_a_question_waits_only_so_long_and_the_newest_come_first(tmp_path: Path) -> None:
+    now = [0.0]
+    model = CountingModel()
+
+    class SlowModel(CountingModel):
+        def embed(self, texts, required_fingerprint=None):  # type: ignore[no-untyped-def]
+            now[0] += QUESTION_SECONDS
+            return model.embed(texts, required_fingerprint)
+
+    index = local_index(tmp_path, SlowModel(), clock=lambda: now[0])
+    state = state_of(*(record(number) for number in range(1, 31)))
+    newest = [*state.iterations][-8:]
+    lacking = index.follow(state)
+    assert len(lacking) == 22
+    assert not set(lacking) & set(newest)
+    index.close()
+
+
+def test_a_learning_that_was_edited_is_found_by_its_new_words_alone(tmp_path: Path) -> None:
+    index = local_index(tmp_path, None)
+    one = learning("the port is 8080")
+    index.follow(state_of(one))
+    index.follow(state_of(one.model_copy(update={"text": "the gateway listens elsewhere"})))
+    assert found(index, "gateway") == [one.id]
+    assert found(index, "8080") == []
+    index.close()
+
+
+def test_a_learning_that_is_rejected_is_removed_and_one_taken_back_returns(tmp_path: Path) -> None:
+    index = local_index(tmp_path, None)
+    one, other = learning("the port is 8080"), learning("the port is open")
+    index.follow(state_of(one, other))
+    rejected = one.model_copy(update={"state": LearningState.REJECTED})
+    index.follow(state_of(rejected, other))
+    assert found(index, "port") == [other.id]
+    index.follow(state_of(one, other))
+    assert set(found(index, "port")) == {one.id, other.id}
+    index.close()
+
+
+def test_what_another_program_added_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    """A state that was read before is no reason to remove what it does not know."""
+    early, late = state_of(record(1)), state_of(record(1), record(2))
+    one, other = local_index(tmp_path, None), local_index(tmp_path, None)
+    one.follow(late)
+    other.follow(early)
+    assert len(found(other, "attempt")) == 2
+    one.close()
+    other.close()
+
+
+def test_while_another_program_writes_what_is_there_is_searched(tmp_path: Path) -> None:
+    index = local_index(tmp_path, None)
+    index.follow(state_of(record(1)))
+    with IndexWriter(folder_of_model(tmp_path, WORDS_ALONE), AUTH):
+        state = state_of(record(1), record(2))
+        assert list(index.follow(state)) == [[*state.iterations][1]]
+        assert len(found(index, "attempt")) == 1
+    assert not index.follow(state)
+    assert len(found(index, "attempt")) == 2
+    index.close()
+
+
+def test_an_index_that_is_damaged_is_made_again_from_the_journal(tmp_path: Path) -> None:
+    index = local_index(tmp_path, None)
+    state = state_of(record(1), record(2))
+    index.follow(state)
+    index.close()
+    for path in tmp_path.rglob("*.log"):
+        path.write_bytes(b"\x00" * 200 + path.read_bytes()[200:])
+    for path in tmp_path.rglob("generations/*/*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    again = local_index(tmp_path, None)
+    assert not again.follow(state, wholly=True)
+    assert len(found(again, "attempt")) == 2
+    again.close()
+
+
+def test_a_removed_index_is_made_again_from_the_journal(tmp_path: Path) -> None:
+    index = local_index(tmp_path, None)
+    state = state_of(record(1))
+    index.follow(state)
+    index.close()
+    shutil.rmtree(tmp_path)
+    again = local_index(tmp_path, None)
+    again.follow(state)
+    assert len(found(again, "attempt")) == 1
+    again.close()
+
+
+def test_another_features_documents_are_in_another_collection(tmp_path: Path) -> None:
+    index = local_index(tmp_path, None)
+    index.follow(state_of(record(1)))
+    index.follow(state_of(record(1, feature="payments"), feature="payments"))
+    assert set(found(index, "attempt")).isdisjoint(found(index, "attempt", collection_name("/p", "payments")))
+    index.close()
+
+
+def test_the_relevance_of_words_alone_grows_with_their_score() -> None:
+    hit = RawHit("c", "d", None, None, (), "t", "en", None, 10.0, START, None)
+    assert relevance(hit, has_vectors=False) == 0.5
+    assert relevance(replace(hit, lexical_score=30.0), has_vectors=False) == 0.75
+    assert relevance(replace(hit, dense_similarity=-0.5, lexical_score=None), has_vectors=True) == 0
