@@ -46,12 +46,14 @@ _FUNCTION_WORDS_TEXT = """
 a an the this that these those it its they them their we our us you your i my is are was were be been being am do does
 did has have had will would shall should can could may might must to of in on at for with by from as and or so then
 than there here also just very really always make sure when where which what who how if but into out up over about
-please need needs
+please need needs each every any get gets got have having make makes made give given be being one
 """
 _FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
-_NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
+_NEGATIONS = frozenset({"not", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
 _NEGATED = "not"
-_DIRECTED = frozenset({_NEGATED, "before", "after", "until", "than", "instead"})
+_NO = "no"
+_KEPT_APART = frozenset({"antonym", "modality", "order"})
+_DIRECTED = frozenset({_NEGATED, _NO, "before", "after", "until", "than", "instead"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,13 @@ def _says(line: _Said, sentence: _Said, contained: float) -> bool:
         return False
     if not sentence.exact <= line.exact or not all(_directs(line, *one) for one in sentence.directed):
         return False
-    if len(sentence.words & line.words) < contained * len(sentence.words):
-        return False
-    return "antonym" not in compare(sentence.text, line.text).differences
+    comparison = compare(sentence.text, line.text)
+    if comparison.same or comparison.opposite or not _KEPT_APART.isdisjoint(comparison.differences):
+        return comparison.same
+    own = sentence.words - line.words
+    if not own:
+        return True
+    return len(own) <= (1 - contained) * len(sentence.words) and line.words <= sentence.words
 
 
 @lru_cache(maxsize=4096)
@@ -110,7 +116,7 @@ def _say(text: str) -> _Said:
         bare,
         frozenset(word for word in words if word not in _DIRECTED),
         frozenset(one.text for one in tokens if one.kind in (Kind.IDENTIFIER, Kind.NUMBER)),
-        words.count(_NEGATED),
+        words.count(_NEGATED) + words.count(_NO),
         tuple((word, _behind(told[place + 1 :])) for place, word in enumerate(told) if word in _DIRECTED),
     )
 
@@ -146,5 +152,6 @@ def _stem(word: str) -> str:
     """A word without its ending: "fails", "failed" and "failing" are "fail"."""
     for ending in ("ingly", "edly", "ing", "ies", "ed", "es", "ly", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
+            word = word[: -len(ending)]
+            return word[:-1] if word[-1] == word[-2] and word[-1] not in "ls" else word
     return word.removesuffix("e") if len(word) > 4 else word
