@@ -1,23 +1,20 @@
 """Whether a text only repeats what memory itself had printed. Such a text is no new learning and no new observation.
 
-An agent restates its prompt: word by word, shortened, in another order, with "as noted in memory" before it. It is an
-echo where all that it says stands in a printed line: nearly all of its words, and each of its identifiers, numbers and
-negations. A text that brings a number, an identifier or a negation of its own says something new. No model is needed.
+An agent restates its prompt: word by word, shortened, in another order, with "as noted in memory" before it. A sentence
+is an echo of a printed line that says the same, or that has all of its words, identifiers and numbers, negated alike,
+where no antonym, other modality or other order turns the meaning. So a text with any word of its own is none. No model
+is needed. How often it errs is measured by `python -m bench.memory.echo`, see docs/memory/loop.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, takewhile
 
 from memory.learning.polarity.compare import compare
-from memory.learning.polarity.tokens import Kind, Token, tokens_of
-
-CONTAINED = 0.75
-"""So much of a text's words stands in what it is an echo of. Chosen on own pairs: see docs/memory/loop.md."""
+from memory.learning.polarity.tokens import Kind, tokens_of
 
 _FRAME = re.compile(
     r"""
@@ -49,103 +46,73 @@ than there here also just very really always make sure when where which what who
 please need needs each every any get gets got have having make makes made give given be being one
 """
 _FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
-_NEGATIONS = frozenset({"not", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
-_NEGATED = "not"
-_NO = "no"
-_KEPT_APART = frozenset({"antonym", "modality", "order"})
-_DIRECTED = frozenset({_NEGATED, _NO, "before", "after", "until", "than", "instead"})
+_NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nothing", "avoid"})
+_TURNED = frozenset({"antonym", "modality", "order"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A text by the stems of its content `words` and by what must be the same letter by letter."""
+    """A text by the stems of its content `words`, by what must be the same letter by letter, and its negations."""
 
     text: str
     words: frozenset[str]
     exact: frozenset[str]
     negations: int
-    directed: tuple[tuple[str, tuple[str, ...]], ...]
-    """Words whose two sides are not alike, as "not", "before" and "instead of", each with the two words behind it."""
 
 
-def is_echo(text: str, lines: Iterable[str], *, contained: float = CONTAINED) -> bool:
-    """Whether each sentence of `text` is said by one of the printed `lines`.
+def is_echo(text: str, lines: Iterable[str]) -> bool:
+    """Whether each sentence of `text` is said by one of the printed `lines`."""
+    printed = [_parts(line) for line in lines]
+    return bool(printed) and all(any(_says(line, one) for line in printed) for one in _sentences(text))
 
-    `contained` is the share of a sentence's words that stand in a line: at 1 one word of its own makes it new.
-    """
-    printed = [said for line in lines for said in _parts(line)]
-    return bool(printed) and all(
-        any(_says(line, sentence, contained) for line in printed) for sentence in _sentences(text)
-    )
+
+def only_repeats_words(text: str, lines: Iterable[str]) -> bool:
+    """Whether each sentence of `text` consists of words of one of the `lines`, whatever it makes of them."""
+    parts = [part for line in lines for part in _parts(line)]
+    return all(any(one.words <= part.words for part in parts) for one in _sentences(text))
 
 
 def _sentences(text: str) -> list[_Said]:
     """What a text says, sentence by sentence; frames such as "As noted in memory:" alone say nothing."""
     parts = [_say(part) for part in _SENTENCE_END.split(text)]
-    return [part for part in parts if part.words or part.exact]
+    return [part for part in parts if part.words]
 
 
-def _says(line: _Said, sentence: _Said, contained: float) -> bool:
-    if sentence.negations % 2 != line.negations % 2:
-        return False
-    if not sentence.exact <= line.exact or not all(_directs(line, *one) for one in sentence.directed):
-        return False
-    comparison = compare(sentence.text, line.text)
-    if comparison.same or comparison.opposite or not _KEPT_APART.isdisjoint(comparison.differences):
-        return comparison.same
-    own = sentence.words - line.words
-    if not own:
+def _says(line: Iterable[_Said], sentence: _Said) -> bool:
+    """Whether one part of a line says it, and no part the contrary."""
+    holding = [
+        part
+        for part in line
+        if sentence.words <= part.words
+        and sentence.exact <= part.exact
+        and sentence.negations % 2 == part.negations % 2
+    ]
+    comparisons = [compare(sentence.text, part.text) for part in line if _is_near(part, sentence)]
+    if any(one.same for one in comparisons):
         return True
-    return len(own) <= (1 - contained) * len(sentence.words) and line.words <= sentence.words
+    return bool(holding) and not any(one.opposite or _TURNED.intersection(one.differences) for one in comparisons)
+
+
+def _is_near(part: _Said, sentence: _Said) -> bool:
+    """Whether enough words are shared for a comparison to tell something."""
+    return 2 * len(part.words & sentence.words) >= len(sentence.words)
 
 
 @lru_cache(maxsize=4096)
 def _parts(line: str) -> tuple[_Said, ...]:
     """What a printed line says: all of it, its quotations, and each of their sentences."""
     said = [_say(part) for whole in (line, *_QUOTED.findall(line)) for part in (whole, *_SENTENCE_END.split(whole))]
-    return tuple(dict.fromkeys(one for one in said if one.words or one.exact))
+    return tuple(dict.fromkeys(one for one in said if one.words))
 
 
 @lru_cache(maxsize=4096)
 def _say(text: str) -> _Said:
     bare = _LINE_NUMBER.sub(r" \1", _FRAME.sub(" ", text)).strip(" ,:;.-–—()\"'“”")
-    tokens = tokens_of(bare)
-    told = [_told(one) for one in tokens if not _is_filler(one)]
-    words = [word for word in told if word]
-    return _Said(
-        bare,
-        frozenset(word for word in words if word not in _DIRECTED),
-        frozenset(one.text for one in tokens if one.kind in (Kind.IDENTIFIER, Kind.NUMBER)),
-        words.count(_NEGATED) + words.count(_NO),
-        tuple((word, _behind(told[place + 1 :])) for place, word in enumerate(told) if word in _DIRECTED),
-    )
-
-
-def _directs(line: _Said, direction: str, behind: tuple[str, ...]) -> bool:
-    """Whether the line has the same word before the same: "before the long tests" and "before the tests"."""
-    others = [other for word, other in line.directed if word == direction]
-    if direction == _NEGATED:
-        return any(behind[:1] == other[:1] for other in others)
-    return any({*behind[:1]} & {*other} or {*other[:1]} & {*behind} for other in others)
-
-
-def _behind(told: Sequence[str]) -> tuple[str, ...]:
-    """The next two words, of the same clause."""
-    clause = takewhile(bool, told)
-    return tuple(islice(clause, 2))
-
-
-def _told(token: Token) -> str:
-    """What is compared of a token; a sign is the end of a clause, told as nothing."""
-    if token.kind is Kind.SIGN:
-        return ""
-    if token.text in _NEGATIONS:
-        return _NEGATED
-    return token.text if token.kind is not Kind.WORD or token.text in _DIRECTED else _stem(token.text)
-
-
-def _is_filler(token: Token) -> bool:
-    return token.kind is Kind.WORD and token.text in _FUNCTION_WORDS
+    tokens = [one for one in tokens_of(bare) if one.kind is not Kind.SIGN]
+    words = [one.text for one in tokens if one.kind is Kind.WORD and one.text not in _FUNCTION_WORDS]
+    exact = frozenset(one.text for one in tokens if one.kind is not Kind.WORD)
+    said = exact.union(_stem(word) for word in words if word not in _NEGATIONS)
+    return _Said(bare, said, exact, sum(word in _NEGATIONS for word in words))
 
 
 def _stem(word: str) -> str:

@@ -24,7 +24,7 @@ from contracts.memory.learning import FeatureLearning
 from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
 from memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
 from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.learning.echo import is_echo
+from memory.learning.echo import only_repeats_words
 from memory.recall.same_error import error_key
 from memory.recall.weight import in_order
 from memory.recall.words import words_of
@@ -71,7 +71,7 @@ def is_used(learning: FeatureLearning, record: IterationRecord, blocks: Sequence
         word
         for text in (record.summary, *decisions)
         for sentence in _SENTENCE_END.split(text)
-        if not is_echo(sentence, lines, contained=1.0)
+        if not only_repeats_words(sentence, lines)
         for word in words_of(sentence)
     }
     return len(words & own) >= max(LEAST_WORDS, USED_SHARE * len(words))

@@ -9,12 +9,12 @@ import sys
 from collections import defaultdict
 
 from bench.memory.echo.cases import cases
-from memory.learning.echo import CONTAINED, is_echo
+from memory.learning.echo import is_echo
 
 
 def main() -> None:
     for name in ("chosen", "checked"):
-        print(f"\n{name}.tsv, contained = {CONTAINED}")
+        print(f"\n{name}.tsv")
         wrong: dict[tuple[bool, str], list[str]] = defaultdict(list)
         total: dict[tuple[bool, str], int] = defaultdict(int)
         for case in cases(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.memory.echo.cases import cases
 from memory.learning.echo import is_echo
 
 LINES = (
@@ -26,7 +27,7 @@ LINES = (
         "Remember to run the migrations before running integration tests",
         "The timeout for uploads is set to 30 seconds. Run migrations before the integration tests!",
         "TypeError: 'NoneType' object is not subscriptable in src/auth.py",
-        "According to the memory, set the upload timeout to 30 seconds",
+        "According to the memory, set the timeout for uploads to 30 seconds",
     ],
 )
 def test_what_repeats_a_printed_line_is_an_echo(text: str) -> None:
@@ -53,3 +54,15 @@ def test_what_says_something_new_is_none(text: str) -> None:
 
 def test_without_printed_lines_nothing_is_an_echo() -> None:
     assert not is_echo("The auth middleware expects a User object", ())
+
+
+@pytest.mark.parametrize("group", ["chosen", "checked"])
+def test_the_published_rates_of_error_hold(group: str) -> None:
+    """A false echo costs a fact, a missed one costs a line: at most 1 % and 5 %, also on pairs nothing was chosen on."""
+    wrong = {True: 0, False: 0}
+    total = {True: 0, False: 0}
+    for case in cases(group):
+        total[case.is_echo] += 1
+        wrong[case.is_echo] += is_echo(case.text, case.lines) is not case.is_echo
+    assert wrong[False] <= 0.01 * total[False]
+    assert wrong[True] <= 0.05 * total[True]
