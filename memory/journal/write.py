@@ -11,6 +11,9 @@ from contracts.errors import Corrupted, DiskFull, Unavailable
 from memory.journal.entry import JournalEntry
 from memory.journal.refusals import refusals
 
+JOURNAL_MODE, FOLDER_MODE = 0o600, 0o700
+"""What an agent saw in a project, errors and all, is its user's alone."""
+
 
 def open_journal(path: Path) -> int:
     """A descriptor for reading and appending. A journal that was not there is made, and its folder flushed.
@@ -23,7 +26,7 @@ def open_journal(path: Path) -> int:
         try:
             return os.open(path, flags)
         except FileNotFoundError:
-            descriptor = os.open(path, flags | os.O_CREAT, 0o644)
+            descriptor = os.open(path, flags | os.O_CREAT, JOURNAL_MODE)
             _flush_folder(path.parent)
             return descriptor
 
@@ -34,7 +37,7 @@ def make_folder(folder: Path) -> None:
         if folder.is_dir():
             return
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         for one in missing:
             _flush_folder(one.parent)
 
@@ -112,7 +115,7 @@ def _take_back(path: Path, size_bytes: int, why: BaseException) -> None:
 def _set_aside(path: Path, torn: bytes, offset: int) -> None:
     """Keep the bytes in a file that is named after them, so that doing it again after a crash makes no second one."""
     name = f"{path.name}.torn-{offset}-{hashlib.sha256(torn).hexdigest()[:12]}"
-    descriptor = os.open(path.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, JOURNAL_MODE)
     try:
         if (written := os.write(descriptor, torn)) < len(torn):
             raise DiskFull(f"the disk took {written} of {len(torn)} bytes for {name}: {DiskFull.remedy}")

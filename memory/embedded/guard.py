@@ -1,0 +1,36 @@
+"""What the guard and the search for private data of `trust` find in a text, as memory's sanitising takes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from memory.ports import GuardSpan
+
+MASKED = ("secret", "card", "iban", "email", "ssn", "phone")
+"""Kinds of private data that memory does not keep. Addresses of machines stay: an error says little without them."""
+
+
+def find_commands(text: str) -> Sequence[GuardSpan]:
+    """Where a text commands its reader, by the guard's rules. Text that only speaks of such commands is left alone."""
+    from contracts.trust import Verdict
+    from trust.guard.guard import find_by_rule
+    from trust.guard.mention import is_about_attacks
+    from trust.guard.verdict import decide
+
+    findings = find_by_rule(text)
+    if not findings:
+        return ()
+    verdict = decide(findings, submitted=True, about_attacks=is_about_attacks(text))
+    blocks = verdict is Verdict.BLOCKED
+    return [GuardSpan(one.rule, one.start, one.end, blocks) for one in findings]
+
+
+def mask_private(text: str) -> tuple[str, Mapping[str, int]]:
+    """The text with placeholders for secrets and private data, and how many of each kind there were."""
+    from trust.private.finder import PatternFinder
+    from trust.private.mask import is_masked, mask
+
+    spans = PatternFinder().find(text)
+    found = Counter("secret" if span.is_secret else span.kind for span in spans if is_masked(span, MASKED))
+    return (mask(text, spans, MASKED).text, found) if found else (text, {})

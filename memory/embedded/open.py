@@ -1,0 +1,84 @@
+"""Opens the memory of a repository, without a service: journals in a folder, an index beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory.config import RagConfig, config_path, read_config
+from memory.embedded.folders import folder_of_model, index_folder, make_index_folder
+from memory.embedded.followed_index import FollowedIndex
+from memory.embedded.guard import find_commands, mask_private
+from memory.embedded.language_model import LanguageModel
+from memory.embedded.outside import read_secret, require_allowed
+from memory.embedded.vectors import TextVectors, open_vectors
+from memory.journal.paths import DEFAULT_FOLDER
+from memory.memory import Memory
+from memory.sanitise import build_sanitise
+
+if TYPE_CHECKING:
+    from memory.embedded.engines import Engine
+
+
+def open_memory(
+    folder: Path | str = DEFAULT_FOLDER, project_path: Path | str | None = None, *, config: RagConfig | None = None
+) -> Memory:
+    """The memory whose journals lie in `folder`. Nothing is loaded and no file is made before it is used.
+
+    `project_path` is the project's folder, by default the one that holds `.ralph`, for another `folder` the working
+    directory. What can be turned is read from `rag_config.json` (see `memory.config`) unless `config` is given.
+
+    Raises:
+        InvalidSetting: `rag_config.json` is wrong; names file, field and remedy.
+    """
+    folder = Path(folder).absolute()
+    config = config or read_config(config_path(folder))
+    project = str(Path(project_path).absolute() if project_path is not None else _project_of(folder))
+    index = _open_index(folder, project, config) if config.engine != "none" else None
+    model = LanguageModel(config.model) if config.model.url else None
+    return Memory(
+        folder,
+        project,
+        sanitise=build_sanitise(find_commands, mask_private),
+        search=index,
+        judge=model.judge if model and config.model.judges else None,
+        ask=model.ask if model and config.model.distils else None,
+        config=config,
+        on_close=index.close if index else lambda: None,
+    )
+
+
+def _project_of(folder: Path) -> Path:
+    """The folder that holds `.ralph`, in which the journals lie; for any other folder the working directory."""
+    return next((one.parent for one in folder.parents if one.name == ".ralph"), Path.cwd())
+
+
+def _open_index(folder: Path, project: str, config: RagConfig) -> FollowedIndex:
+    index = index_folder(folder)
+
+    def vectors() -> TextVectors:
+        make_index_folder(index)
+        return open_vectors(config.embedder, config.collection.size, index)
+
+    def engine(fingerprint: str) -> Engine:
+        from memory.embedded.engines import LocalEngine, QdrantEngine
+
+        root = folder_of_model(index, fingerprint)
+        if config.engine == "local":
+            return LocalEngine(root)
+        from pydantic import SecretStr
+
+        from index.settings import QdrantSettings
+
+        qdrant = config.qdrant
+        require_allowed("qdrant.url", qdrant.url or "")
+        secret = read_secret("qdrant.key_variable", qdrant.key_variable)
+        settings = QdrantSettings(
+            url=qdrant.url,
+            api_key=SecretStr(secret) if secret else None,
+            collection_prefix=qdrant.collection_prefix,
+            timeout_seconds=qdrant.timeout_seconds,
+        )
+        return QdrantEngine(root, settings, config.collection)
+
+    return FollowedIndex(project, engine, vectors, least_relevance=config.collection.least_relevance)

@@ -1,0 +1,394 @@
+"""The memory of one project: what happened in an agent's iterations, what was learned, and what to tell it next.
+
+    memory.record("auth", stream)                   # after an iteration: what was tried, and what came of it
+    memory.prompt("auth").text                      # before the next one: what to know
+    memory.recall("auth", "why does login fail")    # whenever it asks
+
+Recording asks no model and no index: it extracts, sanitises and appends to the feature's journal. What is derived from
+that (learnings, how they fared, the search index) follows when something is asked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from contracts.errors import SluiceError
+from contracts.memory.api import (
+    IterationContext,
+    LearningPatch,
+    LearningResult,
+    Learnings,
+    PromptBlock,
+    RagStatus,
+    Recall,
+    StreamFormat,
+)
+from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
+from contracts.memory.model import IterationRecord
+from memory.config import RagConfig
+from memory.extraction.extract import extract
+from memory.extraction.stagnation import is_stagnating
+from memory.index_port import FollowingIndex, IndexHealth
+from memory.journal.entry import JournalEntry
+from memory.journal.feature_memory import FeatureMemory
+from memory.journal.file import Journal
+from memory.journal.read import features_in, read_journal
+from memory.learning.add import add_learning
+from memory.learning.candidate import Candidate
+from memory.learning.distil import distil
+from memory.learning.edit import patch_learning, undo_repetition
+from memory.learning.prune import prune
+from memory.models_asked import AskedOnce, Models
+from memory.ports import AskModel, EmbedTexts, Hit, Hits, JudgePair, Sanitise, SearchIndex
+from memory.qdrant_schema import collection_name
+from memory.recall.journal_search import search_journal
+from memory.recall.prompt import make_prompt_block
+from memory.recall.rank import rank
+from memory.recall.weigh import weigh
+from memory.sanitise import sanitise_record
+
+SEARCH_DEPTH = 50
+"""Hits asked of the index, at least: age, outcome and task order them anew, and drop some."""
+LOOKED_BACK = 200
+"""Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""
+MOST_LACKING = 0.5
+"""Share of a feature that the index may lack; beyond it the journal's own words know more than the index."""
+
+
+class Recorded(NamedTuple):
+    """An iteration in the journal. `is_new` is False where the same output was recorded before."""
+
+    entry_id: str
+    is_new: bool
+    record: IterationRecord
+    stagnating: bool
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def estimate_tokens(text: str) -> int:
+    """About as many as a model counts: a third of the bytes, which for English and code is rather too many."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
+
+
+class Memory:
+    """Everything remembered of one project, in journals under `folder`. Safe for threads and for several processes.
+
+    `search` finds; without it, and where it is away, recall compares words with the journal itself. `embed`, `judge`
+    and `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        project_path: str,
+        *,
+        sanitise: Sanitise,
+        search: SearchIndex | None = None,
+        embed: EmbedTexts | None = None,
+        judge: JudgePair | None = None,
+        ask: AskModel | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        clock: Callable[[], datetime] = _utc_now,
+        config: RagConfig | None = None,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.folder = folder
+        self.project_path = project_path
+        self.config = config or RagConfig()
+        self._sanitise = sanitise
+        self._search = search
+        self._models = Models(embed, judge, ask)
+        self._count_tokens = count_tokens
+        self._clock = clock
+        self._on_close = on_close
+        self._journals: dict[str, Journal] = {}
+        self._opening = threading.Lock()
+
+    def record(
+        self,
+        feature: str,
+        data: str | bytes | dict[str, Any] | list[Any],
+        *,
+        format: StreamFormat = "auto",
+        context: IterationContext | None = None,
+    ) -> Recorded:
+        """Remember an iteration: the agent's output in one of the formats. The same output again adds nothing.
+
+        Raises:
+            InvalidInput: the feature is no name, or the output is in none of the formats; names the remedy.
+            Unavailable: the journal cannot be written.
+        """
+        journal = self._journal(feature)
+        now = self._clock()
+        context = context or IterationContext()
+        found = extract(data, format=format, feature=feature, project_path=self.project_path, context=context, now=now)
+        clean = sanitise_record(found.to_record(found.iteration_number or 1, False), self._sanitise)
+
+        def decide(state: FeatureMemory) -> list[JournalEntry]:
+            number = found.iteration_number or state.next_iteration()
+            last = [one.record for one in islice(reversed(state.iterations.values()), LOOKED_BACK)][::-1]
+            stagnating = is_stagnating(clean.effect_sha256, last, repeats=self.config.stagnation_repeats)
+            return [JournalEntry.new(clean.model_copy(update={"iteration_number": number, "stagnating": stagnating}))]
+
+        entry_id = JournalEntry.new(clean).id
+        state, new = journal.transact(decide)
+        record = state.iterations[entry_id].record
+        return Recorded(entry_id, bool(new), record, record.stagnating)
+
+    def catch_up(self, feature: str) -> list[JournalEntry]:
+        """Derive what follows from iterations that are new: learnings, and how those before fared.
+
+        Returns the new entries. A model is asked before the journal is locked, never meanwhile.
+        """
+        journal = self._journal(feature)
+        state = journal.read()
+        if state.distilled.issuperset(state.iterations):
+            return []
+        at = self._clock()
+
+        def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
+            distilled = distil(state, compare=models.compare, sanitise=self._sanitise, at=at, ask=models.ask)
+            return [*distilled, *weigh(state, at)]
+
+        return self._decide(journal, decide)[1]
+
+    def learn(
+        self,
+        feature: str,
+        text: str,
+        reason: str,
+        source: LearningSource = LearningSource.AGENT,
+        iteration: int = 0,
+        task_id: int | None = None,
+    ) -> LearningResult:
+        """Add a learning; one that says the same as an earlier one is counted there, an opposite is kept beside it.
+
+        Raises:
+            InvalidInput: the text or the reason is empty or too long.
+        """
+        at = self._clock()
+        results: list[LearningResult] = []
+
+        def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
+            candidate = Candidate(text, reason, source, iteration, task_id)
+            result, entries = add_learning(state, candidate, compare=models.compare, sanitise=self._sanitise, at=at)
+            results.append(result)
+            return entries
+
+        state, _ = self._decide(self._journal(feature), decide)
+        result = results[-1]
+        if result.learning is None:
+            return result
+        return result.model_copy(update={"learning": state.learnings.get(result.learning.id, result.learning)})
+
+    def patch(self, feature: str, learning_id: str, change: LearningPatch) -> FeatureLearning:
+        """Change or review one learning. There is no way to replace them all at once.
+
+        Raises:
+            NotFound: the feature has no such learning.
+            InvalidInput: the change says nothing, or does not fit.
+        """
+        at = self._clock()
+
+        def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
+            return patch_learning(state, learning_id, change, compare=models.compare, sanitise=self._sanitise, at=at)
+
+        state, _ = self._decide(self._journal(feature), decide)
+        return state.learnings[learning_id]
+
+    def undo(self, feature: str, entry_id: str) -> list[JournalEntry]:
+        """Take back that a text was counted as saying the same as a learning: it becomes one of its own.
+
+        Raises:
+            NotFound: no such repetition stands.
+        """
+        at = self._clock()
+        return self._journal(feature).transact(lambda state: undo_repetition(state, entry_id, at=at))[1]
+
+    def prune(self, feature: str) -> list[FeatureLearning]:
+        """Put aside learnings that nothing came of: found by rule, once, and looked at by nobody."""
+        at = self._clock()
+        before = self._journal(feature).read()
+        state, _ = self._journal(feature).transact(lambda state: prune(state, at))
+        changed = (one for name, one in state.learnings.items() if one.state is LearningState.PRUNED)
+        return [one for one in changed if before.learnings.get(one.id) != one]
+
+    def learnings(self, feature: str, *, task_id: int | None = None, every_state: bool = False) -> Learnings:
+        """The learnings of a feature, the newest last; rejected and pruned ones with `every_state`."""
+        self.catch_up(feature)
+        state = self._journal(feature).read()
+        found = (
+            one
+            for one in state.learnings.values()
+            if (every_state or one.state is LearningState.ACTIVE)
+            and (task_id is None or one.task_id is None or one.task_id == task_id)
+        )
+        return Learnings(learnings=tuple(found), conflicts=tuple(state.conflicts))
+
+    def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
+        """What memory holds on a question, of this feature alone, the best first."""
+        started = time.perf_counter()
+        self.catch_up(feature)
+        state = self._journal(feature).read()
+        wanted = self.config.top_k if top_k is None else top_k
+        hits, behind = self._find(state, query, wanted, task_id)
+        results = rank(state, hits, query, top_k=wanted, task_id=task_id, now=self._clock())
+        return Recall(
+            project=self.project_path,
+            feature=feature,
+            query=query,
+            results=tuple(results),
+            searched=hits.searched if hits else "journal",
+            behind=behind,
+            duration_ms=1e3 * (time.perf_counter() - started),
+        )
+
+    def prompt(
+        self,
+        feature: str,
+        *,
+        iteration_number: int | None = None,
+        session_id: str | None = None,
+        task_id: int | None = None,
+        query: str = "",
+        max_tokens: int | None = None,
+    ) -> PromptBlock:
+        """The block for the next iteration's prompt, made from the journal alone, so it knows the last iteration.
+
+        What it says is recorded: an agent that only repeats it has learned nothing new.
+        """
+        self.catch_up(feature)
+        journal = self._journal(feature)
+        if not journal.read().entry_ids:
+            return PromptBlock(text="", tokens=0)
+        blocks: list[PromptBlock] = []
+
+        def decide(state: FeatureMemory) -> list[JournalEntry]:
+            block, entry = make_prompt_block(
+                state,
+                iteration_number=iteration_number or state.next_iteration(),
+                session_id=session_id,
+                task_id=task_id,
+                query=query,
+                max_tokens=max_tokens or self.config.max_prompt_tokens,
+                count_tokens=self._count_tokens,
+                sanitise=self._sanitise,
+                now=self._clock(),
+            )
+            blocks.append(block)
+            return [entry] if block.text else []
+
+        journal.transact(decide)
+        return blocks[-1]
+
+    def stagnating(self, feature: str) -> bool:
+        """Whether the last iterations brought about the very same."""
+        latest = self._journal(feature).read().latest(1)
+        return bool(latest) and latest[0].record.stagnating
+
+    def export(self, feature: str) -> Iterator[JournalEntry]:
+        """Every entry of a feature's journal, the oldest first."""
+        return iter(read_journal(self._journal(feature).path).entries)
+
+    def features(self) -> list[str]:
+        """The features that have a journal, sorted."""
+        return features_in(self.folder)
+
+    def fill_index(self, feature: str | None = None) -> int:
+        """Bring the index wholly up to date, of one feature or of all; returns how many documents it still lacks."""
+        names = self.features() if feature is None else [feature]
+        if not isinstance(self._search, FollowingIndex):
+            return 0
+        return sum(len(self._search.follow(self._journal(name).read(), wholly=True)) for name in names)
+
+    def drop_orphans(self) -> tuple[str, ...]:
+        """Remove collections of the index that no journal stands behind; returns their names."""
+        if not isinstance(self._search, FollowingIndex):
+            return ()
+        return self._search.drop_orphans(tuple(self.features()))
+
+    def status(self) -> RagStatus:
+        """Whether index and embedder are there, what is remembered, and how far the index is behind."""
+        names = tuple(self.features())
+        states = [self._journal(name).read() for name in names]
+        health, behind = IndexHealth("none", False, False, None), 0
+        if isinstance(self._search, FollowingIndex):
+            health = self._search.health(names)
+            behind = sum(len(self._search.lacking(state)) for state in states)
+        damages = (f"{name}.jsonl: {one}" for name in names for one in self._journal(name).problems())
+        return RagStatus(
+            engine=health.engine,
+            index_available=health.index_available,
+            embedder_available=health.embedder_available,
+            embedding_model=health.embedding_model,
+            features=len(names),
+            records=sum(len(state.iterations) for state in states),
+            learnings=sum(len(state.active()) for state in states),
+            conflicts=sum(len(state.conflicts) for state in states),
+            behind=behind,
+            collections=health.collections,
+            orphans=health.orphans,
+            problems=(*health.problems, *damages),
+        )
+
+    def close(self) -> None:
+        """Let go of the index. The journals need no closing."""
+        self._on_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _journal(self, feature: str) -> Journal:
+        with self._opening:
+            if feature not in self._journals:
+                self._journals[feature] = Journal(self.folder, feature)
+            return self._journals[feature]
+
+    def _decide(
+        self, journal: Journal, decide: Callable[[FeatureMemory, Models], list[JournalEntry]]
+    ) -> tuple[FeatureMemory, list[JournalEntry]]:
+        """Transact what models have a say in: they are asked before, and only remembered under the lock."""
+        if not self._models.are_there:
+            return journal.transact(lambda state: decide(state, self._models))
+        asked = AskedOnce(self._models)
+        decide(journal.read(), asked.models)
+        asked.close()
+        return journal.transact(lambda state: decide(state, asked.models))
+
+    def _find(self, state: FeatureMemory, query: str, top_k: int, task_id: int | None) -> tuple[Hits | None, int]:
+        """What the index finds, with what the journal's words find of the rest, and how many documents the index lacks.
+
+        None where it is away or lacks so much that the journal knows more.
+        """
+        if self._search is None or not query.strip():
+            return None, 0
+        size = len(state.iterations) + len(state.active())
+        try:
+            lacking = self._search.follow(state) if isinstance(self._search, FollowingIndex) else ()
+            if len(lacking) > MOST_LACKING * size:
+                return None, len(lacking)
+            collection = collection_name(self.project_path, state.feature)
+            found = self._search.search(collection, query, max(SEARCH_DEPTH, 2 * top_k))
+        except SluiceError:
+            return None, size
+        if lacking:
+            words = search_journal(state, query, task_id)
+            new = (Hit(one, words[one]) for one in lacking if one in words)
+            found = replace(found, hits=(*found.hits, *new))
+        return found, len(lacking)
