@@ -129,24 +129,16 @@ class RunBuilder:
         self._calls[index] = replace(self._calls[index], **found)
         return True
 
-    def answer_last(self, **found: Any) -> bool:
-        """The result of the latest call, in formats that know no ids. False, and counted, where it has one already."""
-        if not self._calls or self._calls[-1].status is not CallStatus.UNANSWERED:
-            self.counts["result_without_call"] += 1
-            return False
-        self._calls[-1] = replace(self._calls[-1], **found)
-        return True
-
     def unknown(self, reason: str, value: object) -> None:
         """An event or block of a type that is not known: counted, and kept raw as far as there is room."""
         self.counts[reason] += 1
         if len(self._unknown) < MAX_UNKNOWN_KEPT:
             self._unknown.append(value)
 
-    def status_of(self, call_id: object) -> CallStatus | None:
-        """What became of a call so far; None where there is none of that id."""
+    def find(self, call_id: object) -> ToolUseEvent | None:
+        """A call as it stands so far; None where there is none of that id."""
         index = self._by_id.get(call_id) if isinstance(call_id, str) else None
-        return None if index is None else self._calls[index].status
+        return None if index is None else self._calls[index]
 
     @property
     def calls(self) -> tuple[ToolUseEvent, ...]:
@@ -195,3 +187,17 @@ def count_of(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1 << 53:
         return None
     return int(value)
+
+
+def folder_of(value: object) -> str | None:
+    """A folder, where a text names one."""
+    return value if isinstance(value, str) and 0 < len(value) <= 4_096 else None
+
+
+def text_of(content: object) -> str:
+    """The text of a message or a tool's result, which is a text or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    items = content if isinstance(content, list) else [content]
+    texts = (item if isinstance(item, str) else mapping(item).get("text") for item in items)
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -3,13 +3,13 @@
 Rules, made to be right rather than many. A sentence of the agent's text (no code, no quotation, no question) tells of a
 decision if
 
-1. it is labelled: `Decision: …`, with what follows `Reason:` or `Rationale:` as the reason;
+1. it stands in a line of its own after `Decision:`, with what follows `Reason:` or `Rationale:` as the reason;
 2. somebody decided: `I decided to …`, `we chose X over Y`, `I opted for …`, `went with …`, `settled on …`; or
 3. the agent says what it will do, or has done, in place of something else, or for a reason:
    `I'll use X instead of Y`, `Let's keep X because Y`, `I switched to X since Y`.
 
 The reason is what follows `because`, `since`, `as it`, `so that`, `due to` and their like. A decision of rule 3 without
-a reason and without an alternative is none.
+a reason and without an alternative is none; nor is the removal of what is no longer needed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from collections.abc import Iterable
 from contracts.memory.model import DecisionEntry
 
 MAX_DECISION_CHARACTERS = 1_000
-_MIN_CHARACTERS = 12
+_MIN_CHARACTERS = 8
 _MAX_SENTENCE_CHARACTERS = 700
+_MAX_TEXT_CHARACTERS = 50_000
+"""Of one message so much is looked through."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^(?: {4,}|\t|>|\|)[^\n]*$", re.DOTALL | re.MULTILINE)
 _SENTENCE = re.compile(
@@ -30,9 +32,11 @@ _SENTENCE = re.compile(
     re.VERBOSE,
 )
 _LABEL = re.compile(
-    r"[\s\-*#•\d.)]*(?:\*\*)?(?:key |design )?decision(?:\*\*)?\s?:(?:\*\*)?\s*(.+)$", re.IGNORECASE | re.DOTALL
+    r"""^[ \t\-*\#•\d.)>]*(?:key\ |design\ )?decision(?:\*\*)?[ ]?:(?:\*\*)?[ \t]*(?P<what>\S[^\n]{0,1500}?)
+    (?:[\s.;,(—*-]{0,20}\b(?:rationale|reason|why)(?:\*\*)?[ ]?:(?:\*\*)?[ \t]*(?P<why>\S[^\n]*))?$""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_LABELLED_REASON = re.compile(r"[\s.;,(—-]*(?:\*\*)?\b(?:rationale|reason|why)(?:\*\*)?\s?:(?:\*\*)?\s*", re.IGNORECASE)
+_REASON = re.compile(r"[\s.;,(—-]*(?:\*\*)?\b(?:rationale|reason|why)(?:\*\*)?\s?:(?:\*\*)?\s*", re.IGNORECASE)
 _REASON = re.compile(
     r"""[\s,;:—(-]+(?:
         because(?:\ of)? | so\ that | due\ to | given\ that | the\ reason\ being | for\ the\ reason\ that
@@ -55,13 +59,19 @@ _VERBS = """use[ds]? using keep kept switch(?:ed)?\\ to replaced? go\\ with goin
     cached?"""
 _VERB = "(?:" + "|".join(re.split(r"(?<!\\)\s+", _VERBS)) + ")"
 _WILL = re.compile(
-    rf"""\b(?:I|we)(?:'ll|\ will|'m\ going\ to|\ am\ going\ to|'re\ going\ to|\ are\ going\ to|'ve|\ have)?
+    rf"""\b(?:I|we)(?:'ll|\ will|\ won't|(?:'m|\ am|'re|\ are)(?:\ not)?\ going\ to|'ve|\ have)?
         (?:\ (?:now|therefore|also|just|instead|rather|deliberately|not))*\ {_VERB}\b
     | \blet(?:'s|\ us|\ me)(?:\ \w+)?\ {_VERB}\b
     | ^(?:so\ |therefore\ |instead,?\ )?{_VERB}\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _INSTEAD = re.compile(r"\b(?:instead of|rather than|in place of|in favou?r of)\b", re.IGNORECASE)
+_INSTEAD_FIRST = re.compile(
+    r"(?:instead of|rather than) [^,.]{3,150}, (?:I|we)(?:'ll| will|'ve| have|'m| am)? \w+", re.IGNORECASE
+)
+_TIDYING = re.compile(
+    r"(?:it|they|this|that|these|the \w+)(?: \w+)? (?:is|are) no longer (?:needed|necessary|required)", re.I
+)
 _NO_DECISION = re.compile(
     r"""\?\s*$
     | \b(?:could|might|may|would|should|if)\b[^.]{0,40}\b(?:use|using|decide|choose|switch)\b
@@ -75,7 +85,12 @@ def decisions(said: Iterable[str]) -> list[DecisionEntry]:
     """The decisions in an agent's texts, each once, in order."""
     found: dict[str, DecisionEntry] = {}
     for text in said:
-        for sentence in _sentences(text):
+        plain = _CODE.sub("\n\n", text[:_MAX_TEXT_CHARACTERS].replace("’", "'").replace("\r\n", "\n"))
+        for labelled in _LABEL.finditer(plain):
+            what, why = (labelled["what"], labelled["why"]) if labelled["why"] else _split(labelled["what"], _REASON)
+            if labelled_decision := _entry(what, why):
+                found.setdefault(labelled_decision.description.casefold(), labelled_decision)
+        for sentence in _sentences(_LABEL.sub("\n\n", plain)):
             decision = _decision(sentence)
             if decision is not None:
                 found.setdefault(decision.description.casefold(), decision)
@@ -83,7 +98,6 @@ def decisions(said: Iterable[str]) -> list[DecisionEntry]:
 
 
 def _sentences(text: str) -> Iterable[str]:
-    text = _CODE.sub("\n\n", text.replace("’", "'").replace("\r\n", "\n"))
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
         if _MIN_CHARACTERS <= len(plain) <= _MAX_SENTENCE_CHARACTERS:
@@ -91,23 +105,18 @@ def _sentences(text: str) -> Iterable[str]:
 
 
 def _decision(sentence: str) -> DecisionEntry | None:
-    if labelled := _LABEL.match(sentence):
-        description, reason = _split(labelled[1], _LABELLED_REASON)
-        if reason is None:
-            description, reason = _split(description, _REASON)
-        return _entry(description, reason)
     plain = _MARKUP.sub("", sentence).strip()
     if _NO_DECISION.search(plain):
         return None
-    decided = _DECIDED.search(plain)
-    if decided is None and not _WILL.search(plain):
-        return None
     description, reason = _split(plain, _REASON)
-    if decided is None and reason is None and not _INSTEAD.search(plain):
+    if reason and _TIDYING.match(reason):
         return None
-    if not (_DECIDED if decided else _WILL).search(description):
-        return None
-    return _entry(description, reason)
+    if _DECIDED.search(description) or _INSTEAD_FIRST.match(plain):
+        return _entry(description, reason)
+    will = _WILL.search(description)
+    if will and (reason or _INSTEAD.search(description, will.end())):
+        return _entry(description, reason)
+    return None
 
 
 def _split(text: str, at: re.Pattern[str]) -> tuple[str, str | None]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
+from contracts.errors import InvalidInput
 from contracts.memory.api import IterationContext, StreamFormat
 from contracts.memory.model import MAX_SUMMARY_CHARACTERS, ModelTier
 from memory.extraction.agent_run import AgentRun
@@ -21,7 +23,7 @@ from memory.extraction.files import file_changes, files_touched
 from memory.extraction.limits import cut_text, fit
 from memory.extraction.outcome import decide_outcome, last_result
 from memory.extraction.paths import ProjectPaths, is_below
-from memory.extraction.readers import claude_code
+from memory.extraction.readers import claude_code, mini_swe_agent, openhands, swe_agent
 from memory.extraction.readers.record import extract_record
 from memory.extraction.result import ExtractionResult
 from memory.extraction.source import Source, events_of, open_source, source_id
@@ -55,7 +57,7 @@ def extract(
     not_kept = Counter(run.not_kept)
 
     changes = file_changes(run, paths, not_kept)
-    errors = iteration_errors(run, paths, not_kept)
+    errors = iteration_errors(run, paths, root, not_kept)
     effect = effect_sha256(changes, errors) if run.calls or run.patch else None
 
     not_kept.update(paths.not_kept)
@@ -96,7 +98,19 @@ def _read_claude_code(source: Source) -> AgentRun:
     return claude_code.read_text(source.text)
 
 
-_READERS: dict[str, Callable[[Source], AgentRun]] = {"claude-code": _read_claude_code}
+_READERS: dict[str, Callable[[Source], AgentRun]] = {
+    "claude-code": _read_claude_code,
+    "swe-agent": lambda source: swe_agent.read_trajectory(_document(source)),
+    "mini-swe-agent": lambda source: mini_swe_agent.read_trajectory(_document(source)),
+    "trace": lambda source: swe_agent.read_trace(source.values),
+    "openhands": lambda source: openhands.read_events(events_of(source)),
+}
+
+
+def _document(source: Source) -> Any:
+    if len(source.values) != 1:
+        raise InvalidInput("data", f"holds {len(source.values)} documents", "hand in one trajectory at a time")
+    return source.values[0]
 
 
 def _root(run: AgentRun, project_path: str, context: IterationContext) -> str | None:

@@ -37,7 +37,8 @@ from memory.extraction.agent_run import AgentRun, ResultEvent
 
 _TIME_LIMIT = re.compile(r"time_?out|timed_?out|total_execution_time|time_?exceeded|time_?limit", re.IGNORECASE)
 _OTHER_LIMIT = re.compile(
-    r"exit_(?:cost|context)|limits?_?exceeded|context_?window|max_?(?:iterations?|turns|steps|budget)|budget|interrupt",
+    r"exit_(?:cost|context)|limits?_?exceeded|context_?window|budget|interrupt"
+    r"|max(?:imum)?[_ ]?(?:iterations?|turns|steps)",
     re.IGNORECASE,
 )
 _STATES = {

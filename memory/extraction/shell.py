@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-MAX_COMMAND_CHARACTERS = 200_000
+MAX_COMMAND_CHARACTERS = 100_000
 """A longer command (a file written by a here-document) is read up to here."""
 
 _TOKEN = re.compile(

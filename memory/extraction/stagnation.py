@@ -80,7 +80,8 @@ def is_stagnating(effect: str | None, earlier: Sequence[IterationRecord], *, rep
 
 
 def _same(text: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    text = re.sub(r"[ \t]*(?:\r\n?|\n|(?:\\r)?\\n)", "\n", text)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    text = "\n".join(line.rstrip() for line in lines)
     for pattern, replacement in rules:
         text = pattern.sub(replacement, text)
     return text.strip()

@@ -1,6 +1,7 @@
 """Errors of an iteration: what the tools that it ran reported, and calls that failed without a report that is known.
 
-A call that failed and gave no error that way (an edit that was refused, a missing permission, an
+What a command prints is read by `errors`, which decides by the command and its exit status first: what only shows files
+or logs gives none. A call that failed and gave no error that way (an edit that was refused, a missing permission, an
 unknown tool's failure) is one error with its first meaningful line, of this type:
 
 1. Permission: a person or a permission refused the call, or its output says so (`permission denied`, `EACCES` …).
@@ -15,15 +16,17 @@ That a program like `grep` ended with 1, as it found nothing, is no error.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
 from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
+from memory.extraction.errors import find_errors
 from memory.extraction.files import located
 from memory.extraction.paths import ProjectPaths
 from memory.extraction.shell import found_nothing
-from memory.extraction.tools import command_of, is_file_tool, path_of
+from memory.extraction.tools import command_of, is_file_tool, path_of, runs_something
 
 _PERMISSION = re.compile(
     r"permission(?:s)? (?:denied|to use)|\bEACCES\b|\bEPERM\b|operation not permitted|access (?:is )?denied|"
@@ -47,14 +50,16 @@ _NO_MEANING = re.compile(
 _TELLING = re.compile(
     r"error|fail|denied|not found|no such|cannot|can't|unable|invalid|fatal|exception|timed out", re.I
 )
-_MAX_LINES = 200
+_MAX_CHARACTERS = 20_000
+_SAYS_LITTLE = 40
+"""A line of fewer characters is told with the command that printed it."""
 
 
-def iteration_errors(run: AgentRun, paths: ProjectPaths, not_kept: Counter[str]) -> list[ErrorEntry]:
-    """The errors of a run, each once, in the order in which they were met."""
+def iteration_errors(run: AgentRun, paths: ProjectPaths, root: str | None, not_kept: Counter[str]) -> list[ErrorEntry]:
+    """The errors of a run, each once, in the order in which they were met. `root`: the project's folder."""
     found: dict[ErrorEntry, None] = {}
     for call, directory in located(run):
-        for error in _of_call(call, directory, paths):
+        for error in _of_call(call, directory, paths, root, not_kept):
             if error in found:
                 not_kept["repeated_error"] += 1
             found[error] = None
@@ -63,7 +68,7 @@ def iteration_errors(run: AgentRun, paths: ProjectPaths, not_kept: Counter[str])
 
 def first_meaningful_line(output: str) -> str:
     """The first line that tells of an error, else the first that says anything; "" where there is none."""
-    lines = [_TOOL_ERROR_TAG.sub("", line).strip() for line in without_colour(output).split("\n")[:_MAX_LINES]]
+    lines = [_TOOL_ERROR_TAG.sub("", line).strip() for line in without_colour(output[:_MAX_CHARACTERS]).split("\n")]
     meaningful = [line for line in lines if not _NO_MEANING.fullmatch(line)]
     return next((line for line in meaningful if _TELLING.search(line)), meaningful[0] if meaningful else "")
 
@@ -73,7 +78,9 @@ def without_colour(text: str) -> str:
     return _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _of_call(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> Iterable[ErrorEntry]:
+def _of_call(
+    call: ToolUseEvent, directory: str | None, paths: ProjectPaths, root: str | None, not_kept: Counter[str]
+) -> Iterable[ErrorEntry]:
     if call.status in (CallStatus.UNANSWERED, CallStatus.INTERRUPTED):
         return ()
     command = command_of(call)
@@ -83,8 +90,22 @@ def _of_call(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> 
         )
     if _REFUSED_EDIT.match(call.output):
         return _of_linter(call, directory, paths)
+    found: list[ErrorEntry] = []
+    if command is not None or runs_something(call):
+        found = list(_reported(call, command, directory, root, not_kept))
     failed = call.status is CallStatus.FAILED and not (command is not None and found_nothing(command, call.exit_code))
-    return [_of_failure(call, command, directory, paths)] if failed else ()
+    return found or ([_of_failure(call, command, directory, paths)] if failed else ())
+
+
+def _reported(
+    call: ToolUseEvent, command: str | None, directory: str | None, root: str | None, not_kept: Counter[str]
+) -> Iterator[ErrorEntry]:
+    if command is not None and directory and directory != root:
+        command = f"cd {shlex.quote(directory)} && {command}"
+    for error in find_errors(call.output, command=command, exit_code=call.exit_code, root=root):
+        if error.outside:
+            not_kept["path_outside"] += 1
+        yield _entry(error.message, error.error_type, error.file_path, error.line, error.tool)
 
 
 def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -> list[ErrorEntry]:
@@ -96,10 +117,11 @@ def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -
 
 def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, paths: ProjectPaths) -> ErrorEntry:
     line = first_meaningful_line(call.output)
+    first = (command or call.name).strip().partition("\n")[0][:300] or "a command"
     if not line:
-        status = f"exit code {call.exit_code}" if call.exit_code is not None else "an error and no word of it"
-        first = (command or call.name).strip().partition("\n")[0][:300]
-        line = f"{first or 'a command'} ended with {status}"
+        line = f"{first} ended with " + (f"exit code {call.exit_code}" if call.exit_code is not None else "an error")
+    elif command is not None and len(line) < _SAYS_LITTLE:
+        line = f"{first}: {line}"
     kind = (
         ErrorType.PERMISSION
         if _PERMISSION.search(line)

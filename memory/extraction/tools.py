@@ -13,45 +13,20 @@ from memory.extraction.agent_run import ToolUseEvent
 FileUseKind = Literal["write", "append", "change", "read", "delete"]
 """`write`: the file may be new; `append`: as write, or an existing one is added to; `change`: it was there."""
 
-_SHELLS = frozenset(
-    [
-        "bash",
-        "shell",
-        "sh",
-        "execute_bash",
-        "run",
-        "run_command",
-        "cmdrun",
-        "terminal",
-        "execute_command",
-        "cmd",
-        "executebashaction",
-        "terminalaction",
-    ]
-)
+_SHELLS = frozenset({
+    "bash", "shell", "sh", "execute_bash", "run", "run_command", "cmdrun", "terminal", "execute_command", "cmd",
+    "executebashaction", "terminalaction",
+})  # fmt: skip
+_WRITES = ("write", "write_file", "create", "create_file", "file_write", "filewriteaction")
+_CHANGES = (
+    "edit", "multiedit", "multi_edit", "edit_file", "file_edit", "fileeditaction", "insert", "replace", "str_replace",
+    "notebookedit", "notebook_edit", "edit_notebook",
+)  # fmt: skip
+_READS = ("read", "read_file", "file_read", "filereadaction", "notebookread", "view", "view_file", "open", "open_file")
 _KINDS: dict[str, FileUseKind] = {
-    **dict.fromkeys(("write", "write_file", "create", "create_file", "file_write", "filewriteaction"), "write"),
-    **dict.fromkeys(
-        [
-            "edit",
-            "multiedit",
-            "multi_edit",
-            "edit_file",
-            "file_edit",
-            "fileeditaction",
-            "insert",
-            "replace",
-            "str_replace",
-            "notebookedit",
-            "notebook_edit",
-            "edit_notebook",
-        ],
-        "change",
-    ),
-    **dict.fromkeys(
-        ["read", "read_file", "file_read", "filereadaction", "notebookread", "view", "view_file", "open", "open_file"],
-        "read",
-    ),
+    **dict.fromkeys(_WRITES, "write"),
+    **dict.fromkeys(_CHANGES, "change"),
+    **dict.fromkeys(_READS, "read"),
     **dict.fromkeys(("delete", "delete_file", "remove_file"), "delete"),
 }
 _EDITORS = re.compile(
@@ -135,8 +110,8 @@ def _bare(name: str) -> str:
 
 
 def _written(fields: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in fields.items() if key not in _PATH_KEYS}
-    return json.dumps(rest, sort_keys=True, default=str)
+    rest = sorted((key, value) for key, value in fields.items() if key not in _PATH_KEYS)
+    return "\n".join(f"{key}:\n{value if isinstance(value, str) else json.dumps(value)}" for key, value in rest)
 
 
 def _renamed(fields: Mapping[str, Any]) -> Iterator[FileUse]:

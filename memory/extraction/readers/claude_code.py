@@ -20,9 +20,11 @@ from memory.extraction.agent_run import (
     RunBuilder,
     ToolUseEvent,
     count_of,
+    folder_of,
     mapping,
     name_of,
     objects,
+    text_of,
 )
 from memory.extraction.decode_json import NotJson, decode, lines
 
@@ -100,7 +102,7 @@ class _Reader:
     def read(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
         self.session_id = self.session_id or name_of(event.get("session_id")) or name_of(event.get("sessionId"))
-        self.root = self.root or name_of_folder(event.get("cwd"))
+        self.root = self.root or folder_of(event.get("cwd"))
         if kind == "assistant":
             self._assistant(event)
         elif kind == "user":
@@ -145,7 +147,7 @@ class _Reader:
                     sub_agent=sub_agent,
                 )
             )
-        elif isinstance(kind, str) and kind.endswith("_tool_result") and self.run.status_of(block.get("tool_use_id")):
+        elif isinstance(kind, str) and kind.endswith("_tool_result") and self.run.find(block.get("tool_use_id")):
             self._tool_result(block, {})
         elif kind not in ("thinking", "redacted_thinking"):
             self.run.unknown("unknown_block", block)
@@ -159,7 +161,7 @@ class _Reader:
                 self.run.unknown("unknown_block", block)
 
     def _tool_result(self, block: Mapping[str, Any], detail: Mapping[str, Any]) -> None:
-        output = self.run.clean(_text_of(block.get("content")))
+        output = self.run.clean(text_of(block.get("content")))
         is_error = block.get("is_error") is True
         exit_code = _EXIT_CODE.match(output) if is_error else None
         if is_error and _DENIED.search(output[:1_000]):
@@ -200,7 +202,8 @@ class _Reader:
         )
         for denial in objects(event.get("permission_denials")):
             call_id = denial.get("tool_use_id")
-            if self.run.status_of(call_id) in (CallStatus.FAILED, CallStatus.UNANSWERED):
+            call = self.run.find(call_id)
+            if call and call.status in (CallStatus.FAILED, CallStatus.UNANSWERED):
                 self.run.answer(call_id, status=CallStatus.DENIED)
 
     def _overflow(self, event: Mapping[str, Any]) -> None:
@@ -224,25 +227,8 @@ class _Reader:
         )
 
 
-def name_of_folder(value: object) -> str | None:
-    """A folder's name, where a text names one."""
-    return value if isinstance(value, str) and 0 < len(value) <= 4_096 else None
-
-
 def _is_sub_agent(event: Mapping[str, Any]) -> bool:
     return bool(event.get("parent_tool_use_id")) or event.get("isSidechain") is True
-
-
-def _text_of(content: object) -> str:
-    """A tool result's content, which is a text or a list of blocks."""
-    if isinstance(content, str):
-        return content
-    texts = (item if isinstance(item, str) else mapping(item).get("text") for item in _items(content))
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def _items(content: object) -> list[Any]:
-    return content if isinstance(content, list) else [content]
 
 
 def _tokens(usage: object) -> int | None:

@@ -1,0 +1,119 @@
+"""mini-swe-agent's `.traj.json`: messages, and no steps. Each command runs in a shell of its own, in the same folder.
+
+A command stands in the assistant message's `extra.actions`, in its `tool_calls`, or in a block of shell code; what
+follows from the user or the tool is its result, with `<returncode>` and `<output>` or the same in `extra`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memory.extraction.agent_run import (
+    AgentRun,
+    CallStatus,
+    RunBuilder,
+    ToolUseEvent,
+    count_of,
+    folder_of,
+    mapping,
+    name_of,
+    objects,
+    text_of,
+)
+from memory.extraction.decode_json import NotJson, decode
+
+_FENCE = re.compile(r"```(?:mswea_bash_command|bash|sh)[ \t]*\n")
+_RETURN_CODE = re.compile(r"<returncode>\s*(-?\d{1,6})\s*</returncode>")
+_TIMED_OUT = re.compile(r"\btimed out\b.{0,100}\bkilled\b|\bTimeoutExpired\b", re.DOTALL)
+
+
+def read_trajectory(value: object) -> AgentRun:
+    """The run of a trajectory."""
+    document = mapping(value)
+    info = mapping(document.get("info"))
+    config = mapping(info.get("config"))
+    directory = folder_of(mapping(config.get("environment")).get("cwd")) or "."
+    exit_status = name_of(info.get("exit_status"))
+    run = RunBuilder()
+    tokens: list[int] = []
+    pending: deque[str] = deque()
+    for message in objects(document.get("messages")):
+        role = message.get("role")
+        if role == "assistant":
+            content = text_of(message.get("content"))
+            start, _, end = _block(content)
+            run.say(content[:start] + content[end:])
+            tokens.extend(_tokens(message))
+            for command in _commands(message):
+                call_id = f"command {len(run.calls) + 1}"
+                pending.append(call_id)
+                run.call(ToolUseEvent("bash", {"command": run.clean(command)}, call_id, working_directory=directory))
+        elif role in ("user", "tool") and pending:
+            _answer(run, pending.popleft(), message)
+    if pending and (exit_status or "").casefold() == "submitted":
+        # The command that hands the work in ends the run, and has no result of its own.
+        run.answer(pending[-1], status=CallStatus.OK, exit_code=0)
+    return run.build(
+        "mini-swe-agent",
+        exit_status=exit_status,
+        rate_limited="ratelimit" in (exit_status or "").casefold(),
+        root=directory if directory.startswith("/") else None,
+        patch=run.clean(info.get("submission")),
+        tokens=sum(tokens) if tokens else None,
+        model=name_of(mapping(config.get("model")).get("model_name")),
+    )
+
+
+def _commands(message: Mapping[str, Any]) -> Iterator[str]:
+    actions = [one.get("command") for one in objects(mapping(message.get("extra")).get("actions"))]
+    if not actions:
+        actions = [_command_of(call) for call in objects(message.get("tool_calls"))]
+    if not actions:
+        actions = [_block(text_of(message.get("content")))[1]]
+    yield from (action for action in actions if isinstance(action, str) and action.strip())
+
+
+def _block(content: str) -> tuple[int, str, int]:
+    """The first block of shell code: where it starts, what it holds, where it ends."""
+    fence = _FENCE.search(content)
+    end = content.find("\n```", fence.end() - 1) if fence else -1
+    if fence is None or end < 0:
+        return len(content), "", len(content)
+    return fence.start(), content[fence.end() : end], end + len("\n```")
+
+
+def _command_of(call: Mapping[str, Any]) -> object:
+    given = mapping(call.get("function")).get("arguments")
+    try:
+        return mapping(decode(given) if isinstance(given, str) else given).get("command")
+    except NotJson:
+        return given
+
+
+def _answer(run: RunBuilder, call_id: str, message: Mapping[str, Any]) -> None:
+    content, extra = text_of(message.get("content")), mapping(message.get("extra"))
+    code = _RETURN_CODE.search(content)
+    exit_code = int(code[1]) if code else extra.get("returncode")
+    start, end = content.find("<output>"), content.rfind("</output>")
+    told = content[start + len("<output>") : end].strip("\n") if 0 <= start < end else extra.get("raw_output")
+    known = isinstance(exit_code, int) and not isinstance(exit_code, bool)
+    failed = (known and exit_code != 0) or (not known and _TIMED_OUT.search(content[:2_000]))
+    run.answer(
+        call_id,
+        output=run.clean(told if isinstance(told, str) else content),
+        exit_code=exit_code if known else None,
+        status=CallStatus.FAILED if failed else CallStatus.OK,
+    )
+
+
+def _tokens(message: Mapping[str, Any]) -> Iterator[int]:
+    """All tokens of the request that this message answers; each is another request."""
+    usage = mapping(mapping(mapping(message.get("extra")).get("response")).get("usage"))
+    total = count_of(usage.get("total_tokens"))
+    parts = [count_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
+    known = [part for part in parts if part is not None]
+    if total is not None or known:
+        yield total if total is not None else sum(known)

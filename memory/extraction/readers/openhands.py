@@ -1,0 +1,304 @@
+"""OpenHands' events: V0 (`action` or `observation`, as a list or a file an event) and V1 (told apart by `kind`).
+
+V0: an observation answers the action that its `cause` names; a command's exit code of -1 is not known.
+V1: events form a tree by `parent_id`, as a conversation can be taken back to an earlier point. What was said counts
+on the branch of the last event alone; tool calls count on all, as they were run. `base_state.json` may be among them.
+Times are naive and of the agent's own clock: only their difference is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from memory.extraction.agent_run import (
+    AgentRun,
+    CallStatus,
+    RunBuilder,
+    ToolUseEvent,
+    count_of,
+    folder_of,
+    mapping,
+    name_of,
+    text_of,
+)
+
+_NO_CALLS = frozenset({
+    "message", "system", "change_agent_state", "recall", "finish", "null", "condensation", "condensation_request",
+    "think", "reject", "pause", "resume", "loop_recovery", "stop", "start", "task_tracking",
+})  # fmt: skip
+_SILENT = frozenset(("null", "agent_state_changed", "recall", "system", "think", "condense", "success"))
+_KNOWN_KINDS = frozenset({
+    "SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent",
+    "UserRejectObservation", "ConversationErrorEvent", "ConversationStateUpdateEvent", "PauseEvent", "Condensation",
+    "CondensationRequest", "CondensationSummaryEvent", "TokenEvent", "LLMCompletionLogEvent", "HookExecutionEvent",
+    "StreamingDeltaEvent", "ACPToolCallEvent", "InterruptEvent",
+})  # fmt: skip
+
+
+def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:
+    """The run of a conversation's events, of either version."""
+    reader = _Reader()
+    ids = [event.get("id") for event in events]
+    if all(isinstance(one, int) for one in ids):
+        events = sorted(events, key=lambda event: event["id"])
+    active = _branch_of_last(events)
+    for event in events:
+        on_branch = active is None or event.get("id") in active or "kind" not in event
+        if "kind" in event and not _is_state(event):
+            reader.read_v1(event, on_branch)
+        elif _is_state(event):
+            reader.state(event)
+        else:
+            reader.read_v0(event)
+    return reader.finish(events)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.run = RunBuilder()
+        self.state_name: str | None = None
+        self.completed: str | None = None
+        self.failure: str | None = None
+        self.rate_limited = False
+        self.root: str | None = None
+        self.directory: str | None = None
+        self.model: str | None = None
+        self.session_id: str | None = None
+        self.tokens: int | None = None
+        self.calls_of_actions: dict[str, str] = {}
+
+    # --- V0
+
+    def read_v0(self, event: Mapping[str, Any]) -> None:
+        self._metrics(event.get("llm_metrics"))
+        response = mapping(mapping(event.get("tool_call_metadata")).get("model_response"))
+        self.model = self.model or name_of(response.get("model"))
+        if isinstance(event.get("action"), str):
+            self._action(event, event["action"], mapping(event.get("args")))
+        elif isinstance(event.get("observation"), str):
+            self._observation(event, event["observation"], mapping(event.get("extras")))
+        else:
+            self.run.unknown("unknown_event", event)
+
+    def _action(self, event: Mapping[str, Any], action: str, args: Mapping[str, Any]) -> None:
+        by_agent = event.get("source") == "agent"
+        if by_agent:
+            self.run.say(args.get("thought"))
+        if action == "finish":
+            self.run.say(args.get("final_thought"))
+            completed = args.get("task_completed")
+            self.completed = completed.casefold() if isinstance(completed, str) else None
+            self.state_name = "finished"
+        elif action == "reject":
+            self.state_name = "rejected"
+        elif action == "message" and by_agent:
+            self.run.say(args.get("content"))
+        elif action not in _NO_CALLS:
+            kept = {name: value for name, value in args.items() if name not in ("thought", "security_risk")}
+            editor = action == "edit" and isinstance(args.get("command"), str) and args["command"]
+            self.run.call(
+                ToolUseEvent(
+                    name="file_editor" if editor else action,
+                    input=kept,
+                    id=_v0_id(event.get("id")),
+                    working_directory=self.directory,
+                )
+            )
+
+    def _observation(self, event: Mapping[str, Any], observation: str, extras: Mapping[str, Any]) -> None:
+        if observation == "agent_state_changed":
+            state = extras.get("agent_state")
+            self.state_name = state if isinstance(state, str) else self.state_name
+            reason = extras.get("reason")
+            self.rate_limited = state == "rate_limited" or (self.rate_limited and state != "finished")
+            self._failed(reason if state == "error" and isinstance(reason, str) and reason.strip() else None)
+            return
+        call_id = _v0_id(event.get("cause"))
+        call = self.run.find(call_id)
+        if call is None:
+            if observation not in _SILENT and observation != "error":
+                self.run.counts["result_without_call"] += 1
+            return
+        metadata = mapping(extras.get("metadata"))
+        exit_code = _exit_code(metadata.get("exit_code", extras.get("exit_code")))
+        output = self.run.clean(event.get("content"))
+        refused = observation == "user_rejected"
+        failed = (
+            observation == "error" or event.get("success") is False or bool(exit_code) or output.startswith("ERROR:")
+        )
+        if observation in ("edit", "write") and extras.get("prev_exist") is False and not failed:
+            output = f"File created successfully: {output}"
+        self._answer(call_id, output, exit_code, refused=refused, failed=failed)
+        self._stand(metadata.get("working_dir"))
+
+    # --- V1
+
+    def read_v1(self, event: Mapping[str, Any], on_branch: bool) -> None:
+        kind = event.get("kind")
+        if kind == "ActionEvent":
+            self._action_event(event, on_branch)
+        elif kind == "ObservationEvent":
+            self._observation_event(event)
+        elif kind in ("AgentErrorEvent", "UserRejectObservation"):
+            told = event.get("error") or event.get("rejection_reason")
+            refused = kind == "UserRejectObservation"
+            self._answer(self._v1_id(event), self.run.clean(told), None, refused=refused, failed=True)
+        elif kind == "MessageEvent":
+            if event.get("source") == "agent":
+                self._say(text_of(mapping(event.get("llm_message")).get("content")), on_branch)
+        elif kind == "ConversationErrorEvent":
+            self._failed(f"{event.get('code')} {str(event.get('detail'))[:300]}")
+        elif kind == "ConversationStateUpdateEvent":
+            self._update(event.get("key"), event.get("value"))
+        elif kind not in _KNOWN_KINDS:
+            self.run.unknown("unknown_event", event)
+
+    def state(self, state: Mapping[str, Any]) -> None:
+        """The conversation's `base_state.json`, or all of its state in one update."""
+        self.session_id = self.session_id or name_of(state.get("id"))
+        self.model = self.model or name_of(mapping(mapping(state.get("agent")).get("llm")).get("model"))
+        self.root = self.root or folder_of(mapping(state.get("workspace")).get("working_dir"))
+        for key in ("execution_status", "agent_status", "stats"):
+            if key in state:
+                self._update(key, state[key])
+
+    def _action_event(self, event: Mapping[str, Any], on_branch: bool) -> None:
+        self._say(text_of(event.get("thought")), on_branch)
+        action = mapping(event.get("action"))
+        kind = action.get("kind")
+        if kind == "FinishAction":
+            self._say(text_of(action.get("message")), on_branch)
+            if on_branch:
+                self.state_name = "finished"
+        call_id = name_of(event.get("tool_call_id")) or name_of(event.get("id"))
+        if isinstance(action_id := event.get("id"), str) and call_id:
+            self.calls_of_actions[action_id] = call_id
+        silent = kind in ("FinishAction", "ThinkAction")
+        self.run.call(
+            ToolUseEvent(
+                name=name_of(event.get("tool_name")) or name_of(kind) or "unknown",
+                input={name: value for name, value in action.items() if name != "kind"},
+                id=call_id,
+                working_directory=self.directory,
+                status=CallStatus.OK if silent else CallStatus.UNANSWERED,
+            )
+        )
+
+    def _observation_event(self, event: Mapping[str, Any]) -> None:
+        observation = mapping(event.get("observation"))
+        metadata = mapping(observation.get("metadata"))
+        exit_code = _exit_code(observation.get("exit_code", metadata.get("exit_code")))
+        content = observation.get("content", observation.get("output"))
+        failed = bool(
+            observation.get("is_error") or observation.get("error") or exit_code or observation.get("timeout") is True
+        )
+        told = text_of(content) or text_of(observation.get("error"))
+        output = self.run.clean(told)
+        if observation.get("prev_exist") is False and not failed:
+            output = f"File created successfully: {output}"
+        self._answer(self._v1_id(event), output, exit_code, failed=failed)
+        self._stand(metadata.get("working_dir"))
+
+    def _update(self, key: object, value: object) -> None:
+        if key in ("execution_status", "agent_status") and isinstance(value, str):
+            self.state_name = value.casefold()
+        elif key == "stats":
+            usages = mapping(mapping(value).get("usage_to_metrics"))
+            counts = [_tokens_of(mapping(one).get("accumulated_token_usage")) for one in usages.values()]
+            known = [count for count in counts if count is not None]
+            self.tokens = sum(known) if known else self.tokens
+        elif key == "full_state":
+            self.state(mapping(value))
+
+    def _v1_id(self, event: Mapping[str, Any]) -> str | None:
+        call_id = name_of(event.get("tool_call_id"))
+        return call_id if self.run.find(call_id) else self.calls_of_actions.get(str(event.get("action_id")), call_id)
+
+    # --- both
+
+    def _say(self, text: str, on_branch: bool) -> None:
+        if on_branch:
+            self.run.say(text)
+        elif text.strip():
+            self.run.counts["other_branch"] += 1
+
+    def _answer(
+        self, call_id: str | None, output: str, exit_code: int | None, *, refused: bool = False, failed: bool = False
+    ) -> None:
+        status = CallStatus.DENIED if refused else CallStatus.FAILED if failed else CallStatus.OK
+        self.run.answer(call_id, output=output, exit_code=exit_code, status=status)
+
+    def _stand(self, directory: object) -> None:
+        found = folder_of(directory)
+        if found and found.startswith("/"):
+            self.root = self.root or found
+            self.directory = found
+
+    def _failed(self, reason: str | None) -> None:
+        if reason is None:
+            return
+        self.failure = reason
+        self.rate_limited |= "ratelimit" in reason.casefold().replace("_", "").replace(" ", "")
+
+    def _metrics(self, metrics: object) -> None:
+        count = _tokens_of(mapping(metrics).get("accumulated_token_usage"))
+        self.tokens = count if count is not None else self.tokens
+
+    def finish(self, events: Iterable[Mapping[str, Any]]) -> AgentRun:
+        finished = self.state_name == "finished"
+        return self.run.build(
+            "openhands",
+            exit_status=f"finished:{self.completed}" if finished and self.completed else self.state_name,
+            failure=None if finished else self.failure,
+            rate_limited=self.rate_limited and not finished,
+            root=self.root,
+            session_id=self.session_id,
+            model=self.model,
+            tokens=self.tokens,
+            duration_ms=_duration_ms(events),
+        )
+
+
+def _is_state(event: Mapping[str, Any]) -> bool:
+    return "agent" in event and ("execution_status" in event or "agent_status" in event or "workspace" in event)
+
+
+def _branch_of_last(events: Sequence[Mapping[str, Any]]) -> set[str] | None:
+    """The ids on the way from the last event to the first; None where no event has a parent."""
+    parents = {event["id"]: event.get("parent_id") for event in events if isinstance(event.get("id"), str)}
+    if not any(isinstance(parent, str) for parent in parents.values()):
+        return None
+    branch: set[str] = set()
+    current = next((event.get("id") for event in reversed(events) if isinstance(event.get("parent_id"), str)), None)
+    while isinstance(current, str) and current not in branch:
+        branch.add(current)
+        current = parents.get(current)
+    return branch
+
+
+def _v0_id(value: object) -> str | None:
+    return f"event {value}" if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _exit_code(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value != -1 else None
+
+
+def _tokens_of(usage: object) -> int | None:
+    counts = [count_of(mapping(usage).get(name)) for name in ("prompt_tokens", "completion_tokens")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _duration_ms(events: Iterable[Mapping[str, Any]]) -> int | None:
+    times = [one for event in events if (one := _time(event.get("timestamp"))) is not None]
+    return max(0, int((max(times) - min(times)).total_seconds() * 1_000)) if len(times) > 1 else None
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=None) if isinstance(value, str) else None
+    except ValueError:
+        return None

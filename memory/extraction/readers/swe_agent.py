@@ -1,0 +1,253 @@
+"""SWE-agent's `.traj` (one JSON document, 0.x and 1.x), files that hold its history alone, and lines of traces.
+
+An action is a line for a shell with tools of the agent's own. `open`, `edit`, `create` and their like become calls of
+file tools; an `edit` names no file and means the one that is open, which the observation's head names. `state` is a
+JSON text in 0.x, an object in 1.x, and tells where the agent stood after the step. Demonstrations in a history are none
+of the agent's doing and are passed over.
+
+There is no exit status of a command. A call failed where the editor or the shell says so.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from contracts.errors import InvalidInput
+from memory.extraction.agent_run import (
+    AgentFormat,
+    AgentRun,
+    CallStatus,
+    RunBuilder,
+    ToolUseEvent,
+    count_of,
+    folder_of,
+    mapping,
+    name_of,
+    objects,
+    text_of,
+)
+from memory.extraction.decode_json import NotJson, decode
+
+_FILE_TOOLS = frozenset(("open", "create", "edit", "insert"))
+_OWN_TOOLS = frozenset({
+    "goto", "scroll_up", "scroll_down", "find_file", "search_dir", "search_file", "set_cursors", "submit",
+    "exit_forfeit", "exit_cost", "exit_context", "decompile", "disassemble", "connect_start", "connect_sendline",
+    "connect_exec", "connect_stop", "view_image", "filemap", "debug_start", "debug_add_breakpoint",
+    "debug_continue", "debug_step", "debug_exec", "debug_stop",
+})  # fmt: skip
+_EDITORS = frozenset(("str_replace_editor", "edit_anthropic"))
+_HEAD = re.compile(r"^\[File: (.+?) \(\d+ lines total\)\]", re.MULTILINE)
+_FOUND_IN = re.compile(r"^Found \d+ matches for .{1,200} in (/[^\s:]{1,300}):", re.MULTILINE)
+_EDITOR_REFUSED = re.compile(
+    r"\s*(?:Your proposed edit has introduced new syntax error|No file open|File .{1,300} not found|Error:|Usage:"
+    r"|Text not found|No replacement was performed|Your edit was not applied|Invalid|Warning: The file already exists"
+    r"|Error: File)",
+    re.IGNORECASE,
+)
+_TIMED_OUT = re.compile(r"\s*(?:EXECUTION|COMMAND) TIMED OUT", re.IGNORECASE)
+_SHELL_FAILED = re.compile(
+    r"\s*(?:/bin/)?(?:ba)?(?:[\w.-]{1,40}): (?:line \d+: )?.{0,300}"
+    r"(?:No such file or directory|cannot |[Pp]ermission denied|command not found|not permitted|Is a directory)"
+)
+_SYSTEM_FOLDERS = frozenset({
+    "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt", "proc", "root", "run", "sbin",
+    "srv", "sys", "tmp", "usr", "var", "Users",
+})  # fmt: skip
+
+
+def read_trajectory(value: object) -> AgentRun:
+    """The run of a trajectory, a document with a history, or a list of a history's messages."""
+    document = mapping(value)
+    info = mapping(document.get("info"))
+    reader = _Reader()
+    steps = document.get("trajectory")
+    if isinstance(steps, list) and steps:
+        reader.steps(steps)
+    else:
+        history = value if isinstance(value, list) else document.get("history")
+        reader.history(history if isinstance(history, list) else [])
+    statistics = mapping(info.get("model_stats"))
+    counts = [count_of(statistics.get(name)) for name in ("tokens_sent", "tokens_received")]
+    known = [count for count in counts if count is not None]
+    return reader.finish(
+        "swe-agent",
+        exit_status=name_of(info.get("exit_status")),
+        patch=reader.run.clean(info.get("submission")),
+        tokens=sum(known) if known else None,
+        model=_model(document.get("replay_config")),
+    )
+
+
+def read_trace(values: Sequence[Any]) -> AgentRun:
+    """The run of one line of traces: {_id, exit, steps: [{thought, action, observation}]}.
+
+    Raises:
+        InvalidInput: there are several lines, so several runs, or none.
+    """
+    runs = [one for value in values for one in ([value] if isinstance(value, dict) else objects(value))]
+    if len(runs) != 1:
+        raise InvalidInput("data", f"holds {len(runs)} runs", "hand in one line of the traces at a time")
+    reader = _Reader()
+    steps = runs[0].get("steps")
+    reader.steps(steps if isinstance(steps, list) else [])
+    return reader.finish("trace", exit_status=name_of(runs[0].get("exit")), session_id=name_of(runs[0].get("_id")))
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.run = RunBuilder()
+        self.directory: str | None = None
+        self.directories: list[str] = []
+        self.open_file: str | None = None
+        self.seen_files: list[str] = []
+        self.latest: str | None = None
+        """The latest call that has an id of ours, as its result will name none."""
+
+    def steps(self, steps: Iterable[object]) -> None:
+        for step in steps:
+            fields = mapping(step)
+            self.run.say(fields.get("thought"))
+            action = fields.get("action")
+            if isinstance(action, str) and action.strip():
+                self._call(action, None)
+                self._answer(text_of(fields.get("observation")), self.latest)
+            else:
+                self.run.counts["step_without_action"] += 1
+            self._stand(fields.get("state"))
+
+    def history(self, messages: Iterable[object]) -> None:
+        for message in messages:
+            fields = mapping(message)
+            role = fields.get("role")
+            if fields.get("is_demo") or fields.get("message_type") == "demonstration" or role == "system":
+                continue
+            if role == "assistant":
+                self._from_assistant(fields)
+            elif role == "tool":
+                ids = fields.get("tool_call_ids") or [fields.get("tool_call_id")]
+                for call_id in ids if isinstance(ids, list) else []:
+                    self._answer(text_of(fields.get("content")), name_of(call_id))
+            elif role == "user":
+                if self.latest is not None:
+                    self._answer(text_of(fields.get("content")), self.latest)
+            else:
+                self.run.unknown("unknown_event", message)
+
+    def finish(self, agent: AgentFormat, **fields: Any) -> AgentRun:
+        return self.run.build(agent, root=_root(self.directories, self.seen_files), **fields)
+
+    def _from_assistant(self, fields: Mapping[str, Any]) -> None:
+        thought = fields.get("thought")
+        self.run.say(thought if isinstance(thought, str) and thought.strip() else text_of(fields.get("content")))
+        calls = list(objects(fields.get("tool_calls")))
+        action = fields.get("action")
+        if isinstance(action, str) and action.strip():
+            self._call(action, name_of(calls[0].get("id")) if calls else None)
+            return
+        for call in calls:
+            function = mapping(call.get("function"))
+            given = function.get("arguments")
+            try:
+                given = decode(given) if isinstance(given, str) else given
+            except NotJson:
+                self.run.counts["not_json"] += 1
+            name = name_of(function.get("name")) or "unknown"
+            self.run.call(ToolUseEvent(name, mapping(given), name_of(call.get("id")), working_directory=self.directory))
+
+    def _call(self, action: str, call_id: str | None) -> None:
+        name, given = _tool_of(self.run.clean(action))
+        self.latest = None if call_id else f"step {len(self.run.calls) + 1}"
+        self.run.call(
+            ToolUseEvent(
+                name, given, call_id or self.latest, working_directory=self.directory, open_file=self.open_file
+            )
+        )
+
+    def _answer(self, observation: str, call_id: str | None) -> None:
+        output = self.run.clean(observation).replace("\r\n", "\n")
+        if head := _HEAD.search(output):
+            self.open_file = head[1]
+            self.seen_files.append(head[1])
+        self.seen_files.extend(_FOUND_IN.findall(output))
+        call = self.run.find(call_id)
+        if call is None:
+            self.run.counts["result_without_call"] += 1
+            return
+        self.run.answer(
+            call_id,
+            output=output,
+            status=CallStatus.FAILED if _failed(call, output) else CallStatus.OK,
+            open_file=self.open_file if call.name in ("edit", "insert") else call.open_file,
+        )
+        self.latest = None
+
+    def _stand(self, state: object) -> None:
+        """Where the agent stands after a step."""
+        if isinstance(state, str):
+            try:
+                state = decode(state)
+            except NotJson:
+                return
+        directory = folder_of(mapping(state).get("working_dir"))
+        if directory and directory.startswith("/"):
+            self.directory = directory
+            self.directories.append(directory)
+        opened = mapping(state).get("open_file")
+        if isinstance(opened, str) and opened not in ("", "n/a"):
+            self.open_file = opened
+
+
+def _tool_of(action: str) -> tuple[str, dict[str, Any]]:
+    """The tool that an action calls, and what it is given."""
+    first, _, rest = action.strip().partition("\n")
+    word, _, arguments = first.partition(" ")
+    if word in _FILE_TOOLS or word in _EDITORS:
+        words = [*_words(arguments), "", ""]
+        if word in _EDITORS:
+            return word, {"command": words[0], "path": words[1], "text": f"{arguments}\n{rest}"}
+        if word in ("open", "create"):
+            return word, {"path": words[0]}
+        return word, {"text": f"{arguments}\n{rest}".strip()}
+    if word in _OWN_TOOLS:
+        return word, {"arguments": f"{arguments}\n{rest}".strip()}
+    return "bash", {"command": action.strip()}
+
+
+def _words(arguments: str) -> list[str]:
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def _failed(call: ToolUseEvent, output: str) -> bool:
+    if _TIMED_OUT.match(output):
+        return True
+    if call.name == "bash":
+        return _SHELL_FAILED.match(output) is not None
+    return call.name in _FILE_TOOLS | _EDITORS and _EDITOR_REFUSED.match(output) is not None
+
+
+def _root(directories: Sequence[str], files: Sequence[str]) -> str | None:
+    """The repository's folder: the top one of the working folders, else of the files that were shown.
+
+    SWE-agent keeps a repository in a folder below `/`, as `/owner__name` or `/testbed`.
+    """
+    for paths in (directories, [file for file in files if file.startswith("/")]):
+        tops = [path.split("/")[1] for path in paths if len(path) > 1 and path.split("/")[1] not in _SYSTEM_FOLDERS]
+        if tops:
+            return f"/{tops[0]}"
+    return posixpath.commonpath(directories) if directories else None
+
+
+def _model(config: object) -> str | None:
+    if isinstance(config, str):
+        try:
+            config = decode(config)
+        except NotJson:
+            return None
+    return name_of(mapping(mapping(mapping(config).get("agent")).get("model")).get("name"))
