@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic_core import to_json
 
 from memory.journal.feature_memory import FeatureMemory
 from memory.journal.file import Journal
+from memory.journal.lock import lock_journal
 from memory.journal.read import Damage
 
 _SHOWN = 3
@@ -35,15 +37,11 @@ def prove(journal: Journal) -> Proof:
     """Compare the state that `journal` holds with that of a reading of its file from the start.
 
     Raises:
-        Unavailable: the file cannot be read.
+        Unavailable: the file cannot be read, or another process writes to it for too long.
     """
-    held = journal.read()
-    while True:
-        anew = Journal(journal.path.parent, journal.feature)
-        fresh = anew.read()
-        before, held = held, journal.read()
-        if before is held:  # nothing was written meanwhile
-            break
+    anew = Journal(journal.path.parent, journal.feature)
+    with lock_journal(journal.path) if journal.path.exists() else nullcontext():
+        held, fresh = journal.read(), anew.read()
     return Proof(
         journal.feature,
         len(fresh.entry_ids),

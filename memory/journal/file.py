@@ -25,6 +25,8 @@ Decide = Callable[[FeatureMemory], Sequence[JournalEntry]]
 _Seen = tuple[int, int, int, int]
 """Device, inode, size in bytes and time of the last change in nanoseconds of a file."""
 
+_NOTHING: _Seen = (0, 0, 0, 0)
+
 
 class Journal:
     """A feature's journal under `folder`; making one opens nothing. It may be used by many threads and processes."""
@@ -39,7 +41,7 @@ class Journal:
         """What this object knows to be on the disk: others may have died between writing and flushing."""
         self._state = FeatureMemory(feature)
         self._position = Position()
-        self._seen: _Seen = (0, 0, 0, 0)
+        self._seen = _NOTHING
 
     def read(self) -> FeatureMemory:
         """The state as it stands; only what was appended since the last call is read. What is returned never changes.
@@ -52,7 +54,8 @@ class Journal:
                 seen = os.stat(self.path)
             except FileNotFoundError:
                 with self._reading:
-                    self._begin_anew()
+                    if self._seen != _NOTHING:
+                        self._begin_anew()
                     return self._state
         with self._reading:
             if _key(seen) == self._seen:
@@ -147,7 +150,7 @@ class Journal:
     def _begin_anew(self) -> None:
         self._state = FeatureMemory(self.feature)
         self._position = Position()
-        self._seen = (0, 0, 0, 0)
+        self._seen = _NOTHING
         self._flushed_bytes = 0
 
 

@@ -66,6 +66,7 @@ def test_f22_what_the_journal_holds_is_the_same_for_a_process_that_has_nothing_e
 
 def test_f22_the_proof_names_what_is_held_and_not_in_the_journal(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "auth")
+    assert prove(journal).entries == 0
     journal.append(STORY)
     proof = prove(journal)
     assert (proof.differences, proof.problems, proof.entries) == ((), (), len(STORY))

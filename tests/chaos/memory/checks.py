@@ -1,0 +1,112 @@
+"""The checks by name, each in a long and a short form, and the proof that each notices a planted bug."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from tests.chaos.index.tracer import can_trace
+from tests.chaos.memory.bugs import BUGS
+from tests.chaos.memory.calls import Trial, die, refuse, trials
+from tests.chaos.memory.crowd import Crowd
+from tests.chaos.memory.verdict import Verdict
+from tests.chaos.memory.writer import Plan
+from tests.chaos.report import Result
+
+Check = Callable[[Path, int, bool], Result]
+"""Takes a folder, a seed, and whether the short form is asked for."""
+
+
+def calls(folder: Path, seed: int, is_short: bool) -> Result:
+    """SIGKILL at each call of several kinds of transaction."""
+    done = list(trials(die, folder, 3 if is_short else 1))
+    return _of_trials("calls", "SIGKILL at system calls", "all of a transaction or nothing of it", done)
+
+
+def power(folder: Path, seed: int, is_short: bool) -> Result:
+    """The same, and what was not flushed is lost too."""
+    done = list(trials(partial(die, cuts_power=True), folder, 3 if is_short else 1))
+    return _of_trials("power", "SIGKILL, and what was not flushed is gone", "nothing acknowledged is lost", done)
+
+
+def disk(folder: Path, seed: int, is_short: bool) -> Result:
+    """Calls that the disk refuses: from one on as it is full, or a single one as it fails."""
+    done = list(_refusals(folder, 3 if is_short else 1))
+    return _of_trials("disk", "ENOSPC from a call on, EIO of one", "a clear error, nothing half-written", done)
+
+
+def writers(folder: Path, seed: int, is_short: bool) -> Result:
+    """Eight writers of many features, killed at random and at the telling points."""
+    crowd, verdict = _crowd(folder, seed, *((400, 10, 16) if is_short else (10_000, 50, 100)))
+    kills = crowd.died.total()
+    enough = [] if kills >= crowd.kills else [f"{kills} of {crowd.kills} kills happened"]
+    return Result(
+        "writers",
+        f"{len(crowd.plan.items):,} iterations by {crowd.plan.writers} writers, {kills} SIGKILLs (seed {seed})",
+        "no record lost, twice or in another feature; a rebuild gives equal ids",
+        not verdict.problems and not enough,
+        {"entries": verdict.entries, "torn ends kept": verdict.set_aside, **dict(crowd.died.most_common())},
+        (*verdict.problems, *enough),
+    )
+
+
+CHECKS: dict[str, Check] = {"calls": calls, "power": power, "disk": disk, "writers": writers}
+"""Every check by its name, in the order in which they run."""
+
+
+def planted(name: str, folder: Path, seed: int) -> Result:
+    """The bugs that check `name` must notice, one at a time."""
+    unnoticed = []
+    for bug in BUGS[name]:
+        with tempfile.TemporaryDirectory(dir=folder) as own, bug.plant():
+            found = _problems_of(name, Path(own), seed)
+            if not any(told in problem for problem in found for told in bug.told):
+                unnoticed.append(f"nobody notices that {bug.what}")
+    figures = {"noticed": len(BUGS[name]) - len(unnoticed)}
+    return _result(f"{name}, planted bugs", f"{len(BUGS[name])} bugs", "all noticed", figures, unnoticed)
+
+
+def why_not(name: str) -> str:
+    """Why a check cannot run here; empty where it can."""
+    return "" if name == "writers" else can_trace()
+
+
+def _problems_of(name: str, folder: Path, seed: int) -> Iterator[str]:
+    """The problems that a check finds, trial after trial, so that the first that counts ends it."""
+    match name:
+        case "calls":
+            found: Iterable[Trial] = trials(die, folder)
+        case "power":
+            found = trials(partial(die, cuts_power=True), folder)
+        case "disk":
+            found = _refusals(folder)
+        case _:
+            yield from _crowd(folder, seed, 400, 10, 16)[1].problems
+            return
+    for trial in found:
+        yield from trial.told()
+
+
+def _refusals(folder: Path, every: int = 1) -> Iterator[Trial]:
+    ways = (partial(refuse, number=number) for number in (errno.ENOSPC, errno.EIO))
+    return itertools.chain.from_iterable(trials(one, folder, every) for one in ways)
+
+
+def _crowd(folder: Path, seed: int, iterations: int, features: int, kills: int) -> tuple[Crowd, Verdict]:
+    crowd = Crowd(Plan.of(iterations, features, 8, seed), folder, kills, seed)
+    return crowd, crowd.run()
+
+
+def _of_trials(name: str, done: str, limit: str, found: Sequence[Trial]) -> Result:
+    figures = {"points": len(found), "kinds of transaction": len({one.kind for one in found})}
+    if lost := sum(one.lost_count for one in found):
+        figures["files and names lost"] = lost
+    return _result(name, done, limit, figures, [problem for one in found for problem in one.told()])
+
+
+def _result(name: str, done: str, limit: str, figures: dict[str, int], problems: Sequence[str]) -> Result:
+    return Result(name, done, limit, not problems, figures, tuple(problems))
