@@ -250,6 +250,14 @@ def join_directories(current: str | None, change: str | None) -> str | None:
     return change if current is None or re.match(r"[/\\]|[A-Za-z]:", change) else f"{current}/{change}"
 
 
+def directory_before(command: str, after: str) -> str:
+    """The folder that a command began in, by the one that it left its shell in."""
+    change = changed_directory(command)
+    if change and after.endswith(f"/{change}") and ".." not in change:
+        return after[: -len(change) - 1] or "/"
+    return after
+
+
 def _after(command: SimpleCommand, directory: str | None) -> str | None:
     operands = command.operands()
     if command.program != "cd" or len(operands) != 1 or not operands[0].clear or operands[0].text == "-":

@@ -132,7 +132,7 @@ def _detected(value: object) -> StreamFormat | None:
         return "swe-agent"
     if isinstance(fields.get("steps"), list):
         return "trace"
-    if fields.get("type") in claude_code.TYPES | {claude_code.OVERFLOW}:
+    if str(fields.get("type")) in claude_code.TYPES | {claude_code.OVERFLOW}:
         return "claude-code"
     if isinstance(fields.get("kind"), str) or _is_v0_event(fields):
         return "openhands"

@@ -45,7 +45,7 @@ def read_trajectory(value: object) -> AgentRun:
         if role == "assistant":
             content = text_of(message.get("content"))
             start, _, end = _block(content)
-            run.say(content[:start] + content[end:])
+            run.say((content[:start] + content[end:]).strip().removeprefix("THOUGHT:"))
             tokens.extend(_tokens(message))
             for command in _commands(message):
                 call_id = f"command {len(run.calls) + 1}"

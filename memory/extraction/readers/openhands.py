@@ -23,6 +23,8 @@ from memory.extraction.agent_run import (
     name_of,
     text_of,
 )
+from memory.extraction.shell import directory_before
+from memory.extraction.tools import command_of
 
 _NO_CALLS = frozenset({
     "message", "system", "change_agent_state", "recall", "finish", "null", "condensation", "condensation_request",
@@ -45,7 +47,7 @@ def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:
         events = sorted(events, key=lambda event: event["id"])
     active = _branch_of_last(events)
     for event in events:
-        on_branch = active is None or event.get("id") in active or "kind" not in event
+        on_branch = active is None or name_of(event.get("id")) in active
         if "kind" in event and not _is_state(event):
             reader.read_v1(event, on_branch)
         elif _is_state(event):
@@ -130,8 +132,8 @@ class _Reader:
         )
         if observation in ("edit", "write") and extras.get("prev_exist") is False and not failed:
             output = f"File created successfully: {output}"
+        self._stand(metadata.get("working_dir"), call)
         self._answer(call_id, output, exit_code, refused=refused, failed=failed)
-        self._stand(metadata.get("working_dir"))
 
     # --- V1
 
@@ -152,7 +154,7 @@ class _Reader:
             self._failed(f"{event.get('code')} {str(event.get('detail'))[:300]}")
         elif kind == "ConversationStateUpdateEvent":
             self._update(event.get("key"), event.get("value"))
-        elif kind not in _KNOWN_KINDS:
+        elif not isinstance(kind, str) or kind not in _KNOWN_KINDS:
             self.run.unknown("unknown_event", event)
 
     def state(self, state: Mapping[str, Any]) -> None:
@@ -198,8 +200,8 @@ class _Reader:
         output = self.run.clean(told)
         if observation.get("prev_exist") is False and not failed:
             output = f"File created successfully: {output}"
+        self._stand(metadata.get("working_dir"), self.run.find(self._v1_id(event)))
         self._answer(self._v1_id(event), output, exit_code, failed=failed)
-        self._stand(metadata.get("working_dir"))
 
     def _update(self, key: object, value: object) -> None:
         if key in ("execution_status", "agent_status") and isinstance(value, str):
@@ -230,11 +232,15 @@ class _Reader:
         status = CallStatus.DENIED if refused else CallStatus.FAILED if failed else CallStatus.OK
         self.run.answer(call_id, output=output, exit_code=exit_code, status=status)
 
-    def _stand(self, directory: object) -> None:
+    def _stand(self, directory: object, call: ToolUseEvent | None) -> None:
+        """Where the agent stands after a call. The first one says where it stood before, too."""
         found = folder_of(directory)
-        if found and found.startswith("/"):
-            self.root = self.root or found
-            self.directory = found
+        if not found or not found.startswith("/"):
+            return
+        if self.directory is None and call is not None:
+            self.run.answer(call.id, working_directory=directory_before(command_of(call) or "", found))
+        self.root = self.root or found
+        self.directory = found
 
     def _failed(self, reason: str | None) -> None:
         if reason is None:
