@@ -13,14 +13,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from contracts.errors import SluiceError
 from contracts.memory.api import (
     IterationContext,
     LearningPatch,
@@ -33,34 +31,29 @@ from contracts.memory.api import (
 )
 from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from contracts.memory.model import IterationRecord
+from memory.catch_up import CATCH_UP_SECONDS, catch_up
 from memory.config import RagConfig
 from memory.extraction.extract import extract
 from memory.extraction.stagnation import is_stagnating
-from memory.index_port import FollowingIndex, IndexHealth
+from memory.find import find
+from memory.index_port import FollowingIndex
 from memory.journal.entry import JournalEntry
 from memory.journal.feature_memory import FeatureMemory
 from memory.journal.file import Journal
 from memory.journal.read import features_in, read_journal
 from memory.learning.add import add_learning
 from memory.learning.candidate import Candidate
-from memory.learning.distil import distil
 from memory.learning.edit import patch_learning, undo_repetition
 from memory.learning.prune import prune
-from memory.models_asked import AskedOnce, Models
-from memory.ports import AskModel, EmbedTexts, Hit, Hits, JudgePair, Sanitise, SearchIndex
-from memory.qdrant_schema import collection_name
-from memory.recall.journal_search import search_journal
+from memory.models_asked import Models, transact_with
+from memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
 from memory.recall.prompt import make_prompt_block
 from memory.recall.rank import rank
-from memory.recall.weigh import weigh
 from memory.sanitise import sanitise_record
+from memory.status import make_status
 
-SEARCH_DEPTH = 50
-"""Hits asked of the index, at least: age, outcome and task order them anew, and drop some."""
 LOOKED_BACK = 200
 """Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""
-MOST_LACKING = 0.5
-"""Share of a feature that the index may lack; beyond it the journal's own words know more than the index."""
 
 
 class Recorded(NamedTuple):
@@ -151,17 +144,7 @@ class Memory:
 
         Returns the new entries. A model is asked before the journal is locked, never meanwhile.
         """
-        journal = self._journal(feature)
-        state = journal.read()
-        if state.distilled.issuperset(state.iterations):
-            return []
-        at = self._clock()
-
-        def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
-            distilled = distil(state, compare=models.compare, sanitise=self._sanitise, at=at, ask=models.ask)
-            return [*distilled, *weigh(state, at)]
-
-        return self._decide(journal, decide)[1]
+        return self._catch_up(self._journal(feature), None)
 
     def learn(
         self,
@@ -186,7 +169,7 @@ class Memory:
             results.append(result)
             return entries
 
-        state, _ = self._decide(self._journal(feature), decide)
+        state, _ = transact_with(self._models, self._journal(feature), decide)
         result = results[-1]
         if result.learning is None:
             return result
@@ -204,7 +187,7 @@ class Memory:
         def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
             return patch_learning(state, learning_id, change, compare=models.compare, sanitise=self._sanitise, at=at)
 
-        state, _ = self._decide(self._journal(feature), decide)
+        state, _ = transact_with(self._models, self._journal(feature), decide)
         return state.learnings[learning_id]
 
     def undo(self, feature: str, entry_id: str) -> list[JournalEntry]:
@@ -226,8 +209,9 @@ class Memory:
 
     def learnings(self, feature: str, *, task_id: int | None = None, every_state: bool = False) -> Learnings:
         """The learnings of a feature, the newest last; rejected and pruned ones with `every_state`."""
-        self.catch_up(feature)
-        state = self._journal(feature).read()
+        journal = self._journal(feature)
+        self._catch_up(journal)
+        state = journal.read()
         found = (
             one
             for one in state.learnings.values()
@@ -239,10 +223,11 @@ class Memory:
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
         """What memory holds on a question, of this feature alone, the best first."""
         started = time.perf_counter()
-        self.catch_up(feature)
-        state = self._journal(feature).read()
+        journal = self._journal(feature)
+        self._catch_up(journal)
+        state = journal.read()
         wanted = self.config.top_k if top_k is None else top_k
-        hits, behind = self._find(state, query, wanted, task_id)
+        hits, behind = find(self._search, self.project_path, state, query, top_k=wanted, task_id=task_id)
         results = rank(state, hits, query, top_k=wanted, task_id=task_id, now=self._clock())
         return Recall(
             project=self.project_path,
@@ -268,8 +253,8 @@ class Memory:
 
         What it says is recorded: an agent that only repeats it has learned nothing new.
         """
-        self.catch_up(feature)
         journal = self._journal(feature)
+        self._catch_up(journal)
         if not journal.read().entry_ids:
             return PromptBlock(text="", tokens=0)
         blocks: list[PromptBlock] = []
@@ -320,27 +305,7 @@ class Memory:
 
     def status(self) -> RagStatus:
         """Whether index and embedder are there, what is remembered, and how far the index is behind."""
-        names = tuple(self.features())
-        states = [self._journal(name).read() for name in names]
-        health, behind = IndexHealth("none", False, False, None), 0
-        if isinstance(self._search, FollowingIndex):
-            health = self._search.health(names)
-            behind = sum(len(self._search.lacking(state)) for state in states)
-        damages = (f"{name}.jsonl: {one}" for name in names for one in self._journal(name).problems())
-        return RagStatus(
-            engine=health.engine,
-            index_available=health.index_available,
-            embedder_available=health.embedder_available,
-            embedding_model=health.embedding_model,
-            features=len(names),
-            records=sum(len(state.iterations) for state in states),
-            learnings=sum(len(state.active()) for state in states),
-            conflicts=sum(len(state.conflicts) for state in states),
-            behind=behind,
-            collections=health.collections,
-            orphans=health.orphans,
-            problems=(*health.problems, *damages),
-        )
+        return make_status([self._journal(name) for name in self.features()], self._search)
 
     def close(self) -> None:
         """Let go of the index. The journals need no closing."""
@@ -354,41 +319,11 @@ class Memory:
     ) -> None:
         self.close()
 
+    def _catch_up(self, journal: Journal, seconds: float | None = CATCH_UP_SECONDS) -> list[JournalEntry]:
+        return catch_up(journal, self._models, sanitise=self._sanitise, at=self._clock(), seconds=seconds)
+
     def _journal(self, feature: str) -> Journal:
         with self._opening:
             if feature not in self._journals:
                 self._journals[feature] = Journal(self.folder, feature)
             return self._journals[feature]
-
-    def _decide(
-        self, journal: Journal, decide: Callable[[FeatureMemory, Models], list[JournalEntry]]
-    ) -> tuple[FeatureMemory, list[JournalEntry]]:
-        """Transact what models have a say in: they are asked before, and only remembered under the lock."""
-        if not self._models.are_there:
-            return journal.transact(lambda state: decide(state, self._models))
-        asked = AskedOnce(self._models)
-        decide(journal.read(), asked.models)
-        asked.close()
-        return journal.transact(lambda state: decide(state, asked.models))
-
-    def _find(self, state: FeatureMemory, query: str, top_k: int, task_id: int | None) -> tuple[Hits | None, int]:
-        """What the index finds, with what the journal's words find of the rest, and how many documents the index lacks.
-
-        None where it is away or lacks so much that the journal knows more.
-        """
-        if self._search is None or not query.strip():
-            return None, 0
-        size = len(state.iterations) + len(state.active())
-        try:
-            lacking = self._search.follow(state) if isinstance(self._search, FollowingIndex) else ()
-            if len(lacking) > MOST_LACKING * size:
-                return None, len(lacking)
-            collection = collection_name(self.project_path, state.feature)
-            found = self._search.search(collection, query, max(SEARCH_DEPTH, 2 * top_k))
-        except SluiceError:
-            return None, size
-        if lacking:
-            words = search_journal(state, query, task_id)
-            new = (Hit(one, words[one]) for one in lacking if one in words)
-            found = replace(found, hits=(*found.hits, *new))
-        return found, len(lacking)

@@ -14,6 +14,9 @@ from typing import Generic, TypeVar
 
 from contracts.errors import SluiceError, Unavailable
 from contracts.memory.learning import FeatureLearning
+from memory.journal.entry import JournalEntry
+from memory.journal.feature_memory import FeatureMemory
+from memory.journal.file import Journal
 from memory.learning.deduplication import DeduplicationResult, check_deduplication
 from memory.ports import AskModel, EmbedTexts, JudgePair, Polarity, Vectors
 
@@ -95,3 +98,15 @@ class _Answers(Generic[Answer]):
 def _embed_one(embed: EmbedTexts, text: str) -> Vectors:
     row: Vectors = embed([text])[0]
     return row
+
+
+def transact_with(
+    models: Models, journal: Journal, decide: Callable[[FeatureMemory, Models], list[JournalEntry]]
+) -> tuple[FeatureMemory, list[JournalEntry]]:
+    """`Journal.transact` of what models have a say in: they are asked before, and only remembered under the lock."""
+    if not models.are_there:
+        return journal.transact(lambda state: decide(state, models))
+    asked = AskedOnce(models)
+    decide(journal.read(), asked.models)
+    asked.close()
+    return journal.transact(lambda state: decide(state, asked.models))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 from contracts.errors import BudgetExhausted
 from memory.config import ModelConfig
-from memory.embedded.guard import mask_private
+from memory.embedded.guarded import mask_private
 from memory.embedded.outside import read_secret, require_allowed
 from memory.ports import Polarity
 

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory.config import RagConfig, config_path, read_config
 from memory.embedded.folders import folder_of_model, index_folder, make_index_folder
 from memory.embedded.followed_index import FollowedIndex
-from memory.embedded.guard import find_commands, mask_private
+from memory.embedded.guarded import sanitise_with_trust
 from memory.embedded.language_model import LanguageModel
 from memory.embedded.outside import read_secret, require_allowed
 from memory.embedded.vectors import TextVectors, open_vectors
 from memory.journal.paths import DEFAULT_FOLDER
 from memory.memory import Memory
-from memory.sanitise import build_sanitise
 
 if TYPE_CHECKING:
     from memory.embedded.engines import Engine
+
+SANITISED_TEXTS = 4_096
+"""Texts whose sanitising is remembered: paths and errors come again in every iteration, learnings in every prompt."""
 
 
 def open_memory(
     folder: Path | str = DEFAULT_FOLDER, project_path: Path | str | None = None, *, config: RagConfig | None = None
 ) -> Memory:
-    """The memory whose journals lie in `folder`. Nothing is loaded and no file is made before it is used.
+    """The memory whose journals lie in `folder`. No model is loaded and no file is made before it is used.
 
     `project_path` is the project's folder, by default the one that holds `.ralph`, for another `folder` the working
     directory. What can be turned is read from `rag_config.json` (see `memory.config`) unless `config` is given.
@@ -34,12 +37,14 @@ def open_memory(
     folder = Path(folder).absolute()
     config = config or read_config(config_path(folder))
     project = str(Path(project_path).absolute() if project_path is not None else _project_of(folder))
+    sanitise = lru_cache(SANITISED_TEXTS)(sanitise_with_trust())
+    sanitise("ready")  # loads and compiles the rules now, so that the first recording need not
     index = _open_index(folder, project, config) if config.engine != "none" else None
     model = LanguageModel(config.model) if config.model.url else None
     return Memory(
         folder,
         project,
-        sanitise=build_sanitise(find_commands, mask_private),
+        sanitise=sanitise,
         search=index,
         judge=model.judge if model and config.model.judges else None,
         ask=model.ask if model and config.model.distils else None,

@@ -28,16 +28,17 @@ def distil(
     ask: AskModel | None = None,
     model: str = "",
     proposed: Sequence[Candidate] = (),
+    most: int | None = None,
 ) -> list[JournalEntry]:
     """The learnings of all iterations that were not distilled, conflicts that outcomes decided, and what was looked at.
 
     To be appended together, so that an iteration counts as distilled only with its learnings. `state` is not changed;
     distilling twice adds nothing. `ask` is called here, which may take long: a caller that holds a lock calls
     `memory.learning.propose.propose` before, and hands in what it `proposed`. Where the model fails, the learnings of
-    the rules stand.
+    the rules stand. `most`: only so many iterations, the oldest first.
     """
     entries = resolve_by_outcome(state, at)
-    waiting = undistilled(state)
+    waiting = undistilled(state)[:most]
     if not waiting:
         return entries
     if ask is not None:

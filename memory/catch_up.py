@@ -1,0 +1,44 @@
+"""Derives from iterations that are new what follows from them: learnings, and how those that stood in prompts fared."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from memory.journal.entry import JournalEntry
+from memory.journal.feature_memory import FeatureMemory
+from memory.journal.file import Journal
+from memory.learning.distil import distil
+from memory.models_asked import Models, transact_with
+from memory.ports import Sanitise
+from memory.recall.weigh import weigh
+
+DISTILLED_AT_ONCE = 100
+"""Iterations that are looked through for learnings while the journal is locked: some 4 ms each."""
+CATCH_UP_SECONDS = 1.0
+"""How long a question waits for iterations to be looked through: an import may have brought thousands."""
+
+
+def catch_up(
+    journal: Journal, models: Models, *, sanitise: Sanitise, at: datetime, seconds: float | None
+) -> list[JournalEntry]:
+    """Append what follows from new iterations, in portions between which others may write; returns the new entries.
+
+    After `seconds` (None: never) the rest is left for another time. A prompt tells the last iterations either way.
+    """
+
+    def decide(state: FeatureMemory, asked: Models) -> list[JournalEntry]:
+        distilled = distil(
+            state, compare=asked.compare, sanitise=sanitise, at=at, ask=asked.ask, most=DISTILLED_AT_ONCE
+        )
+        return [*distilled, *weigh(state, at)]
+
+    started = time.monotonic()
+    derived: list[JournalEntry] = []
+    state = journal.read()
+    while not state.distilled.issuperset(state.iterations):
+        state, entries = transact_with(models, journal, decide)
+        derived += entries
+        if seconds is not None and time.monotonic() - started > seconds:
+            break
+    return derived
