@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome
 from memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from memory.recall.same_error import error_key
+from memory.learning.fingerprint import fingerprint
 from memory.recall.weight import in_order
 
 ITERATIONS = 5
@@ -54,7 +54,7 @@ def standing_errors(recent: Sequence[RecordedIteration]) -> list[StandingError]:
         if one.record.task_id in solved:
             continue
         for error in one.record.errors:
-            standing = found.setdefault(error_key(error), StandingError(error))
+            standing = found.setdefault(fingerprint(error), StandingError(error))
             if one not in standing.met_in[-1:]:
                 standing.met_in.append(one)
     return list(found.values())

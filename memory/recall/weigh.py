@@ -25,7 +25,7 @@ from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, Ite
 from memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
 from memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from memory.learning.echo import only_repeats_words
-from memory.recall.same_error import error_key
+from memory.learning.fingerprint import fingerprint
 from memory.recall.weight import in_order
 from memory.recall.words import words_of
 
@@ -82,8 +82,8 @@ def failed_again(learning: FeatureLearning, one: RecordedIteration, before: Sequ
     about = [error for error in one.record.errors if is_about(learning, error)]
     if not about:
         return False
-    met: set[Hashable] = {error_key(error) for each in before[-ITERATIONS_BEFORE:] for error in each.record.errors}
-    return any(error_key(error) in met for error in about)
+    met: set[Hashable] = {fingerprint(error) for each in before[-ITERATIONS_BEFORE:] for error in each.record.errors}
+    return any(fingerprint(error) in met for error in about)
 
 
 def is_about(learning: FeatureLearning, error: ErrorEntry) -> bool:
