@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome
 from memory.journal.feature_memory import FeatureMemory, RecordedIteration
-from memory.recall.prompt_line import PromptLine, PromptSection, Quote
 from memory.learning.fingerprint import fingerprint
+from memory.recall.prompt_line import PromptLine, PromptSection, Quote
 from memory.recall.weight import in_order
 
 ITERATIONS = 5

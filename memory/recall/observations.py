@@ -93,4 +93,4 @@ def _details(one: FeatureLearning) -> Iterable[str]:
     if one.reviewed:
         yield "reviewed"
     if one.failed_again:
-        yield f"did not help in {one.failed_again} iterations"
+        yield f"did not help in {one.failed_again} iteration{'s' if one.failed_again > 1 else ''}"
