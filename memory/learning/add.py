@@ -19,6 +19,7 @@ from memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, Lea
 from memory.journal.feature_memory import FeatureMemory
 from memory.learning.candidate import Candidate
 from memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
+from memory.learning.echo import is_echo
 from memory.ports import Sanitise, Sanitised
 
 Compare = Callable[[str, Sequence[FeatureLearning]], DeduplicationResult]
@@ -43,9 +44,14 @@ def add_learning(
     if refusing := refusals(text, reason, sanitise(f"{candidate.text} {candidate.reason}")):
         return LearningResult(verdict="refused", why=f"it commands its reader: {', '.join(refusing)}"), []
     candidate = replace(candidate, text=text.text[:MAX_LEARNING_CHARACTERS], reason=reason.text[:500])
-    if _is_agents_own(candidate) and is_echo(candidate.text, printed_lines(state, candidate.iteration)):
-        return LearningResult(verdict="echo", why="the prompt of its iteration had said it"), []
+    said = candidate.text if _is_agents_own(candidate) else candidate.words
+    if said and is_echo(said, printed_lines(state, candidate.iteration)):
+        if not candidate.without_words:
+            return LearningResult(verdict="echo", why="the prompt of its iteration had said it"), []
+        candidate = replace(candidate, text=candidate.without_words)
     result, entries = _compared(state, candidate, compare, at)
+    if _is_agents_own(candidate) and _repeats_shown(state, result, candidate.iteration):
+        return LearningResult(verdict="echo", learning=result.learning, why="its prompt had shown what it repeats"), []
     if text.cut or reason.cut:
         why = f"{result.why}; cut: {', '.join(sorted({*text.cut, *reason.cut}))}".lstrip("; ")
         result = result.model_copy(update={"why": why})
@@ -78,10 +84,12 @@ def printed_lines(state: FeatureMemory, iteration: int) -> list[str]:
     return [line for block in state.printed if block.iteration_number == iteration for line in block.lines]
 
 
-def is_echo(text: str, lines: Sequence[str]) -> bool:
-    """Whether a printed line holds the text word by word."""
-    said = " ".join(text.lower().split())
-    return any(said in " ".join(line.lower().split()) for line in lines)
+def _repeats_shown(state: FeatureMemory, result: LearningResult, iteration: int) -> bool:
+    """Whether a text only counts a learning once more that stood in the prompt of its iteration."""
+    if result.verdict != "duplicate" or result.learning is None:
+        return False
+    shown = (block.learning_ids for block in state.printed if block.iteration_number == iteration)
+    return any(result.learning.id in ids for ids in shown)
 
 
 def _is_agents_own(candidate: Candidate) -> bool:

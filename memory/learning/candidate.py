@@ -18,3 +18,7 @@ class Candidate:
     task_id: int | None = None
     observed: bool = False
     """Whether it is tied to an event of its iteration: then it is no echo of what the prompt had said."""
+    words: str = ""
+    """What of the text the agent said itself, where the rest is observed: that may be an echo."""
+    without_words: str = ""
+    """The text without them; "" where nothing is left to say."""

@@ -30,7 +30,8 @@ _FRAME = re.compile(
         (?:memory|notes?|learnings?|observations?)
   | \b(?:the\s+|my\s+)?(?:memory|notes?)\s+
         (?:says?|notes?|states?|tells?(?:\s+(?:us|me))?|mentions?|reminds?(?:\s+(?:us|me))?)(?:\s+that)?
-  | \b(?:reminder|note|remember|observation|learning|recall|lesson)s?\s*(?:\#?\d+)?\s*:
+  | \b(?:reminder|note|remember|observation|learning|recall|lesson|takeaway)s?
+        \s*(?:learn(?:ed|t)|\#?\d+|for\s+(?:next\s+time|the\s+next\s+\w+))?\s*:
   | \b(?:remember|recall|note)(?:\s+to|\s+that)\b
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -38,7 +39,7 @@ _FRAME = re.compile(
 """What is said around a memory and is no part of it."""
 _LINE_NUMBER = re.compile(r"(?<=\w):(\d+)\b")
 _QUOTED = re.compile("“([^”]+)”")
-_SENTENCE_END = re.compile(r"(?<=[\w)`'\"”][.;!?])\s+|\n+")
+_SENTENCE_END = re.compile(r"(?<=[\w)`'\"”][.;!?])\s+|\n+|\s[-*•]\s")
 _FUNCTION_WORDS_TEXT = """
 a an the this that these those it its they them their we our us you your i my is are was were be been being am do does
 did has have had will would shall should can could may might must to of in on at for with by from as and or so then

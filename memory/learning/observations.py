@@ -143,10 +143,20 @@ def _is_gone(history: History, error: ErrorEntry, at: int) -> bool:
 
 def _fix(before: IterationRecord, record: IterationRecord, error: ErrorEntry, files: tuple[str, ...]) -> Candidate:
     how = _how(record)
-    text = fit(f"{the_error(error, 180)} went away after changing {list_files(files)}" + (f": {how}" if how else "."))
+    gone = fit(f"{the_error(error, 180)} went away after changing {list_files(files)}")
+    text = fit(f"{gone}: {how}" if how else f"{gone}.")
     ended = "which ended with Success" if record.outcome is IterationOutcome.SUCCESS else "where its file had no error"
     reason = f"seen in iteration {before.iteration_number}, gone in iteration {record.iteration_number}, {ended}"
-    return Candidate(text, reason, LearningSource.AUTO, record.iteration_number, task_of(before, record), observed=True)
+    return Candidate(
+        text,
+        reason,
+        LearningSource.AUTO,
+        record.iteration_number,
+        task_of(before, record),
+        observed=True,
+        words=how,
+        without_words=f"{gone}.",
+    )
 
 
 def _how(record: IterationRecord) -> str:
@@ -170,13 +180,17 @@ def _refusals(record: IterationRecord) -> Iterator[Candidate]:
 
 
 def _stagnation(record: IterationRecord) -> Iterator[Candidate]:
-    tried = first_sentence(record.summary, 250) or next((the_error(one, 250) for one in record.errors), "")
+    said = first_sentence(record.summary, 250)
+    tried = said or next((the_error(one, 250) for one in record.errors), "")
     if not tried:
         return
     title = f' on "{record.task_title}"' if record.task_title else ""
     text = fit(f"Trying the same once more{title} did not help: {tried}")
     reason = f"iteration {record.iteration_number} brought about the same as those before it"
-    yield Candidate(text, reason, LearningSource.AUTO, record.iteration_number, task_of(record), observed=True)
+    task = task_of(record)
+    yield Candidate(
+        text, reason, LearningSource.AUTO, record.iteration_number, task, observed=True, words=record.summary
+    )
 
 
 def _decisions(record: IterationRecord) -> Iterator[Candidate]:

@@ -36,7 +36,7 @@ class Problem:
     def report(self) -> str:
         """What pytest prints of it."""
         name = self.test.rsplit("/", 1)[-1].removesuffix(".py")
-        kind, _, text = self.message.partition(": ")
+        kind = self.message.partition(": ")[0]
         return f"""\
 ============================= test session starts ==============================
 platform linux -- Python 3.11.9, pytest-9.2.0, pluggy-1.6.0
