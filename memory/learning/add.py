@@ -19,7 +19,7 @@ from memory.journal.entry import ConflictFound, JournalEntry, LearningAdded, Lea
 from memory.journal.feature_memory import FeatureMemory
 from memory.learning.candidate import Candidate
 from memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique
-from memory.learning.echo import is_echo
+from memory.learning.echo import MOST_VARIATIONS, is_echo, is_variation, without_frame
 from memory.ports import Sanitise, Sanitised
 
 Compare = Callable[[str, Sequence[FeatureLearning]], DeduplicationResult]
@@ -49,6 +49,10 @@ def add_learning(
         if not candidate.without_words:
             return LearningResult(verdict="echo", why="the prompt of its iteration had said it"), []
         candidate = replace(candidate, text=candidate.without_words)
+    if _is_agents_own(candidate):
+        candidate = replace(candidate, text=without_frame(candidate.text) or candidate.text)
+    if _is_agents_own(candidate) and is_variation(candidate.text, _variations(state, candidate)):
+        return LearningResult(verdict="echo", why=f"{MOST_VARIATIONS} learnings say nearly the same"), []
     result, entries = _compared(state, candidate, compare, at)
     if _is_agents_own(candidate) and _repeats_shown(state, result, candidate.iteration):
         return LearningResult(verdict="echo", learning=result.learning, why="its prompt had shown what it repeats"), []
@@ -82,6 +86,12 @@ def refusals(*sanitised: Sanitised) -> list[str]:
 def printed_lines(state: FeatureMemory, iteration: int) -> list[str]:
     """What was printed into the prompt of an iteration."""
     return [line for block in state.printed if block.iteration_number == iteration for line in block.lines]
+
+
+def _variations(state: FeatureMemory, candidate: Candidate) -> list[str]:
+    """Learnings that its text may vary; none where the prompt of its iteration showed no learning."""
+    shown = any(block.learning_ids for block in state.printed if block.iteration_number == candidate.iteration)
+    return [one.text for one in state.learnings.values()] if shown else []
 
 
 def _repeats_shown(state: FeatureMemory, result: LearningResult, iteration: int) -> bool:

@@ -12,9 +12,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from memory.learning.polarity.compare import compare
 from memory.learning.polarity.tokens import Kind, tokens_of
+
+MOST_VARIATIONS = 3
+NEAR = 0.6
+"""Share of a text's words that stand in another one that says nearly the same."""
 
 _FRAME = re.compile(
     r"""
@@ -37,6 +42,7 @@ _FRAME = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """What is said around a memory and is no part of it."""
+_PROVENANCE = re.compile(r"(?:\s*\([^()]*\biteration[^()]*\))+\s*$", re.IGNORECASE)
 _LINE_NUMBER = re.compile(r"(?<=\w):(\d+)\b")
 _QUOTED = re.compile("“([^”]+)”")
 _SENTENCE_END = re.compile(r"(?<=[\w)`'\"”][.;!?])\s+|\n+|\s[-*•]\s")
@@ -61,10 +67,32 @@ class _Said:
     negations: int
 
 
+def without_frame(text: str) -> str:
+    """`text` without what introduces a memory and without its provenance in brackets at the end."""
+    bare = _PROVENANCE.sub("", text)
+    while (found := _FRAME.match(bare)) and found.end():
+        bare = bare[found.end() :].lstrip(" ,:;-–—")
+    return bare if len(bare) == len(text) or not bare else bare[0].upper() + bare[1:]
+
+
 def is_echo(text: str, lines: Iterable[str]) -> bool:
     """Whether each sentence of `text` is said by one of the printed `lines`."""
     printed = [_parts(line) for line in lines]
     return bool(printed) and all(any(_says(line, one) for line in printed) for one in _sentences(text))
+
+
+def is_variation(text: str, others: Iterable[str]) -> bool:
+    """Whether `MOST_VARIATIONS` other texts say nearly the same: all identifiers and numbers, and most of the words.
+
+    A model that restates its prompt exchanges a word each time. That may be a fact, so the first ones are kept.
+    """
+    said = _say(text)
+    near = (
+        other
+        for other in map(_say, others)
+        if said.exact <= other.exact and len(said.words & other.words) >= NEAR * len(said.words)
+    )
+    return sum(1 for _ in islice(near, MOST_VARIATIONS)) == MOST_VARIATIONS
 
 
 def only_repeats_words(text: str, lines: Iterable[str]) -> bool:

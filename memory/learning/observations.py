@@ -51,7 +51,7 @@ def observe(history: History, at: int) -> Iterator[Candidate]:
     yield from _repeated_errors(history, at)
     yield from _fixes(history, at)
     yield from _refusals(record)
-    if record.stagnating:
+    if record.stagnating and not (at and history.records[at - 1].stagnating):
         yield from _stagnation(record)
     if record.outcome is IterationOutcome.SUCCESS:
         yield from _decisions(record)
