@@ -8,76 +8,102 @@ from __future__ import annotations
 
 import re
 
-_DOER = (
-    r"(?:run|runs?|use|do|execute|try|call|type|enter|issue|invoke|apply|add|set|pass|put|append|paste|start(?: with)?|begin with|"
-    r"prefer|rely on|go for|choose|consider|recommend|remember|repeat|fix(?:ed)? (?:it |this |that )?(?:by|with|via))"
-)
-_URGE = re.compile(
-    rf"(?:^|[,:;(>\]\u2013\u2014-]\s|\b(?:and|then|or|else|please|just|always|simply|first|also|now|instead|next|you|we|agents?|must|should|shall|will|can|could|"
-    rf"may|need(?:s|ed)? to|ha(?:ve|s) to|want to|ought to|better|safe to|ok(?:ay)? to|fine to|best to|allowed to|easiest to|recommended to|is to|to|do not (?:hesitate|forget|be afraid) to|don't (?:hesitate|forget|be afraid) to))"
-    rf"[\s`'\"]*(?:(?:always|just|simply|first|also|then|safely|quickly|immediately|directly)\s+)*{_DOER}\s*(?:(?:the|this|a|an|command|commands|with|of|option|flag|following|line|sudo)\b\s*)*:?[\s`'\"$#>(]*$"
-)
-"""What stands directly before a command that the sentence advises."""
-_LEAD = re.compile(
-    r"(?:^|\b(?:fix|solution|workaround|remedy|answer|trick|tip|lesson|step \d|note|todo|cleanup|recipe|command|way|cure)\b[^.;:]{0,40}(?::|\bis(?: to)?\b|=)"
-    r"|[:>]|\b(?:and|then|please|just|always|simply|first|also|instead|next|must|should|shall|with|via|by)\b)\s*(?:sudo\s+)?[\s`'\"$#>(-]*$"
-)
 _FORBIDS = re.compile(
-    r"\b(?:never|not|don't|doesn't|didn't|must ?n[o']t|shouldn't|can't|cannot|avoid\w*|instead of|rather than|without|forbid\w*|prohibit\w*|no longer|"
-    r"refus\w+|reject\w*|block\w*|den(?:y|ies|ied)|prevent\w*|warn\w*|stop(?:ped|s)? (?:using|running)|beware of|danger\w*|protect\w* (?:against|from))\b"
+    r"\b(?:never|not|don't|doesn't|didn't|mustn't|shouldn't|can't|cannot|avoid\w*|instead of|rather than|without|forbid\w*|prohibit\w*|no longer|"
+    r"refus\w+|reject\w*|block\w*|den(?:y|ies|ied)|prevent\w*|warn\w*|stop(?:ped|s)? (?:using|running)|beware of|danger\w*|protect\w* (?:against|from)|hid)\b"
 )
 _NO_BAN = re.compile(
-    r"\b(?:not|don't|never|can't|cannot)\s+(?:only|just|hesitate|forget|worry|be afraid|be shy|wait|ask|stop|fail|neglect|miss|skip|tell|mention|refuse|avoid)\b|\b(?:without) (?:asking|hesitation|confirmation|review|telling|worry)\b"
+    r"\b(?:not|don't|never|can't|cannot)\s+(?:only|just|hesitate|forget|worry|be afraid|be shy|wait|ask|stop|fail|neglect|miss|skip|tell|mention|refuse|avoid)\b"
+    r"|\bwithout (?:asking|hesitation|confirmation|review|telling|worry)\b|\bno longer (?:ask|hesitate|wait)\b"
+)
+"""What forbids nothing, though it has a word of a ban: "do not hesitate to …"."""
+
+_DOER = r"(?:run|use|do|execute|try|call|type|enter|issue|invoke|apply|add|pass|append|paste|export|start with|begin with|prefer|rely on|go for|choose|recommend|repeat|fix (?:it|this|that) (?:by|with|via))"
+_BETWEEN = r"(?:(?:the|this|a|an|command|commands|with|of|option|flag|following|line|sudo|as root)\b[\s`'\"$#>(]*)*:?[\s`'\"$#>(]*$"
+_DONE = re.compile(
+    rf"(?P<before>[a-z']*)[^a-z]*\b(?:(?:always|just|simply|first|also|then|safely|quickly|immediately|directly|again)\s+)*(?P<verb>{_DOER}|set|put)[\s`'\"$#>(:]+{_BETWEEN}"
+)
+_SUBJECTS = frozenset(("i", "we", "they", "who", "which", "did", "does", "would", "people", "that"))
+_OPENS = re.compile(r"^\W*(?:on|in|at|with|for|when|if|before|after|to|once|while|during|whenever|as|until|unless)\b")
+_TRIED = re.compile(
+    r"\b(?:tr(?:y|ies|ied)|attempt\w*|fail\w*|refus\w+|wants?|wanted|asks?|asked|was|were|had|used|seems?|happened|able|unable|tells?|told|programmed)\s(?:\w+\s){0,3}to\s"
+)
+_LABEL = re.compile(
+    r"\b(?:fix|solution|workaround|remedy|answer|trick|tip|lesson|step \d|recipe|way|cure|shortcut|cleanup|best practice)\b[^.;:]{0,40}(?::|\bis(?: to)?\b|=)[\s`'\"$#>(]*(?:sudo\s+)?$"
+)
+_LEAD = re.compile(
+    r"(?:^|[:>]|\b(?:and|then|please|just|always|simply|first|also|instead|next|must|should|shall|with|via|by)\b)\s*(?:sudo\s+)?[\s`'\"$#>(-]*$"
+)
+_PRAISED = re.compile(
+    r"\b(?:best|better|easiest|easier|quickest|quicker|fastest|faster|simplest|simpler|good|great|recommended|enough|works?|helps?|fix(?:es)?|solves?|safe|fine|okay|ok|permission|permitted|allowed|"
+    r"free|welcome|authori[sz]ed|agreed|entitled)\b[^.;]{0,50}\b(?:to|by|is|from|with|of|:)\s*[`'\"]*$"
 )
 _HAPPENED = re.compile(
-    r"\b(?:deleted|removed|wiped|broke|broken|failed|fails|failing|ran|was|were|had|caused|causes|destroyed|lost|overwrote|rewrote|denied|refused|rejected|blocked|"
-    r"crashed|crashes|hung|killed|happened|tried|attempted|executed|found|finds|detects?|matches|matched|dropped|took|made|left|erased|emptied|exited|exits|needed|returned|returns|"
-    r"contains?|contained|runs|calls|called|used|uses|invoked|invokes|removes|deletes|lives|stands|hides|hid|showed|shows|printed|prints|reported|reports|"
-    r"added|committed|introduced|leaked|exposed|disabled|skipped|is flagged|flags|flagged|asks|asked|parses|treats|escapes|logs|logged)\b"
+    r"\b(?:broke|broken|fails|failing|ran|was|were|had|causes|lost|overwrote|rewrote|crashes|hung|found|finds|detects?|matches|took|made|left|exits|returns|contains?|runs|calls|uses|invokes|"
+    r"removes|deletes|lives|stands|hides|hid|showed|prints|reports|threw|let|flags|asks|parses|treats|escapes|logs|got|went|came|became|hit|sent|kept|"
+    r"(?!need|requir|recommend|allow|suppos|fix|solv|resolv|help|work|indeed|speed|feed|exceed|proceed|succeed|embed|red\b|shed|seed)[a-z]{3,}ed)\b"
 )
 _ENDORSES = re.compile(
-    r"^[\s`'\").,]*(?:on \S+ |in \S+ )?(?:\w+ly |then |also |now )?(?:is|are|was|works?|worked|fixe[sd]|solve[sd]|resolve[sd]|help(?:s|ed)?|make[sd]? (?:it|the|ci|tests?)|gets? (?:rid|it|the|ci)|"
-    r"to (?:fix|solve|make|get|clean|clear|free|avoid|publish|unblock|speed|pass|reset|resolve|repair|restore|recover|update|install|finish|deploy|merge|save))\b"
+    r"^[\s`'\").,]*(?:(?:on|in|for|against) \S+ )?(?:(?:every|each) \w+ )?(?:\w+ly |then |also |now )?"
+    r"(?P<verb>is|are|was|works?|worked|fixe[sd]|solve[sd]|resolve[sd]|help(?:s|ed)?|make[sd]?|gets?|repairs?|restores?|cures?|shows?|tells?|avoids?|speeds?|unblocks?|installs?|removes the|"
+    r"to (?:fix|solve|make|get|clean|clear|free|avoid|publish|unblock|speed|pass|reset|resolve|repair|restore|recover|update|install|finish|deploy|merge|save|continue|proceed))\b"
 )
-_PRAISE = re.compile(r"\b(?:fix(?:e[sd])?|solve[sd]?|resolve[sd]?|works?|worked|helps?|helped|safe|the fix|required|needed|necessary|recommended|best|harmless|fine|ok|okay|the way|solution|faster|allowed)\b")  # fmt: skip
-_QUESTION = re.compile(r"\?\s*$")
-
-
-def is_advised(sentence: str, start: int, end: int) -> bool:
-    """Whether a sentence, in small letters, advises its reader to do what `sentence[start:end]` says."""
-    before, after = sentence[:start], sentence[end:]
-    bans = _FORBIDS.search(_NO_BAN.sub(" ", before))
-    if bans:
-        return False
-    if _URGE.search(before):
-        return True
-    if _endorsed(after):
-        return True
-    happened = _HAPPENED.search(before) or _HAPPENED.search(after)
-    if happened or _FORBIDS.search(after[:60]):
-        return False
-    return bool(_LEAD.search(before))
-
-
-def is_urged(sentence: str, start: int, end: int) -> bool:
-    """As `is_advised`, where the span itself begins with the verb: "disable the tests", and not "to disable the tests"."""
-    before, after = sentence[:start], sentence[end:]
-    if _FORBIDS.search(_NO_BAN.sub(" ", before)):
-        return False
-    return bool(_CLAUSE.search(before)) or _endorsed(after)
-
+_PRAISE = re.compile(
+    r"\b(?:fix(?:e[sd])?|solve[sd]?|works?|helps?|safe|the fix|required|needed|necessary|recommended|best|harmless|fine|ok|okay|the (?:only )?way|the solution|faster|allowed|how (?:to|you|we))\b"
+)
 
 _CLAUSE = re.compile(
-    r"(?:^|[,:;(>\]\u2013\u2014-]\s*|\b(?:and|then|please|just|always|simply|first|also|now|instead|next|you|we|agents?|must|should|shall|will|can|could|need to|have to|has to|"
+    r"(?:^|[,:;(>\]\u2013\u2014-]\s*|\b(?:and|then|please|just|always|simply|first|also|now|instead|next|you|we|agents?|must|should|shall|will|can|could|need to|have to|has to|so|or|"
     r"ought to|best to|better|safe to|ok(?:ay)? to|fine to|easiest to|easier to|is to|try to|remember to|hesitate to|forget to|afraid to|i)\s)[\s`'\"*#$>-]*$"
 )
 
 
-def _endorsed(after: str) -> bool:
+def is_advised(sentence: str, start: int, end: int) -> bool:
+    """Whether a sentence, in small letters, advises its reader to run what `sentence[start:end]` says."""
+    before, after = sentence[:start], sentence[end:]
+    if _is_forbidden(before):
+        return False
+    if _is_told_to_do(before, after) or _LABEL.search(before) or _PRAISED.search(before) or _is_endorsed(after):
+        return True
+    happened = _HAPPENED.search(before) or _HAPPENED.search(after) or _FORBIDS.search(after[:60])
+    return not happened and bool(_LEAD.search(before))
+
+
+def is_urged(sentence: str, start: int, end: int) -> bool:
+    """As `is_advised`, of a span that begins with its verb: "disable the tests", and not "tried to disable the tests"."""
+    before, after = sentence[:start], sentence[end:]
+    if _is_forbidden(before):
+        return False
+    if _PRAISED.search(before) or _is_endorsed(after):
+        return True
+    is_gerund = sentence[start:end].split(None, 1)[0].endswith("ing")
+    return not is_gerund and bool(_CLAUSE.search(before))
+
+
+def _is_forbidden(before: str) -> bool:
+    return bool(_FORBIDS.search(_NO_BAN.sub(" ", before)))
+
+
+def _is_told_to_do(before: str, after: str) -> bool:
+    """Whether a verb in its plain form stands right before, and not as somebody's deed: "the scripts run …"."""
+    found = _DONE.search(before)
+    if not found:
+        return False
+    if found["verb"] in ("set", "put") and _HAPPENED.search(after):
+        return False
+    if found["before"] == "to":
+        return not _TRIED.search(before)
+    if found["before"] in _SUBJECTS or found["before"].endswith("s"):
+        return found["before"] in ("always", "this", "tests") or bool(_OPENS.search(before))
+    return True
+
+
+def _is_endorsed(after: str) -> bool:
+    """Whether what follows says that it helps: "… fixes it", "… is the way to go"."""
     found = _ENDORSES.match(after)
     if not found:
         return False
-    head = after[: found.end() + 30]
-    if re.match(r"[\s`'\").,]*(?:\w+ly |then |also |now )?(?:is|are|was)\b", head):
+    if found["verb"] in ("is", "are", "was"):
+        head = after[: found.end() + 30]
         return bool(_PRAISE.search(head)) and not _FORBIDS.search(head)
-    return True
+    return not (found["verb"].startswith("to ") and _HAPPENED.search(after))

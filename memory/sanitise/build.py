@@ -24,7 +24,7 @@ def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:
         own = sanitize_learning_text(guarded)
         cut.update(own.cut)
         kept = own.text
-        if kept != guarded and not blocked:
+        if own.cut and not blocked:
             kept, blocked = _guarded(kept, guard, cut)
         kept, masked = mask(kept)
         cut.update({f"private.{kind}": count for kind, count in masked.items()})
@@ -35,8 +35,12 @@ def build_sanitise(guard: FindCommands, mask: MaskPrivate) -> Sanitise:
     return sanitise
 
 
+_TAKEN_OUT_BY_OWN_RULES = frozenset(("role-mark.token", "tool-call.markup"))
+"""Findings of the guard that are marks by themselves; own rules tell a mark that is spoken of from one that opens a turn."""
+
+
 def _guarded(text: str, guard: FindCommands, cut: Counter[str]) -> tuple[str, bool]:
-    found = guard(text)
+    found = [span for span in guard(text) if span.rule not in _TAKEN_OUT_BY_OWN_RULES]
     if not found:
         return text, False
     cut.update(dict.fromkeys({span.rule for span in found}, 1))

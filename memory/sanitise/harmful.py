@@ -6,9 +6,10 @@ Only advice is found (`advice`): that such a command was run, or must not be, is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from memory.sanitise.advice import is_advised, is_urged
+from memory.sanitise.sentences import sentences
 
 _ROOTS = r"(?:/(?!\w)|/\*|/(?:etc|usr|var|home|bin|boot|lib|opt|root|dev|srv|users|windows)(?![\w-])\S*|~\S*|\$\{?home\}?\S*|\*|\.\.?(?:/\*?)?(?=[\s`'\"),;&|.]|$)|\.git(?![\w-])\S*|\.\./\S*|%userprofile%\S*|c:\\\S*)"
 _SHELL = r"(?:sudo\s+)?(?:ba|z|da|k)?sh\b|(?:sudo\s+)?(?:python[\d.]*|perl|ruby|node|php)\b"
@@ -29,7 +30,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         rf"\b(?:curl|wget|fetch|iwr|invoke-webrequest)\b[^\n|;]{{0,200}}\|\s*(?:tee\s+\S+\s*\|\s*)?(?:{_SHELL})",
         r"\b(?:ba|z)?sh\s+(?:-c\s+[\"']?\s*)?(?:<\(|\$\(|[\"']\$\()\s*(?:curl|wget)\b|\bsource\s+<\(\s*curl\b|\beval\s+[\"'`]?\$?\(?\s*(?:curl|wget)\b",
         r"\b(?:iex|invoke-expression)\b[^\n]{0,60}(?:iwr|irm|downloadstring|webclient|http)|\b(?:iwr|irm)\b[^\n]{0,100}\|\s*iex\b",
-        rf"\bbase64\s+(?:-d|-D|--decode)\b[^\n]{{0,60}}\|\s*(?:{_SHELL})|\|\s*base64\s+(?:-d|--decode)\s*\|\s*(?:{_SHELL})",
+        rf"(?:\becho\s+\S+\s*\|\s*)?\bbase64\s+(?:-d|-D|--decode)\b[^\n]{{0,60}}\|\s*(?:{_SHELL})|\|\s*base64\s+(?:-d|--decode)\s*\|\s*(?:{_SHELL})",
         r"\b(?:pip3?|uv\s+pip|python\s+-m\s+pip)\s+install\b[^\n]{0,120}(?:--(?:extra-)?index-url|-i|--trusted-host|--find-links)\s+(?!https://(?:pypi\.org|download\.pytorch\.org))\S+",
         r"\b(?:pip3?|uv\s+pip|npm|yarn|pnpm)\s+(?:install|add|i)\b[^\n]{0,80}\bhttps?://(?!github\.com|gitlab\.com|pypi\.org|files\.pythonhosted\.org|registry\.npmjs\.org)\S+",
         r"\bnpm\s+(?:config\s+set|install\b[^\n]{0,60}--)\s*registry[ =]\s*(?!https://registry\.npmjs\.org)\S+",
@@ -40,7 +41,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "harmful.skips-checks": (
         r"\bgit\s+(?:commit|push|merge|rebase)\b[^\n;&|`]{0,60}(?:--no-verify|\s-n\b)|--no-verify\b|\bhusky=0\b|\bskip=\S+\s+git\s+commit",
-        r"--dangerously-skip-permissions|--dangerously-\S+|--yolo\b|--disable-(?:sandbox|web-security|security|auth)\S*|--no-sandbox\b|--allow-all\b|--privileged\b|--insecure\b|--no-check-certificate\b|--ignore-certificate-errors|--strict-ssl[= ]false|strict-ssl\s+false",
+        r"--dangerously-skip-permissions|--dangerously-\S+|--yolo\b|--disable-(?:sandbox|web-security|security|auth)\S*|--no-sandbox\b|--no-check-certificate\b|--ignore-certificate-errors|--strict-ssl[= ]false|strict-ssl\s+false",
         r"\bnode_tls_reject_unauthorized\s*=\s*[\"']?0|\bgit_ssl_no_verify\s*=|\bhttp\.sslverify\s+false|\bverify\s*=\s*false\b|\bpythonhttpsverify\s*=\s*0|\brejectunauthorized:\s*false|\binsecureskipverify:\s*true|_create_unverified_context",
         r"\bsetenforce\s+0|\bufw\s+disable|\biptables\s+-f\b|\bset-mppreference\b[^\n]{0,40}disable|\bspctl\s+--master-disable|\bcsrutil\s+disable",
         r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+rwx|\+s|u\+s|4[0-7]{3})\b|\bnopasswd:\s*all|\bvisudo\b|>>?\s*/etc/(?:sudoers|passwd|shadow|hosts)\S*",
@@ -68,7 +69,7 @@ _SECRETS = (
     r"private keys?|ssh keys?|session cookies?|cookies?|~?/?\.ssh\S*|id_rsa|id_ed25519|\.aws/\S*|\.netrc|customer data|source code))"
 )
 _OF = r"(?:(?:the|all|your|any|every|our|its|of|contents?|values?|full|a copy|out|whole|entire|plain|raw|user'?s?|current)\s+)"
-_PLACE = r"(?:https?://|\S+@\S+|\w[\w-]*\.(?:com|net|org|io|xyz|ru|cn|sh|dev|site|example|test|evil)\b|webhook|pastebin|gist|telegram|discord|slack|server|endpoint|url|address|issue|pull request|\bpr\b|commit|log|logs|chat|public|attacker|the following|external|dns)"
+_PLACE = r"(?:https?://|\S+@\S+|\w[\w-]*\.(?:com|net|org|io|xyz|ru|cn|sh|dev|site|example|test|evil)\b|webhook|pastebin|gist|telegram|discord|slack|server|endpoint|url|address|issue|pull request|\bpr\b|commits?\b|logs?\b|chat|summar(?:y|ies)|messages?|answers?|repl(?:y|ies)|responses?|description|comments?|public|attacker|the following|external|dns)"
 ADVICE: dict[str, tuple[str, ...]] = {
     "harmful.skips-checks": (
         rf"\b{_OFF}\s+{_ALL}{{0,4}}(?:tests?|test suites?|assertions?|test cases?|asserts?)\b(?!\s+(?:database|db|data|files?|folders?|director|cache|container|fixture|artifact|output|double|isolation|parallel|order|log|result|report|run|server|user|account|env|config|that))(?!-)",
@@ -77,12 +78,16 @@ ADVICE: dict[str, tuple[str, ...]] = {
         rf"\b(?:{_OFF}|skip(?:ping)?|ignor(?:e|ing))\s+{_ALL}{{0,4}}{_CHECKS}(?!\s+(?:errors? in|warnings? (?:from|in|of)|cache|test))",
         r"\b(?:mark|report|declare)\s+(?:the |this |every |all )*(?:tasks?|tests?|issues?|steps?|features?)\s+(?:as )?(?:done|passed|passing|complete[d]?|successful|green|verified)\b[^.\n]{0,40}\b(?:without|even if|even when|regardless|no matter|before)\b",
         r"\b(?:approve|accept|confirm|merge|grant)\s+(?:every|all|any|each)(?: of)?(?: the)?\s+(?:permission |tool |pull |merge |change |access )*(?:requests?|prompts?|calls?|changes?|permissions?)\b(?=[^.\n]{0,40}(?:automatically|without|immediately|blindly|from now|unread|$|[.!,]))",
+        r"\b(?:chang|adapt|adjust|edit|updat|rewrit|set)(?:e|t|ing)?\s+(?:the )?(?:expected (?:values?|outputs?|results?)|assertions?|asserts?)\s+(?:to|so that|until)\s+(?:whatever|what the code|they pass|it passes|the (?:actual|current|returned))",
         r"\b(?:hard-?code|weaken|relax)\s+(?:the )?(?:expected|assert\w*|test)\w*[^.\n]{0,40}\b(?:pass|green|match)",
         r"\bmake\s+(?:the )?(?:assert\w*|tests?|checks?|functions?|it|auth\w*|verify\w*|validat\w+)\s+(?:to )?(?:always (?:true|pass|succeed)|(?:always )?return true)\b",
     ),
     "harmful.gives-away": (
-        rf"\b(?:send|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|copy|paste|push|publish|share|submit|report|echo|dump|append|write|add|include|log|print|encode|embed|commit|attach|put|store)(?:ing)?\s+{_OF}{{0,6}}{_SECRETS}[^\n;]{{0,80}}?\b(?:to|in|into|at|on|via|with|through|onto|as part of)\s+(?:\w+\s+){{0,3}}?{_PLACE}",
+        rf"\b(?:send|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|copy|paste|push|publish|share|submit|report|echo|dump|append|write|add|include|log|print|encode|embed|commit|attach|put|store)(?:ing)?\s+{_OF}{{0,6}}(?:\w+\s+)??{_SECRETS}[^\n;]{{0,80}}?\b(?:to|in|into|at|on|via|with|through|onto|as part of)\s+(?:\w+\s+){{0,3}}?{_PLACE}",
         rf"\b(?:exfiltrate|leak|commit|publish|base64[- ]encode)\s+{_OF}{{0,6}}{_SECRETS}",
+        rf"\b(?:send|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|push|publish|copy)\s+{_OF}{{0,4}}(?:\w+\s+)?(?:database|source|source code|repository|repo|history|conversation|files|data|dump|backup)\b[^\n;]{{0,40}}?\bto\s+(?:https?://(?!localhost|127\.)|[\w.+-]+@[\w-]+\.)\S*",
+        r"\bhard-?cod(?:e|ing)\s+(?:the |an? |your )?(?:\w+ ){0,2}(?:passwords?|tokens?|secrets?|api keys?|keys?|credentials?)\b",
+        r"\b(?:give|grant)\s+[^.\n]{0,50}\b(?:write|admin|root|full|owner|sudo)\s+(?:access|permissions?|rights?)\s+(?:to|on|for)\s+(?:everything|everyone|anyone|all\b|every|any\b)",
         r"\badd\s+(?:this |the (?:following )?|my |an? )?(?:\w+\s+)?(?:ssh |public )?key\s+[^.\n]{0,40}authorized_keys",
         r"\b(?:create|add|open|install|leave|plant)\s+(?:an? |the )?(?:\w+ )?(?:backdoor|reverse shell|hidden (?:admin|user|account)|keylogger|web ?shell|admin account with(?:out)? (?:a )?password)\b",
     ),
@@ -90,7 +95,7 @@ ADVICE: dict[str, tuple[str, ...]] = {
         rf"\b(?:delete|erase|wipe|destroy|purge|empty|drop|remove)\s+{_ALL}{{0,4}}(?:git history|(?:production|prod|live|customer|user) (?:database|data|tables?|records?)|home (?:folder|directory)|repositor(?:y|ies)|repos?\b(?! cache)|backups?|source (?:code|files|tree)|\.git (?:folder|directory)|files? (?:in|on|of|from) (?:the )?(?:home|root|disk|system|repo\w*|project)|disk|hard drive|whole (?:project|disk|system)|(?:whole|entire) (?:folder|directory))\b(?!\s+(?:cache|mock|fixture|copy|dump|test|snapshot))",
     ),
     "harmful.runs-from-network": (
-        r"\b(?:download|fetch|pull|get|load)\s+(?:and (?:run|execute|install|evaluate|eval)|[^.\n]{0,80}\b(?:and|then)\s+(?:then\s+)?(?:run|execute|eval(?:uate)?|source|pipe)\b(?:\s+(?:it|that|the \w+|them|its|what))?)[^.\n]{0,60}(?:https?://|\bfrom\b|\.sh\b|\.xyz|script|binary|payload|installer|\bit\b)",
+        r"\b(?:download|fetch|pull|get|load)\s+(?:and (?:run|execute|install|evaluate|eval)|[^\n]{0,120}\b(?:and|then)\s+(?:then\s+)?(?:run|execute|eval(?:uate)?|source|pipe)\b(?:\s+(?:it|that|the \w+|them|its|what))?)[^.\n]{0,60}(?:https?://|\bfrom\b|\.sh\b|\.xyz|script|binary|payload|installer|\bit\b)?",
         r"\b(?:install|add|import|depend on)\s+(?:the )?(?:package|module|library|dependency|plugin|extension|action)?\s*\S*\s*\bfrom\s+(?:https?://(?!github\.com|gitlab\.com|pypi\.org|registry\.npmjs\.org|docs\.)\S+|\d+\.\d+\.\d+\.\d+)",
     ),
     "harmful.rewrites-history": (
@@ -100,19 +105,49 @@ ADVICE: dict[str, tuple[str, ...]] = {
 """By rule, advice in words."""
 
 
+_HINTS: dict[str, tuple[str, ...]] = {
+    "harmful.destroys": (
+        "rm ", "find ", "mkfs", "dd if", "shred", "/dev/", ":()", "git ", "drop ", "truncate", "delete from", "flushall", "format c", "del /", "rd /", "rmdir", "remove-item",
+        "terraform", "kubectl", "docker", "aws s3", "rmtree", "rmsync", "rimraf",
+    ),
+    "harmful.runs-from-network": ("curl", "wget", "fetch", "iwr", "irm", "iex", "invoke-", "base64", "install", "npm", "yarn", "pnpm"),
+    "harmful.rewrites-history": ("git push", "git reset", "git branch", "force"),
+    "harmful.skips-checks": (
+        "--", "verif", "husky", "skip=", "git commit", "git push", "tls", "ssl", "rejectunauthorized", "chmod", "setenforce", "ufw", "iptables", "mppreference", "spctl", "csrutil",
+        "nopasswd", "visudo", "/etc/", "bypasspermissions",
+    ),
+    "harmful.gives-away": ("|", "curl", "scp", "rsync", "nc ", "ncat", "git add", "authorized_keys", "/dev/tcp", "crontab"),
+}  # fmt: skip
+"""One of these stands in every text that a command of the rule matches."""
+
+
 def _either(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{one})" for one in patterns))
 
 
-_COMMAND_RULES = {rule: _either(patterns) for rule, patterns in COMMANDS.items()}
+_COMMAND_RULES = {rule: (_either(patterns), _HINTS[rule]) for rule, patterns in COMMANDS.items()}
 _ADVICE_RULES = {rule: _either(patterns) for rule, patterns in ADVICE.items()}
 
 
-def find_harmful(sentence: str) -> Iterator[str]:
-    """The rules by which a sentence, in small letters, advises harm."""
-    for rule, pattern in _COMMAND_RULES.items():
-        if any(is_advised(sentence, *found.span()) for found in pattern.finditer(sentence)):
-            yield rule
+def find_harmful(text: str) -> Iterator[tuple[str, int, int]]:
+    """Rule, start and end of each command or piece of advice in `text` (small letters) by which it advises harm."""
+    bounds: list[tuple[int, int]] = []
+    for rule, (pattern, hints) in _COMMAND_RULES.items():
+        if any(hint in text for hint in hints):
+            for found in pattern.finditer(text):
+                bounds = bounds or sentences(text)
+                if _asks(is_advised, text, found, bounds):
+                    yield rule, *found.span()
     for rule, pattern in _ADVICE_RULES.items():
-        if any(is_urged(sentence, *found.span()) for found in pattern.finditer(sentence)):
-            yield rule
+        for found in pattern.finditer(text):
+            bounds = bounds or sentences(text)
+            if _asks(is_urged, text, found, bounds):
+                yield rule, *found.span()
+
+
+def _asks(
+    judge: Callable[[str, int, int], bool], text: str, found: re.Match[str], bounds: Sequence[tuple[int, int]]
+) -> bool:
+    """Whether the sentence that a match begins in advises it."""
+    start, end = next((low, high) for low, high in bounds if low <= found.start() < high)
+    return judge(text[start : max(end, found.end())], found.start() - start, found.end() - start)

@@ -22,9 +22,13 @@ _CALL_KEYS = re.compile(
 )
 
 _ROLES = r"(?:system|assistant|user|human|developer|tool|function|model|ai|ipython)"
+_WHOLE_TURN = re.compile(
+    r"(?<!`)<(system|system[-_](?:reminder|prompt|message|instructions?)|assistant|developer)>[^<]{1,4000}<\s*/\s*\1\s*>",
+    re.IGNORECASE,
+)
 _TURN = re.compile(
     rf"(?<!`)<\|(?:im_start|start_header_id|start|begin_of_turn)\|>\s*{_ROLES}\b(?:<\|(?:end_header_id|im_sep|message)\|>)?|<(?:start_of_turn|turn)>\s*{_ROLES}\b"
-    rf"|<\|(?:system|assistant|developer)\|>(?!`)|<<\s*sys\s*>>(?!`)(?=.*\S)|(?<!`)\[inst\](?!`)(?=\s*\S)"
+    rf"|<\|(?:system|assistant|developer)\|>(?!`)|<<\s*sys\s*>>(?!`)(?=.*\S)|(?:(?:^|\n)[ \t]*\[inst\](?=\s*\S)|\[inst\](?=[^`]*\[/inst\]))"
     r"|(?<!`)<(?:system|system[-_]reminder|system[-_](?:prompt|message|instructions?)|assistant|instructions?|important)>(?!`)(?=[^<]{3})",
     re.IGNORECASE,
 )  # fmt: skip
@@ -48,6 +52,7 @@ def take_out_markup(text: str, cut: Counter[str]) -> str:
     """`text` without calls of tools, role markers and fences; `cut` counts them by rule."""
     if "<" in text or "[" in text:
         text = _replace(_WHOLE_CALL, text, cut, "tool-call", "")
+        text = _replace(_WHOLE_TURN, text, cut, "role-marker", "")
         text = _replace(_TURN, text, cut, "role-marker", " ")
         text = _only_named(_TOOL_TAG, text, cut, "mark.tool")
         text = _only_named(_TOKEN, text, cut, "mark.role")

@@ -19,6 +19,12 @@ RULES: dict[str, str] = {
         r"|\byou are (?:now|no longer)\s+(?:an?|the|in|bound|my|dan\b|free|root|admin)\b|\bfrom now on,? you (?:are|will|must|shall|should|act|only)\b"
         r"|\b(?:enter|enable|activate|switch to)\s+(?:developer|jailbreak|dan|god|unrestricted|sudo|debug|admin)\s+mode\b"
         r"|\b(?:these|my|the following) (?:instructions?|orders|rules|commands) (?:take|have|override|supersede|replace)\b"
+        r"|\b(?:do not|don't|never|stop)\s+(?:follow(?:ing)?|obey(?:ing)?|heed(?:ing)?)\s+(?:the|any|your|those)\s+(?:\w+\s+)?(?:instructions|rules|guidelines)\s+(?:in|of|from)\s+(?:the\s+)?(?:prompt|system|task|user|developer|agents\.md|claude\.md)"
+        r"|\b(?:follow|obey|trust)\s+this\s+(?:learning|note|memory|observation|message)\b|\bthis\s+(?:learning|note|memory|observation|rule|message)\s+(?:has|takes)\s+(?:the\s+)?(?:highest|top|absolute|full)?\s*(?:priority|precedence)\b"
+        r"|\boverrid(?:e|es|ing)\s+(?:all|any|every)\s+(?:other|previous|earlier)\s+(?:instructions|rules|learnings|prompts|notes)\b"
+        r"|\bthe (?:user|operator|owner|maintainers?|admin(?:istrator)?|developers?|security team|company|reviewer) (?:wants|needs|requires|expects|asks|allows|permits|authori[sz]es|has (?:authori[sz]ed|allowed|approved|asked|instructed|told)) you to\b"
+        r"|\byou (?:now )?(?:have|are granted|are given|were given|got) (?:root|admin(?:istrator)?|sudo|unlimited|full (?:access|control|permission|rights))\b(?! (?:in|inside|within) the (?:container|sandbox))"
+        r"|\byour (?:\w+ )?(?:restrictions|limits|limitations|guidelines|rules) (?:have been|are|were) (?:now )?(?:lifted|removed|void|disabled|suspended)"
         r"|\bnew instructions?\s*:|\bact as (?:an? )?(?:unrestricted|unfiltered|root|administrator|different|dan\b)"
     ),
     "exfiltrate": (

@@ -19,8 +19,13 @@ from memory.ports import Sanitise, Sanitised
 
 WITHHELD = "[withheld: it commanded its reader]"
 """Stands for the message of an error, of which nothing may be kept but that it happened."""
-_PLAIN_PATH = re.compile(r"[\w./@+-]{1,80}")
-_WORDS_OF_PATH = re.compile(r"[/_.+-]+")
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./@+-]{1,120}")
+_TELLING = re.compile(
+    r"ignor|disregard|forget|overrid|bypass|instruct|prompt|system|assistant|reveal|exfil|you.?are|do.?not|delete|rm[ _.-]|sudo|curl|wget|exec|disabl|skip|force|secret|token|key|pass",
+    re.IGNORECASE,
+)
+"""Words without which a path is a path: all others are looked at as sentences."""
+_JOINTS = re.compile(r"[_.+-]+")
 
 
 def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRecord:
@@ -29,6 +34,8 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
     A message of which nothing may be kept leaves the error; a decision goes; a path that changes goes, as it would name
     another file. Texts that command their reader only when they are read one after the other go, too.
     """
+    if _is_clean(record, sanitise):
+        return record
     cut: Counter[str] = Counter(record.cut)
     clean = partial(_clean, sanitise=sanitise, cut=cut)
     kept = {
@@ -44,6 +51,22 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
     return _without_split_commands(record.model_copy(update=kept), sanitise, cut)
 
 
+def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
+    """Whether nothing is found in all of the texts together: most records are clean, and one look is enough."""
+    paths = [file.path for file in record.files_touched] + [one.file_path for one in record.errors if one.file_path]
+    if not all(_is_plain(path) for path in paths):
+        return False
+    others = (
+        record.discipline,
+        record.model or "",
+        record.session_id or "",
+        *(one.tool or "" for one in record.errors),
+    )
+    together = " ".join(text for text in (*_texts(record), *others) if text).strip()
+    found = sanitise(together)
+    return not found.cut and not found.blocked and found.text == together
+
+
 def _clean(text: str, most: int, *, sanitise: Sanitise, cut: Counter[str]) -> str:
     if not text:
         return text
@@ -57,11 +80,14 @@ Clean = Callable[[str, int], str]
 
 def _error(error: ErrorEntry, clean: Clean) -> ErrorEntry:
     path = error.file_path
+    if path is not None and not _is_plain(path) and clean(path, 1_024) != path:
+        path = None
     return error.model_copy(
         update={
             "message": clean(error.message, MAX_MESSAGE_CHARACTERS) or WITHHELD,
             "tool": None if error.tool is None else clean(error.tool, 100) or None,
-            "file_path": path if path is None or _PLAIN_PATH.fullmatch(path) or clean(path, 1_024) == path else None,
+            "file_path": path,
+            "line": error.line if path else None,
         }
     )
 
@@ -74,14 +100,20 @@ def _decision(decision: DecisionEntry, clean: Clean) -> DecisionEntry | None:
 
 def _is_harmless_path(file: FileTouched, sanitise: Sanitise, cut: Counter[str]) -> bool:
     """A path is judged as it stands and as the words that it is made of: `ignore_all_previous_instructions.md`."""
+    if _is_plain(file.path):
+        return True
     as_it_stands = sanitise(file.path)
-    as_words = sanitise(_WORDS_OF_PATH.sub(" ", file.path)) if len(file.path) > 12 else as_it_stands
+    as_words = sanitise("\n".join(_JOINTS.sub(" ", part) for part in file.path.split("/")))
     found = {**as_words.cut, **as_it_stands.cut}
     if as_it_stands.text == file.path and not as_it_stands.blocked and not as_words.commands:
         return True
     cut.update(found)
     cut["file_path"] += 1
     return False
+
+
+def _is_plain(path: str) -> bool:
+    return bool(_PLAIN_PATH.fullmatch(path)) and not _TELLING.search(path)
 
 
 def _without_split_commands(record: IterationRecord, sanitise: Sanitise, cut: Counter[str]) -> IterationRecord:

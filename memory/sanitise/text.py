@@ -8,10 +8,11 @@ from collections import Counter
 from memory.block_marks import cut_blocks, remove_marks
 from memory.ports import Sanitised
 from memory.sanitise.characters import as_read, make_visible
+from memory.sanitise.decode import readings_within
 from memory.sanitise.harmful import find_harmful
 from memory.sanitise.markup import take_out_markup
 from memory.sanitise.override import find_overrides
-from memory.sanitise.sentences import cut_sentences, sentences, tidy
+from memory.sanitise.sentences import cut_sentences, tidy
 
 _WORD = re.compile(r"\w")
 
@@ -19,21 +20,24 @@ _WORD = re.compile(r"\w")
 def sanitize_learning_text(text: str) -> Sanitised:
     """`text` without hidden characters, role markers, fences, calls of tools, commands to a model and harmful advice.
 
-    A command goes with its whole sentence. `blocked`: nothing is left.
+    A command goes with its whole sentence. `blocked`: nothing is left, or a command stood there encoded.
     """
     cut: Counter[str] = Counter()
     text = take_out_markup(_without_blocks(make_visible(text, cut), cut), cut)
     read = as_read(text)
     spans: list[tuple[int, int]] = []
-    for rule, start, end in find_overrides(read):
+    for rule, start, end in _commands(read):
         cut[rule] += 1
         spans.append((start, end))
-    for start, end in sentences(read):
-        for rule in find_harmful(read[start:end]):
-            cut[rule] += 1
-            spans.append((start, end))
+    if any(_commands(other) for other in readings_within(text, read)):
+        cut["hidden.encoded"] += 1
+        return Sanitised("", dict(cut), blocked=True)
     text = tidy(cut_sentences(text, spans)) if cut else text.strip()
     return Sanitised(text, dict(cut), blocked=bool(cut) and not _WORD.search(text))
+
+
+def _commands(read: str) -> list[tuple[str, int, int]]:
+    return [*find_overrides(read), *find_harmful(read)]
 
 
 def _without_blocks(text: str, cut: Counter[str]) -> str:
