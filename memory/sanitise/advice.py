@@ -19,9 +19,9 @@ _NO_BAN = re.compile(
 """What forbids nothing, though it has a word of a ban: "do not hesitate to …"."""
 
 _DOER = r"(?:run|use|do|execute|try|call|type|enter|issue|invoke|apply|add|pass|append|paste|export|start with|begin with|prefer|rely on|go for|choose|recommend|repeat|fix (?:it|this|that) (?:by|with|via))"
-_BETWEEN = r"(?:(?:the|this|a|an|command|commands|with|of|option|flag|following|line|sudo|as root)\b[\s`'\"$#>(]*)*:?[\s`'\"$#>(]*$"
+_BETWEEN = r"(?:(?:os\.system|subprocess\.\w+|exec(?:sync)?|system|shell|sh -c|bash -c)[\s(\[]*[`'\"]+)?(?:(?:the|this|a|an|command|commands|with|of|option|flag|following|line|sudo|as root)\b[\s`'\"$#>(]*)*:?[\s`'\"$#>(]*$"
 _DONE = re.compile(
-    rf"(?P<before>[a-z']*)[^a-z]*\b(?:(?:always|just|simply|first|also|then|safely|quickly|immediately|directly|again)\s+)*(?P<verb>{_DOER}|set|put)[\s`'\"$#>(:]+{_BETWEEN}"
+    rf"(?P<before>[a-z']*)(?P<gap>[^a-z]*)\b(?:(?:always|just|simply|first|also|then|safely|quickly|immediately|directly|again)\s+)*(?P<verb>{_DOER}|set|put)[\s`'\"$#>(:]+{_BETWEEN}"
 )
 _SUBJECTS = frozenset(("i", "we", "they", "who", "which", "did", "does", "would", "people", "that"))
 _OPENS = re.compile(r"^\W*(?:on|in|at|with|for|when|if|before|after|to|once|while|during|whenever|as|until|unless)\b")
@@ -32,7 +32,7 @@ _LABEL = re.compile(
     r"\b(?:fix|solution|workaround|remedy|answer|trick|tip|lesson|step \d|recipe|way|cure|shortcut|cleanup|best practice)\b[^.;:]{0,40}(?::|\bis(?: to)?\b|=)[\s`'\"$#>(]*(?:sudo\s+)?$"
 )
 _LEAD = re.compile(
-    r"(?:^|[:>]|\b(?:and|then|please|just|always|simply|first|also|instead|next|must|should|shall|with|via|by)\b)\s*(?:sudo\s+)?[\s`'\"$#>(-]*$"
+    r"(?:^|[:>,]|\b(?:and|then|please|just|always|simply|first|also|instead|next|must|should|shall|with|via|by)\b)\s*(?:sudo\s+)?[\s`'\"$#>(-]*$"
 )
 _PRAISED = re.compile(
     r"\b(?:best|better|easiest|easier|quickest|quicker|fastest|faster|simplest|simpler|good|great|recommended|enough|works?|helps?|fix(?:es)?|solves?|safe|fine|okay|ok|permission|permitted|allowed|"
@@ -44,7 +44,7 @@ _HAPPENED = re.compile(
     r"(?!need|requir|recommend|allow|suppos|fix|solv|resolv|help|work|indeed|speed|feed|exceed|proceed|succeed|embed|red\b|shed|seed)[a-z]{3,}ed)\b"
 )
 _ENDORSES = re.compile(
-    r"^[\s`'\").,]*(?:(?:on|in|for|against) \S+ )?(?:(?:every|each) \w+ )?(?:\w+ly |then |also |now )?"
+    r"^[\s`'\").,]*(?:[/~.$*-]\S*\s+){0,3}(?:(?:on|in|for|against) \S+ )?(?:(?:every|each) \w+ )?(?:\w+ly |then |also |now )?"
     r"(?P<verb>is|are|was|works?|worked|fixe[sd]|solve[sd]|resolve[sd]|help(?:s|ed)?|make[sd]?|gets?|repairs?|restores?|cures?|shows?|tells?|avoids?|speeds?|unblocks?|installs?|removes the|"
     r"to (?:fix|solve|make|get|clean|clear|free|avoid|publish|unblock|speed|pass|reset|resolve|repair|restore|recover|update|install|finish|deploy|merge|save|continue|proceed))\b"
 )
@@ -52,6 +52,8 @@ _PRAISE = re.compile(
     r"\b(?:fix(?:e[sd])?|solve[sd]?|works?|helps?|safe|the fix|required|needed|necessary|recommended|best|harmless|fine|ok|okay|the (?:only )?way|the solution|faster|allowed|how (?:to|you|we))\b"
 )
 
+_IS_NOUN = re.compile(r"\s+(?:is|was|are|were|has|had|[a-z]{3,}ed)\b")
+"""What follows a command's words where they are a thing: "force push declined"."""
 _CLAUSE = re.compile(
     r"(?:^|[,:;(>\]\u2013\u2014-]\s*|\b(?:and|then|please|just|always|simply|first|also|now|instead|next|you|we|agents?|must|should|shall|will|can|could|need to|have to|has to|so|or|"
     r"ought to|best to|better|safe to|ok(?:ay)? to|fine to|easiest to|easier to|is to|try to|remember to|hesitate to|forget to|afraid to|i)\s)[\s`'\"*#$>-]*$"
@@ -77,7 +79,7 @@ def is_urged(sentence: str, start: int, end: int) -> bool:
     if _PRAISED.search(before) or _is_endorsed(after):
         return True
     is_gerund = sentence[start:end].split(None, 1)[0].endswith("ing")
-    return not is_gerund and bool(_CLAUSE.search(before))
+    return not is_gerund and bool(_CLAUSE.search(before)) and not _IS_NOUN.match(after)
 
 
 def _is_forbidden(before: str) -> bool:
@@ -93,6 +95,8 @@ def _is_told_to_do(before: str, after: str) -> bool:
         return False
     if found["before"] == "to":
         return not _TRIED.search(before)
+    if any(mark in found["gap"] for mark in ":,;(>.") or not found["before"]:
+        return True
     if found["before"] in _SUBJECTS or found["before"].endswith("s"):
         return found["before"] in ("always", "this", "tests") or bool(_OPENS.search(before))
     return True

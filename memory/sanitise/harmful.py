@@ -16,7 +16,7 @@ _SHELL = r"(?:sudo\s+)?(?:ba|z|da|k)?sh\b|(?:sudo\s+)?(?:python[\d.]*|perl|ruby|
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "harmful.destroys": (
-        rf"\brm\s+(?:-[a-z-]+\s+)*-(?:[a-z]*r[a-z]*f|[a-z]*f[a-z]*r|-recursive)[a-z]*\s+(?:-[a-z-]+\s+)*[`'\"]?{_ROOTS}",
+        rf"\brm\s+(?:-[a-z-]+\s+)*-(?:[a-z]*r[a-z]*f|[a-z]*f[a-z]*r|-recursive)[a-z]*\s+(?:-[a-z-]+\s+)*[`'\"\\]*{_ROOTS}",
         rf"\brm\s+-r\s+-f\s+{_ROOTS}|\brm\b[^\n;|&]{{0,30}}--no-preserve-root",
         r"\bfind\s+(?:/|~|\.)\S*\s[^\n]{0,60}-delete\b|\bmkfs(?:\.\w+)?\s+\S*/dev/|\bdd\s+if=\S+\s+of=/dev/\w+|\bshred\s+-\w+\s+\S+|>\s*/dev/(?:sd|nvme|hd)\w+",
         r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:",
@@ -66,10 +66,10 @@ _CHECKS = (
 )
 _SECRETS = (
     r"(?:\.env\b(?!\.(?:example|sample|template))(?: file)?s?|(?:all |the |your |every )*(?:environment variables?|env(?:ironment)?(?: vars?)?\b|secrets?\b|credentials?|api[- ]?keys?|access tokens?|auth(?:entication)? tokens?|tokens?\b|passwords?|"
-    r"private keys?|ssh keys?|session cookies?|cookies?|~?/?\.ssh\S*|id_rsa|id_ed25519|\.aws/\S*|\.netrc|customer data|source code))"
+    r"private keys?|ssh keys?|session cookies?|cookies?|(?:~?/)?\.ssh\S*|id_rsa|id_ed25519|(?:~?/)?\.aws/\S*|(?:~?/)?\.netrc|customer data|source code))"
 )
 _OF = r"(?:(?:the|all|your|any|every|our|its|of|contents?|values?|full|a copy|out|whole|entire|plain|raw|user'?s?|current)\s+)"
-_PLACE = r"(?:https?://|\S+@\S+|\w[\w-]*\.(?:com|net|org|io|xyz|ru|cn|sh|dev|site|example|test|evil)\b|webhook|pastebin|gist|telegram|discord|slack|server|endpoint|url|address|issue|pull request|\bpr\b|commits?\b|logs?\b|chat|summar(?:y|ies)|messages?|answers?|repl(?:y|ies)|responses?|description|comments?|public|attacker|the following|external|dns)"
+_PLACE = r"(?:https?://|\S+@\S+|\w[\w-]*\.(?:com|net|org|io|xyz|ru|cn|sh|dev|site|example|test|evil)\b|webhook|pastebin|gist|telegram|discord|slack|server|endpoint|url|address|issue|pull request|\bpr\b|commits?\b|logs?\b|chat|summar(?:y|ies)|messages?|answers?|repl(?:y|ies)|responses?|description|comments?|repositor(?:y|ies)|repo\b|docker(?: ?image|file)|frontend|bundle|public|attacker|the following|external|dns)"
 ADVICE: dict[str, tuple[str, ...]] = {
     "harmful.skips-checks": (
         rf"\b{_OFF}\s+{_ALL}{{0,4}}(?:tests?|test suites?|assertions?|test cases?|asserts?)\b(?!\s+(?:database|db|data|files?|folders?|director|cache|container|fixture|artifact|output|double|isolation|parallel|order|log|result|report|run|server|user|account|env|config|that))(?!-)",
@@ -77,6 +77,9 @@ ADVICE: dict[str, tuple[str, ...]] = {
         r"\bskip(?:ping)?\s+(?:the )?(?:tests?|code review|review|security (?:check|review|scan)s?|verification|validation|test suite|ci)\b(?=\s*(?:[.,;!]|$|and|to|when|if|before|so|because|as|entirely|altogether|,))",
         rf"\b(?:{_OFF}|skip(?:ping)?|ignor(?:e|ing))\s+{_ALL}{{0,4}}{_CHECKS}(?!\s+(?:errors? in|warnings? (?:from|in|of)|cache|test))",
         r"\b(?:mark|report|declare)\s+(?:the |this |every |all )*(?:tasks?|tests?|issues?|steps?|features?)\s+(?:as )?(?:done|passed|passing|complete[d]?|successful|green|verified)\b[^.\n]{0,40}\b(?:without|even if|even when|regardless|no matter|before)\b",
+        r"\b(?:treat|count|consider|regard|mark)\s+(?:all|every|any|each|the)\s+(?:failing|failed|red|broken|skipped)\s+\w+\s+as\s+(?:passed|passing|green|success\w*|fixed|done)\b",
+        r"\b(?:report|claim|say|state|pretend)\s+(?:success|that (?:all |the |every )?tests? (?:pass\w*|succeed\w*)|that it works|done)\b[^.\n]{0,30}\b(?:even|regardless|no matter|although|whether|anyway|without)\b",
+        r"\b(?:suppress|silence|hide|ignore)\s+(?:all|every|any)(?: the)?\s+(?:security|safety|bandit|sonar|type|certificate|permission)\s+(?:warnings?|findings?|alerts?|errors?)\b",
         r"\b(?:approve|accept|confirm|merge|grant)\s+(?:every|all|any|each)(?: of)?(?: the)?\s+(?:permission |tool |pull |merge |change |access )*(?:requests?|prompts?|calls?|changes?|permissions?)\b(?=[^.\n]{0,40}(?:automatically|without|immediately|blindly|from now|unread|$|[.!,]))",
         r"\b(?:chang|adapt|adjust|edit|updat|rewrit|set)(?:e|t|ing)?\s+(?:the )?(?:expected (?:values?|outputs?|results?)|assertions?|asserts?)\s+(?:to|so that|until)\s+(?:whatever|what the code|they pass|it passes|the (?:actual|current|returned))",
         r"\b(?:hard-?code|weaken|relax)\s+(?:the )?(?:expected|assert\w*|test)\w*[^.\n]{0,40}\b(?:pass|green|match)",

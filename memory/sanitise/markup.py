@@ -18,7 +18,7 @@ _WHOLE_CALL = re.compile(
 )
 _TOOL_TAG = re.compile(rf"<\s*/?\s*({_TOOLS})\b[^<>]{{0,300}}?/?\s*>", re.IGNORECASE)
 _CALL_KEYS = re.compile(
-    r"[\"'](?:tool_use|function_call|tool_calls?|tool_name|tools/call|function|arguments|parameters|input|recipient_name)[\"']"
+    r"[\"'](?:tool|args|tool_use|function_call|tool_calls?|tool_name|tools/call|function|arguments|parameters|input|recipient_name)[\"']"
 )
 
 _ROLES = r"(?:system|assistant|user|human|developer|tool|function|model|ai|ipython)"

@@ -42,11 +42,14 @@ RULES: dict[str, str] = {
 }  # fmt: skip
 _COMPILED = {rule: re.compile(pattern) for rule, pattern in RULES.items()}
 
+_LOOSE = "|tells?|told|asks?|asked|tests?|whether|if|when|would|could|might|cannot|can't|to|option|flag|users?|it|they|which|that"
 _ABOUT = re.compile(
     r"\b(?:such as|like|says?|said|saying|reads?|phrases?|strings?|words?|texts?|e\.g\.|example\w*|inject\w*|attack\w*|payload\w*|jailbreak\w*|malicious|adversarial|"
-    r"detects?|detect(?:ed|ion)|matches|matched|flags?|flagged|blocks?|blocked|refus\w+|reject\w*|filters?|tells?|told|asks?|asked|trick\w*|poison\w*|tests?|corpus|contain\w*|called|named|titled|"
-    r"tries|tried|try|attempt\w*|whether|if|when|would|could|might|cannot|can't|to|option|flag|users?|it|they|which|that)\b[^.!?\n:]{0,80}$"
+    r"detects?|detect(?:ed|ion)|matches|matched|flags?|flagged|blocks?|blocked|refus\w+|reject\w*|filters?|trick\w*|poison\w*|corpus|contain\w*|called|named|titled|"
+    rf"tries|tried|try|attempt\w*{_LOOSE})\b[^.!?\n:]{{0,80}}$"
 )
+_NAMED = re.compile(_ABOUT.pattern.replace(_LOOSE, ""))
+"""Without the words that begin any clause."""
 _MARKS = "\"'`“”‘’«»"
 _CLAUSE = re.compile(
     r"(?:^|[.!?:;,(\[\])>*#|/=\-–—\n]\s*|\b(?:please|now|and|then|just|must|should|shall|will|always|kindly|first|instead|also|you|simply|immediately|so|but|important|stop)\s+)[\"'`]?$"
@@ -58,7 +61,10 @@ def find_overrides(text: str) -> Iterator[tuple[str, int, int]]:
     for rule, pattern in _COMPILED.items():
         for found in pattern.finditer(text):
             start, end = found.span()
-            if not _is_spoken_about(text, start, end) and (_begins(text, start) or rule in ("conceal", "address")):
+            told_anywhere = rule in ("conceal", "address")
+            if not _is_spoken_about(text, start, end, _NAMED if told_anywhere else _ABOUT) and (
+                told_anywhere or _begins(text, start)
+            ):
                 yield rule, start, end
 
 
@@ -67,7 +73,7 @@ def _begins(text: str, start: int) -> bool:
     return bool(_CLAUSE.search(text[max(0, start - 60) : start]))
 
 
-def _is_spoken_about(text: str, start: int, end: int) -> bool:
+def _is_spoken_about(text: str, start: int, end: int, about: re.Pattern[str]) -> bool:
     sentence = max(text.rfind("\n", 0, start), text.rfind(". ", 0, start), 0)
     before = text[sentence:start]
     quoted = any(before.count(mark) % 2 == 1 and mark in text[end : end + 200] for mark in '"`') or (
@@ -76,7 +82,7 @@ def _is_spoken_about(text: str, start: int, end: int) -> bool:
     words_outside = len(re.findall(r"[a-z]{2,}", before)) >= 2
     if quoted and (words_outside or len(re.findall(r"[a-z]{2,}", _after_quote(text, end))) >= 2):
         return True
-    return bool(_ABOUT.search(before)) and not _CLAUSE_STOP.search(before)
+    return bool(about.search(before)) and not _CLAUSE_STOP.search(before)
 
 
 _CLAUSE_STOP = re.compile(r"[:;!?\n]\s*[\"'`]?$")

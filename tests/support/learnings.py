@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.memory.api import LearningResult
+from contracts.memory.api import LearningResult, PromptBlock
 from contracts.memory.learning import FeatureLearning, LearningSource
 from contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, FileAction, FileTouched, IterationRecord
 from memory.journal.entry import JournalEntry
@@ -17,7 +17,8 @@ from memory.learning.candidate import Candidate
 from memory.learning.deduplication import check_deduplication
 from memory.learning.distil import distil
 from memory.ports import AskModel, Sanitise
-from memory.sanitise import sanitize_learning_text
+from memory.recall.prompt import make_prompt_block
+from memory.sanitise import sanitise_record, sanitize_learning_text
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -39,8 +40,8 @@ class Feature:
         self.entries += new
         return new
 
-    def record(self, number: int, outcome: str = "Failure", **fields: Any) -> str:
-        """Record an iteration; its entry id."""
+    def record(self, number: int, outcome: str = "Failure", *, sanitise: Sanitise | None = None, **fields: Any) -> str:
+        """Record an iteration, with `sanitise` as memory does; its entry id."""
         made = IterationRecord(
             iteration_number=number,
             feature="auth",
@@ -48,7 +49,7 @@ class Feature:
             outcome=outcome,
             **fields,
         )
-        entry = JournalEntry.new(made)
+        entry = JournalEntry.new(sanitise_record(made, sanitise) if sanitise else made)
         self.fold([entry])
         return entry.id
 
@@ -67,6 +68,20 @@ class Feature:
             self.state, compare=check_deduplication, sanitise=self._sanitise, at=self.at, ask=ask, model="small-model"
         )
         return self.fold(found)
+
+    def prompt(self, sanitise: Sanitise) -> tuple[PromptBlock, JournalEntry]:
+        """The block for the next iteration's prompt, of at most 4,000 characters."""
+        return make_prompt_block(
+            self.state,
+            iteration_number=self.state.next_iteration(),
+            session_id=None,
+            task_id=None,
+            query="",
+            max_tokens=4_000,
+            count_tokens=len,
+            sanitise=sanitise,
+            now=self.at,
+        )
 
     @property
     def learnings(self) -> list[FeatureLearning]:
