@@ -14,8 +14,8 @@ MASKED = ("secret", "card", "iban", "email", "ssn", "phone")
 def sanitise_with_trust() -> Sanitise:
     """Memory's own rules, the guard's rules, and the masking of secrets and private data, as one.
 
-    About half a millisecond for a usual text. The guard's model is left out: it was made for pages, and of the 200 short
-    attacks of the corpus it found one (docs/memory/sanitising.md).
+    About half a millisecond for a usual text. The guard's model is left out: it was made for pages, and of 200 short
+    attacks it found one (docs/memory/sanitising.md).
     """
     from memory.sanitise import build_sanitise
 
