@@ -85,6 +85,8 @@ def remove_marks(text: str) -> tuple[str, int]:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Where blocks are, in order, without overlap."""
+    if _NAME not in text.casefold():
+        return
     marks = list(_MARK.finditer(text))
     ends = _matching_ends(marks)
     position = 0

@@ -18,7 +18,7 @@ def decode(text: str, *, finite: bool = False) -> Any:
         NotJson: it is no JSON, is nested deeper than the decoder goes, or has a number of thousands of digits.
     """
     try:
-        return json.loads(text, parse_constant=_refuse if finite else lambda _name: None)
+        return (_FINITE if finite else _TOLERANT).decode(text)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error) or type(error).__name__) from error
 
@@ -30,3 +30,7 @@ def lines(text: str) -> Iterator[str]:
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
+
+
+_FINITE = json.JSONDecoder(parse_constant=_refuse)
+_TOLERANT = json.JSONDecoder(parse_constant=lambda _name: None)

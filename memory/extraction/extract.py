@@ -19,7 +19,7 @@ from contracts.memory.api import IterationContext, StreamFormat
 from contracts.memory.model import MAX_SUMMARY_CHARACTERS, ModelTier
 from memory.extraction.agent_run import AgentRun
 from memory.extraction.decisions import decisions
-from memory.extraction.files import file_changes, files_touched
+from memory.extraction.files import file_changes, files_touched, locate_calls
 from memory.extraction.limits import cut_text, fit
 from memory.extraction.outcome import decide_outcome, last_result
 from memory.extraction.paths import ProjectPaths, is_below
@@ -56,8 +56,9 @@ def extract(
     paths = ProjectPaths.of(root)
     not_kept = Counter(run.not_kept)
 
-    changes = file_changes(run, paths, not_kept)
-    errors = iteration_errors(run, paths, root, not_kept)
+    calls = locate_calls(run)
+    changes = file_changes(calls, run.patch, paths, not_kept)
+    errors = iteration_errors(calls, paths, root, not_kept)
     effect = effect_sha256(changes, errors) if run.calls or run.patch else None
 
     not_kept.update(paths.not_kept)

@@ -8,27 +8,30 @@ One action stands for each path, by this order:
 4. Read.
 
 Calls that failed, were refused or got no result have touched nothing. Of shell commands only what their text clearly
-names counts (`>`, `>>`, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i`, `git rm`, `cat`, `head` …). A patch that the agent
-handed in counts as well.
+names counts (`>`, `>>`, `rm`, `mv`, `cp`, `touch`, `tee`, `sed -i`, `git rm`, `cat`, `head` …); of one that failed,
+what its last program did not do, and what its output does not complain of (`cat > test.py …; python test.py`). A patch
+that the agent handed in counts as well.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from contracts.memory.model import FileAction, FileTouched
 from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
 from memory.extraction.paths import ProjectPaths
-from memory.extraction.shell import changed_directory, join_directories, shell_effects
+from memory.extraction.shell import ShellEffect, join_directories, read_shell
 from memory.extraction.tools import FileUse, command_of, file_uses
 
 _SAYS_CREATED = re.compile(
     r"file created successfully|created (?:new )?file|new file (?:created|has been created)", re.I
 )
 _SAYS_UPDATED = re.compile(r"has been (?:updated|edited|overwritten)|updated successfully|file updated", re.IGNORECASE)
+_COMPLAINT = re.compile(r"no such file|cannot|denied|not permitted|is a directory|not a directory", re.IGNORECASE)
+_LOOKED_AT_CHARACTERS = 10_000
 _PATCH_FILE = re.compile(r"^diff --git (\"?)a/(.+?)\1 \"?b/(.+?)\"?\r?$", re.MULTILINE)
 
 
@@ -41,30 +44,49 @@ class FileChange:
     written: str = ""
 
 
-def located(run: AgentRun) -> Iterator[tuple[ToolUseEvent, str | None]]:
-    """Each call with the folder that it ran in: as the output says, else where the last `cd` led, else the run's."""
+@dataclass(frozen=True, slots=True)
+class LocatedCall:
+    """A call with the folder that it ran in, and what its command does to files."""
+
+    call: ToolUseEvent
+    directory: str | None
+    command: str | None = None
+    """Of a shell; None for other tools."""
+    effects: tuple[ShellEffect, ...] = ()
+    unclear: int = 0
+    """Words of the command that name files which only its shell knows."""
+
+
+def locate_calls(run: AgentRun) -> list[LocatedCall]:
+    """Each call where it ran: as the output says, else where the last `cd` led, else in the run's own folder."""
+    found: list[LocatedCall] = []
     current = run.root
     for call in run.calls:
         current = call.working_directory or current
-        yield call, current
         command = command_of(call)
-        if command and call.status is CallStatus.OK and not call.sub_agent:
-            current = join_directories(current, changed_directory(command))
+        if command is None:
+            found.append(LocatedCall(call, current))
+            continue
+        read = read_shell(command)
+        found.append(LocatedCall(call, current, command, read.effects, read.unclear))
+        if call.status is CallStatus.OK and not call.sub_agent:
+            current = join_directories(current, read.directory)
+    return found
 
 
-def file_changes(run: AgentRun, paths: ProjectPaths, not_kept: Counter[str]) -> list[FileChange]:
+def file_changes(
+    calls: Iterable[LocatedCall], patch: str, paths: ProjectPaths, not_kept: Counter[str]
+) -> list[FileChange]:
     """Every use of a file inside the project, in order. Files outside and words that name none are counted."""
     changes: list[FileChange] = []
     known: set[str] = set()
-    for call, directory in located(run):
-        if call.status is not CallStatus.OK:
-            continue
-        for use in _uses(call, not_kept):
-            path = paths.relative(use.path, join_directories(directory, use.directory))
+    for one in calls:
+        for use in _uses(one, not_kept):
+            path = paths.relative(use.path, join_directories(one.directory, use.directory))
             if path is not None:
-                changes.append(FileChange(path, _action(use, call, path in known), use.written))
+                changes.append(FileChange(path, _action(use, one.call, path in known), use.written))
                 known.add(path)
-    changes.extend(_of_patch(run.patch, paths))
+    changes.extend(_of_patch(patch, paths))
     return changes
 
 
@@ -84,16 +106,23 @@ def _stronger(before: FileAction | None, now: FileAction) -> FileAction:
     return now if order.index(now) >= order.index(before) else before or now
 
 
-def _uses(call: ToolUseEvent, not_kept: Counter[str]) -> Iterator[FileUse]:
-    command = command_of(call)
-    if command is None:
-        yield from file_uses(call)
+def _uses(one: LocatedCall, not_kept: Counter[str]) -> Iterator[FileUse]:
+    worked = one.call.status is CallStatus.OK
+    if one.command is None:
+        if worked:
+            yield from file_uses(one.call)
         return
-    effects, unclear = shell_effects(command)
-    if unclear:
-        not_kept["path_unclear"] += unclear
-    for effect in effects:
-        yield FileUse(effect.path, effect.kind, effect.written, effect.directory)
+    if not worked and one.call.status is not CallStatus.FAILED:
+        return
+    not_kept["path_unclear"] += one.unclear
+    for effect in one.effects:
+        if worked or not (effect.by_last or _complains_of(effect.path, one.call.output)):
+            yield FileUse(effect.path, effect.kind, effect.written, effect.directory)
+
+
+def _complains_of(path: str, output: str) -> bool:
+    lines = output[:_LOOKED_AT_CHARACTERS].split("\n") if path in output else []
+    return any(path in line and _COMPLAINT.search(line) for line in lines)
 
 
 def _action(use: FileUse, call: ToolUseEvent, known: bool) -> FileAction:

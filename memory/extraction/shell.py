@@ -197,8 +197,8 @@ _ENDS_WITH_ONE = frozenset(
 
 def found_nothing(command: str, exit_code: int | None) -> bool:
     """Whether an exit code of 1 says only that the last program found nothing (`grep`), or a difference (`diff`)."""
-    commands = simple_commands(command)
-    if exit_code != 1 or not commands:
+    commands = simple_commands(command) if exit_code == 1 else []
+    if not commands:
         return False
     last = commands[-1]
     if last.program == "git":
@@ -218,29 +218,36 @@ class ShellEffect:
     kind: ShellEffectKind
     written: str = ""
     directory: str | None = None
+    by_last: bool = False
+    """Whether the last program of the command did it, which is the one that failed where the command did."""
 
 
-def shell_effects(command: str) -> tuple[list[ShellEffect], int]:
-    """The files that a command clearly touches, in order, and how many words named files that are not clear."""
+@dataclass(frozen=True, slots=True)
+class ShellReading:
+    """What a command does, as far as it is clear, and the folder that it leaves its shell in (None: where it began).
+
+    `unclear` counts words that name files which only the shell knows.
+    """
+
+    effects: tuple[ShellEffect, ...]
+    directory: str | None
+    unclear: int
+
+
+def read_shell(command: str) -> ShellReading:
+    """The files that a command clearly touches, in order, and where it goes by `cd`."""
     effects: list[ShellEffect] = []
     unclear = 0
     directory: str | None = None
-    for one in simple_commands(command):
+    commands = simple_commands(command)
+    for one in commands:
         directory = _after(one, directory)
         for kind, word, written in _touched(one):
             if not word.clear:
                 unclear += 1
             elif word.text and word.text != "-" and not word.text.startswith(("/dev/", "&")):
-                effects.append(ShellEffect(word.text, kind, written, directory))
-    return effects, unclear
-
-
-def changed_directory(command: str) -> str | None:
-    """The folder that a command leaves the shell in by a clear `cd`; None where it does not say."""
-    directory: str | None = None
-    for one in simple_commands(command):
-        directory = _after(one, directory)
-    return directory
+                effects.append(ShellEffect(word.text, kind, written, directory, one is commands[-1]))
+    return ShellReading(tuple(effects), directory, unclear)
 
 
 def join_directories(current: str | None, change: str | None) -> str | None:
@@ -252,7 +259,7 @@ def join_directories(current: str | None, change: str | None) -> str | None:
 
 def directory_before(command: str, after: str) -> str:
     """The folder that a command began in, by the one that it left its shell in."""
-    change = changed_directory(command)
+    change = read_shell(command).directory
     if change and after.endswith(f"/{change}") and ".." not in change:
         return after[: -len(change) - 1] or "/"
     return after

@@ -21,12 +21,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
-from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
+from memory.extraction.agent_run import CallStatus, ToolUseEvent
 from memory.extraction.errors import find_errors
-from memory.extraction.files import located
+from memory.extraction.files import LocatedCall
 from memory.extraction.paths import ProjectPaths
 from memory.extraction.shell import found_nothing
-from memory.extraction.tools import command_of, is_file_tool, path_of, runs_something
+from memory.extraction.tools import is_file_tool, path_of, runs_something
 
 _PERMISSION = re.compile(
     r"permission(?:s)? (?:denied|to use)|\bEACCES\b|\bEPERM\b|operation not permitted|access (?:is )?denied|"
@@ -55,11 +55,13 @@ _SAYS_LITTLE = 40
 """A line of fewer characters is told with the command that printed it."""
 
 
-def iteration_errors(run: AgentRun, paths: ProjectPaths, root: str | None, not_kept: Counter[str]) -> list[ErrorEntry]:
+def iteration_errors(
+    calls: Iterable[LocatedCall], paths: ProjectPaths, root: str | None, not_kept: Counter[str]
+) -> list[ErrorEntry]:
     """The errors of a run, each once, in the order in which they were met. `root`: the project's folder."""
     found: dict[ErrorEntry, None] = {}
-    for call, directory in located(run):
-        for error in _of_call(call, directory, paths, root, not_kept):
+    for one in calls:
+        for error in _of_call(one, paths, root, not_kept):
             if error in found:
                 not_kept["repeated_error"] += 1
             found[error] = None
@@ -78,12 +80,10 @@ def without_colour(text: str) -> str:
     return _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _of_call(
-    call: ToolUseEvent, directory: str | None, paths: ProjectPaths, root: str | None, not_kept: Counter[str]
-) -> Iterable[ErrorEntry]:
+def _of_call(one: LocatedCall, paths: ProjectPaths, root: str | None, not_kept: Counter[str]) -> Iterable[ErrorEntry]:
+    call, directory, command = one.call, one.directory, one.command
     if call.status in (CallStatus.UNANSWERED, CallStatus.INTERRUPTED):
         return ()
-    command = command_of(call)
     if call.status is CallStatus.DENIED:
         return (
             _entry(f"{call.name} was refused: {command or path_of(call) or ''}".rstrip(": "), ErrorType.PERMISSION),
