@@ -30,7 +30,7 @@ class QdrantConfig(Value):
     """Like http://127.0.0.1:6333. Needs the extra `qdrant`."""
     key_variable: EnvironmentVariable | None = None
     """The environment variable with the server's key."""
-    collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "ralph"
+    collection_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "memory"
     """A collection is `<prefix>_<project>-<feature>`, so that several projects can share one server."""
     timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
     """Longest that a search may take; it takes milliseconds, and the journal's own words answer instead."""

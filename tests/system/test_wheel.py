@@ -18,6 +18,7 @@ import pytest
 
 from contracts.retrieval import Strategy
 from tests.support.instance import NOT_INHERITED, Instance
+from tests.support.memory_example import agents_repository, example
 from tests.support.repository import REPOSITORY
 
 pytestmark = pytest.mark.timeout(400)
@@ -127,6 +128,17 @@ def test_every_module_can_be_imported(bin_folder: Path, tmp_path: Path) -> None:
         "        module.name.endswith('__main__') or importlib.import_module(module.name)\n"
     )
     run(bin_folder / "python", "-c", script, folder=tmp_path)
+
+
+def test_an_agents_loop_needs_the_wheel_and_ten_lines(bin_folder: Path, tmp_path: Path) -> None:
+    """In an empty git repository, without a service; the embedding model is made in the user's cache."""
+    repository = agents_repository(tmp_path)
+    (repository / "loop.py").write_text(example())
+    said = run(bin_folder / "python", "loop.py", folder=repository)
+    assert "learning 2 login() reads the token from the header X-Auth" in said
+    assert "<sluice-memory-block" in said
+    vectors = list((repository / ".ralph/db/index").glob("*/vectors.sqlite"))
+    assert len(vectors) == 1, "words alone were searched"
 
 
 def test_doctor_finds_what_it_needs(instance: Instance) -> None:
