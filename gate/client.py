@@ -37,6 +37,18 @@ from contracts.event import Event
 from contracts.forget import ForgetRequest
 from contracts.learning.control import FlagState
 from contracts.learning.flags import FlagRequest, FlagResult
+from contracts.memory.api import (
+    IterationAccepted,
+    IterationSubmission,
+    LearningPatch,
+    LearningRequest,
+    LearningResult,
+    Learnings,
+    PromptBlock,
+    RagStatus,
+    Recall,
+)
+from contracts.memory.learning import FeatureLearning
 from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
 from contracts.retrieval import Query, Retrieval
 from gate.event_stream import Stream
@@ -101,9 +113,7 @@ class SluiceClient:
         """Ask. With `wait` the finished run comes back; without, or past the deadline, its acceptance.
 
         `fields` are the others of `contracts.api.GateRequest`: profile, session, limits, deadline_seconds,
-        plan, seeds, top_k, max_tokens, filters, trust_threshold, diversity, neighbours, max_per_domain,
-        duplicate_threshold, rerank, confidence_floor, prompt, session_id.
-        """
+        plan, seeds, top_k, max_tokens, filters, trust_threshold, diversity, X"""
         request = _request(GateRequest, query=query, corpus=corpus, wait=wait, **fields)
         patience = (request.deadline_seconds or DEFAULT_DEADLINE_SECONDS) if wait else 0.0
         response = self._post("/v1/gate", request, idempotency_key, self._timeout_seconds + patience)
@@ -207,6 +217,56 @@ class SluiceClient:
         """
         self._post("/v1/feedback", _request(FeedbackRequest, run_id=run_id, **fields), idempotency_key)
 
+    def record_iteration(
+        self, data: str | dict[str, Any] | list[Any], project: str, feature: str, **fields: Any
+    ) -> IterationAccepted:
+        """Remember an iteration: an agent's output, as text or as the JSON that it is. The same again adds nothing.
+
+        `fields` are the others of `contracts.memory.api.IterationSubmission`: format, context.
+        """
+        request = _request(IterationSubmission, project=project, feature=feature, data=data, **fields)
+        return _parsed(IterationAccepted, self._post("/v1/memory/iterations", request, None))
+
+    def recall(self, query: str, project: str, feature: str, *, top_k: int = 8, task_id: int | None = None) -> Recall:
+        """What memory holds on a question, of one feature, the best first."""
+        return self._memory(Recall, "recall", project, feature, query=query, top_k=top_k, task_id=task_id)
+
+    def memory_prompt(
+        self,
+        project: str,
+        feature: str,
+        *,
+        iteration: int | None = None,
+        session: str | None = None,
+        task_id: int | None = None,
+        query: str = "",
+        max_tokens: int | None = None,
+    ) -> PromptBlock:
+        """A block for the next iteration's prompt. What it says is recorded, against echoes."""
+        asked = {"iteration": iteration, "session": session, "task_id": task_id, "max_tokens": max_tokens}
+        return self._memory(PromptBlock, "prompt", project, feature, query=query, **asked)
+
+    def add_learning(self, text: str, project: str, feature: str, *, reason: str, **fields: Any) -> LearningResult:
+        """Add a learning; the same again counts it. `fields`: source, iteration, task_id."""
+        request = _request(LearningRequest, text=text, project=project, feature=feature, reason=reason, **fields)
+        return _parsed(LearningResult, self._post("/v1/memory/learnings", request, None))
+
+    def change_learning(self, learning_id: str, project: str, feature: str, **changes: Any) -> FeatureLearning:
+        """Change or review one learning: text, reason, task_id, reviewed, rejected, keep_over, source, note."""
+        body = _request(LearningPatch, **changes).model_dump_json(exclude_unset=True).encode()
+        path = f"/v1/memory/learnings/{quote(learning_id, safe='')}"
+        params = {"project": project, "feature": feature}
+        headers = {"Content-Type": "application/json"}
+        return _parsed(FeatureLearning, self._send("PATCH", path, headers, content=body, params=params))
+
+    def learnings(self, project: str, feature: str, *, state: str | None = None) -> Learnings:
+        """The learnings of a feature, with those that contradict each other."""
+        return self._memory(Learnings, "learnings", project, feature, state=state)
+
+    def memory_status(self, project: str) -> RagStatus:
+        """How a project's memory fares: index, embedder, counts, and how far the index is behind."""
+        return _parsed(RagStatus, self._send("GET", "/v1/memory/status", params={"project": project}))
+
     def health(self) -> Health:
         """How each part of the server is, well or not."""
         return _parsed(Health, self._send("GET", "/healthz", also_good=(httpx.codes.SERVICE_UNAVAILABLE,)))
@@ -214,6 +274,11 @@ class SluiceClient:
     def metrics(self) -> str:
         """Every figure of the server in Prometheus' text format. Needs an operator's key of all corpora."""
         return self._send("GET", "/metrics").text
+
+    def _memory(self, kind: type[Answer], what: str, project: str, feature: str, **asked: Any) -> Answer:
+        params = {"project": project, "feature": feature}
+        params |= {name: str(value) for name, value in asked.items() if value not in (None, "")}
+        return _parsed(kind, self._send("GET", f"/v1/memory/{what}", params=params))
 
     def _post(
         self, path: str, request: BaseModel, idempotency_key: str | None, timeout_seconds: float | None = None

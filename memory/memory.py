@@ -79,6 +79,8 @@ class Memory:
 
     `search` finds; without it, and where it is away, recall compares words with the journal itself. `embed`, `judge`
     and `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
+    `derives`: what follows from new iterations is derived before a question is answered; else `catch_up` is called by
+    another process.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Memory:
         count_tokens: Callable[[str], int] = estimate_tokens,
         clock: Callable[[], datetime] = _utc_now,
         config: RagConfig | None = None,
+        derives: bool = True,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder
@@ -104,6 +107,7 @@ class Memory:
         self._models = Models(embed, judge, ask)
         self._count_tokens = count_tokens
         self._clock = clock
+        self._derives = derives
         self._on_close = on_close
         self._journals: dict[str, Journal] = {}
         self._opening = threading.Lock()
@@ -122,7 +126,7 @@ class Memory:
             InvalidInput: the feature is no name, or the output is in none of the formats; names the remedy.
             Unavailable: the journal cannot be written.
         """
-        journal = self._journal(feature)
+        journal = self.journal(feature)
         now = self._clock()
         context = context or IterationContext()
         found = extract(data, format=format, feature=feature, project_path=self.project_path, context=context, now=now)
@@ -144,7 +148,7 @@ class Memory:
 
         Returns the new entries. A model is asked before the journal is locked, never meanwhile.
         """
-        return self._catch_up(self._journal(feature), None)
+        return self._catch_up(self.journal(feature))
 
     def learn(
         self,
@@ -169,7 +173,7 @@ class Memory:
             results.append(result)
             return entries
 
-        state, _ = transact_with(self._models, self._journal(feature), decide)
+        state, _ = transact_with(self._models, self.journal(feature), decide)
         result = results[-1]
         if result.learning is None:
             return result
@@ -187,7 +191,7 @@ class Memory:
         def decide(state: FeatureMemory, models: Models) -> list[JournalEntry]:
             return patch_learning(state, learning_id, change, compare=models.compare, sanitise=self._sanitise, at=at)
 
-        state, _ = transact_with(self._models, self._journal(feature), decide)
+        state, _ = transact_with(self._models, self.journal(feature), decide)
         return state.learnings[learning_id]
 
     def undo(self, feature: str, entry_id: str) -> list[JournalEntry]:
@@ -197,20 +201,20 @@ class Memory:
             NotFound: no such repetition stands.
         """
         at = self._clock()
-        return self._journal(feature).transact(lambda state: undo_repetition(state, entry_id, at=at))[1]
+        return self.journal(feature).transact(lambda state: undo_repetition(state, entry_id, at=at))[1]
 
     def prune(self, feature: str) -> list[FeatureLearning]:
         """Put aside learnings that nothing came of: found by rule, once, and looked at by nobody."""
         at = self._clock()
-        before = self._journal(feature).read()
-        state, _ = self._journal(feature).transact(lambda state: prune(state, at))
+        before = self.journal(feature).read()
+        state, _ = self.journal(feature).transact(lambda state: prune(state, at))
         changed = (one for name, one in state.learnings.items() if one.state is LearningState.PRUNED)
         return [one for one in changed if before.learnings.get(one.id) != one]
 
     def learnings(self, feature: str, *, task_id: int | None = None, every_state: bool = False) -> Learnings:
         """The learnings of a feature, the newest last; rejected and pruned ones with `every_state`."""
-        journal = self._journal(feature)
-        self._catch_up(journal)
+        journal = self.journal(feature)
+        self._derive(journal)
         state = journal.read()
         found = (
             one
@@ -223,8 +227,8 @@ class Memory:
     def recall(self, feature: str, query: str, top_k: int | None = None, task_id: int | None = None) -> Recall:
         """What memory holds on a question, of this feature alone, the best first."""
         started = time.perf_counter()
-        journal = self._journal(feature)
-        self._catch_up(journal)
+        journal = self.journal(feature)
+        self._derive(journal)
         state = journal.read()
         wanted = self.config.top_k if top_k is None else top_k
         hits, behind = find(self._search, self.project_path, state, query, top_k=wanted, task_id=task_id)
@@ -253,8 +257,8 @@ class Memory:
 
         What it says is recorded: an agent that only repeats it has learned nothing new.
         """
-        journal = self._journal(feature)
-        self._catch_up(journal)
+        journal = self.journal(feature)
+        self._derive(journal)
         if not journal.read().entry_ids:
             return PromptBlock(text="", tokens=0)
         blocks: list[PromptBlock] = []
@@ -277,14 +281,21 @@ class Memory:
         journal.transact(decide)
         return blocks[-1]
 
+    def journal(self, feature: str) -> Journal:
+        """The journal of a feature, with its state. What it gives must not be changed."""
+        with self._opening:
+            if feature not in self._journals:
+                self._journals[feature] = Journal(self.folder, feature)
+            return self._journals[feature]
+
     def stagnating(self, feature: str) -> bool:
         """Whether the last iterations brought about the very same."""
-        latest = self._journal(feature).read().latest(1)
+        latest = self.journal(feature).read().latest(1)
         return bool(latest) and latest[0].record.stagnating
 
     def export(self, feature: str) -> Iterator[JournalEntry]:
         """Every entry of a feature's journal, the oldest first."""
-        return iter(read_journal(self._journal(feature).path).entries)
+        return iter(read_journal(self.journal(feature).path).entries)
 
     def features(self) -> list[str]:
         """The features that have a journal, sorted."""
@@ -295,7 +306,7 @@ class Memory:
         names = self.features() if feature is None else [feature]
         if not isinstance(self._search, FollowingIndex):
             return 0
-        return sum(len(self._search.follow(self._journal(name).read(), wholly=True)) for name in names)
+        return sum(len(self._search.follow(self.journal(name).read(), wholly=True)) for name in names)
 
     def drop_orphans(self) -> tuple[str, ...]:
         """Remove collections of the index that no journal stands behind; returns their names."""
@@ -305,7 +316,7 @@ class Memory:
 
     def status(self) -> RagStatus:
         """Whether index and embedder are there, what is remembered, and how far the index is behind."""
-        return make_status([self._journal(name) for name in self.features()], self._search)
+        return make_status([self.journal(name) for name in self.features()], self._search)
 
     def close(self) -> None:
         """Let go of the index. The journals need no closing."""
@@ -319,11 +330,10 @@ class Memory:
     ) -> None:
         self.close()
 
-    def _catch_up(self, journal: Journal, seconds: float | None = CATCH_UP_SECONDS) -> list[JournalEntry]:
-        return catch_up(journal, self._models, sanitise=self._sanitise, at=self._clock(), seconds=seconds)
+    def _derive(self, journal: Journal) -> None:
+        """What a question may wait for, unless another process derives it."""
+        if self._derives:
+            self._catch_up(journal, CATCH_UP_SECONDS)
 
-    def _journal(self, feature: str) -> Journal:
-        with self._opening:
-            if feature not in self._journals:
-                self._journals[feature] = Journal(self.folder, feature)
-            return self._journals[feature]
+    def _catch_up(self, journal: Journal, seconds: float | None = None) -> list[JournalEntry]:
+        return catch_up(journal, self._models, sanitise=self._sanitise, at=self._clock(), seconds=seconds)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ingest.politeness.host_rendering import HostMemory
     from ingest.politeness.host_stats import HostStats
     from ingest.settings import Purpose
+    from memory.ports import AskModel, Sanitise, SearchIndex
     from workers.broker.cancellation import Cancellations
     from workers.broker.transport import Transport
     from workers.runtime.backpressure import Admission
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from workers.runtime.gate_models import GateModels
     from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
+    from workers.wiring.memory.model import MemoryModel
+    from workers.wiring.memory.projects import ProjectMemories
     from workers.wiring.searcher import Searcher
     from workers.wiring.snapshot_upload import Shipper
 
@@ -352,6 +355,43 @@ class Context:
         from workers.wiring.inspector import build_inspector
 
         return build_inspector(self.settings, lambda: self.embedder)
+
+    # -- memory of agents -----------------------------------------------------------------------
+
+    @lazy
+    def memory_sanitise(self) -> Sanitise:
+        """Takes out of a text what would command the agent that reads it, and masks private data."""
+        from memory.embedded.guarded import sanitise_with_trust
+
+        return sanitise_with_trust()
+
+    @lazy
+    def memory_model(self) -> MemoryModel:
+        """The language model that distils learnings, where the settings want it, within a run's budget."""
+        from workers.wiring.memory.model import MemoryModel
+
+        return MemoryModel(self.judge if self.settings.memory.distil_by_model else None, self.ledger)
+
+    @lazy
+    def memories(self) -> ProjectMemories:
+        """The memory of each project, as workers have it: they derive, and search by themselves."""
+        return self.open_memories(ask=self.memory_model.ask if self.memory_model.is_there else None)
+
+    def open_memories(
+        self, search: SearchIndex | None = None, ask: AskModel | None = None, *, derives: bool = True
+    ) -> ProjectMemories:
+        """The memory of each project, searched by `search`."""
+        from ingest.embed.tokens import count_tokens
+        from workers.wiring.memory.build import build_memories
+
+        return build_memories(
+            self.settings,
+            sanitise=self.memory_sanitise,
+            count_tokens=lambda text: count_tokens(text, self.tokenizer),
+            search=search,
+            ask=ask,
+            derives=derives,
+        )
 
     # -- index ----------------------------------------------------------------------------------
 

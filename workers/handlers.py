@@ -33,6 +33,7 @@ from workers.index_handlers import (
     on_forget_directed,
     on_page_withdrawn,
 )
+from workers.memory_handlers import on_iteration_recorded, on_learning_changed
 from workers.page_handlers import (
     on_crawl_directed,
     on_documents_submitted,
@@ -45,6 +46,7 @@ from workers.steps.gate.control import choose_weights, read_control
 from workers.steps.gate.judge import ask_judge
 from workers.steps.gate.judge_response import is_sampled, judge_response
 from workers.steps.gate.learned_gate import join_learned_gate
+from workers.steps.gate.memory import recall_for_gate
 from workers.steps.gate.probe import probe_coverage
 from workers.steps.trust.citation_ages import unseen_seconds
 from workers.wiring.inject import with_dependencies
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from gate.directives import CrawlLimits
     from gate.profile import Profile
     from ledger.ledger import Ledger
+    from memory.ports import Sanitise
     from workers.context import Context
     from workers.runtime.blob_store import BlobStore
     from workers.runtime.flags import FlagReader
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from workers.settings import Settings
     from workers.wiring.corpora import CorpusReaders
     from workers.wiring.embedding import EmbeddingService
+    from workers.wiring.memory.projects import ProjectMemories
 
 
 Handler = Callable[[Event, "Context"], Outcome | Postponable]
@@ -82,15 +86,27 @@ def on_gate_requested(
     settings: Settings,
     judge: ChatEndpoint | None,
     ledger: Ledger,
+    memories: ProjectMemories,
+    memory_sanitise: Sanitise,
+    flags: FlagReader,
 ) -> Outcome:
-    """Probe the local corpus. A read: a second run measures again."""
+    """Probe the local corpus, and the agent's memory where it may count. A read: a second run measures again."""
     request = event.body_as(GateRequested)
     profile = choose_profile(profiles, request.profile)
+    remembered = recall_for_gate(
+        request,
+        memories=memories,
+        sanitise=memory_sanitise,
+        readers=readers,
+        embedding=embedding,
+        settings=settings,
+        flags=flags,
+    )
 
     def judged(probed: CoverageProbed, passages: Sequence[str]) -> tuple[CoverageProbed, Spend]:
         return ask_judge(probed, passages, request, profile, settings.gate, judge, event.run_id, ledger)
 
-    probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory, judged)
+    probed, spend = probe_coverage(request, event.corpus, profile, embedding, readers, page_memory, judged, remembered)
     return Done((Next(probed),), spend=spend)
 
 
@@ -209,6 +225,8 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "ErasureDirected": on_erasure_directed,
     "PageWithdrawn": on_page_withdrawn,
     "DocumentIndexed": on_document_indexed,
+    "IterationRecorded": on_iteration_recorded,
+    "LearningChanged": on_learning_changed,
     "AnswerDirected": on_answer_directed,
     "FeedbackGiven": on_feedback_given,
     "ResponseJudgementDirected": on_response_judgement_directed,

@@ -13,12 +13,9 @@ EntryIds = Annotated[tuple[str, ...], Field(max_length=1_000)]
 
 
 class IterationRecorded(Body):
-    """Iterations stand in a feature's journal, to be distilled and indexed. `entry_ids` are entries of it.
+    """Iterations stand in a feature's journal, to be distilled and indexed. `entry_ids` are entries of it."""
 
-    The stage that embeds handles it: what is learned is compared by the model that this stage has loaded.
-    """
-
-    queue: ClassVar[Queue | None] = "embed"
+    queue: ClassVar[Queue | None] = "chunk"
 
     project: ProjectPath
     feature: FeatureName

@@ -20,6 +20,7 @@ from workers.processes.watches import (
     corpus_watch,
     evaluation_watch,
     flag_watch,
+    memory_watch,
     rollout_watch,
     self_defence,
 )
@@ -27,6 +28,7 @@ from workers.processes.watches.corpus_watch import CorpusWatch
 from workers.processes.watches.evaluation_watch import EvaluationWatch
 from workers.processes.watches.flag_watch import FlagWatch
 from workers.processes.watches.freshness_schedule import FreshnessSchedule
+from workers.processes.watches.memory_watch import MemoryWatch
 from workers.processes.watches.rollout_watch import RolloutWatch
 from workers.processes.watches.self_defence import SelfDefence
 from workers.runtime.blob_collection import BlobCollector
@@ -75,6 +77,7 @@ class Maintenance:
             Chore("corpora", corpus_watch.LOOK_SECONDS, self._watch_corpora),
             Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
             Chore("flags", flag_watch.LOOK_SECONDS, FlagWatch(context.flags).look),
+            Chore("memory", memory_watch.LOOK_SECONDS, MemoryWatch(context).look),
             Chore("rollouts", rollout_watch.LOOK_SECONDS, RolloutWatch(context).look),
         ]
         evaluation = EvaluationWatch(context.ledger, context.settings.evaluation.windowing, context.profiles)

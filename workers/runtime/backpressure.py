@@ -24,7 +24,6 @@ PATHS: Mapping[Queue, Sequence[Queue]] = {
     "query": ("query", "gate"),
     "crawl": ("crawl", "chunk", "embed", "index"),
     "chunk": ("chunk", "embed", "index"),
-    "embed": ("embed", "index"),
     "index": ("index",),
 }
 """The stages that work passes through which enters at one of them."""

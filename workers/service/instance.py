@@ -20,6 +20,8 @@ from workers.service.learning.defences import lift_defence, list_defences
 from workers.service.learning.evaluation import By, Evaluation, evaluate
 from workers.service.learning.flags import FlagDesk
 from workers.service.learning.rollouts import RolloutDesk
+from workers.service.memory.desk import MemoryDesk
+from workers.service.memory.upkeep import MemoryUpkeep
 from workers.service.replays import ReplayDesk
 from workers.service.runs import Runs
 from workers.service.service import Service
@@ -54,6 +56,8 @@ class Instance:
         self.quarantine = QuarantineDesk(self.context, self.service)
         self.flags = FlagDesk(self.context)
         self.rollouts = RolloutDesk(self.context)
+        self.memory = MemoryDesk(self.context, self.service)
+        self.memory_upkeep = MemoryUpkeep(self.context, self.service, self.memory.memories)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)

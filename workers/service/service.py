@@ -91,6 +91,7 @@ class Service:
             screenshot=request.screenshot,
             prompt=request.prompt,
             session_id=request.session_id,
+            memory=request.memory,
         )
         run = self.new_run(
             "gate",
@@ -295,12 +296,24 @@ class Service:
             ),
         )
 
+    def begin(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
+        """Record a run that another service has made, and set it going.
+
+        Where no broker is known, as `sluice up` does not run, the reconciler does so later.
+
+        Raises:
+            Overloaded: its queues are full; says when to come back.
+        """
+        self._context.admission.admit(run, _entering(first))
+        return self._accept(run, first)
+
     def _accept(self, run: NewRun, first: Sequence[Next]) -> RunAccepted:
         events = [(self.event_of(one, run), one) for one in first]
         created = self._context.ledger.create_run(run, events)
-        if created.created:
-            self._context.transport.publish(created.events)
-            self._context.transport.announce(created.events)
+        with suppress(InvalidSetting):  # no broker is known yet
+            if created.created:
+                self._context.transport.publish(created.events)
+                self._context.transport.announce(created.events)
         return RunAccepted(
             run_id=created.run_id,
             status=created.status,

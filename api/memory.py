@@ -1,0 +1,185 @@
+"""What agents remember of a project's features: iterations in, learnings, recall, and blocks for prompts.
+
+A key touches a feature when it lists the feature's corpus, the name of its collection: see docs/memory-service.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import StreamingResponse
+
+from api.access import AnyCaller, instance_of
+from api.problems import problem_responses, problem_responses_of_stream
+from api.tracing import request_span
+from contracts.errors import PolicyRefused
+from contracts.memory.api import (
+    IterationAccepted,
+    IterationSubmission,
+    LearningPatch,
+    LearningRequest,
+    LearningResult,
+    Learnings,
+    PromptBlock,
+    RagStatus,
+    Recall,
+)
+from contracts.memory.learning import FeatureLearning, LearningId, LearningState
+from contracts.memory.names import FeatureName, ProjectPath
+from contracts.retrieval import MAX_QUERY_CHARACTERS
+
+router = APIRouter(prefix="/v1/memory", tags=["memory"])
+
+Project = Annotated[ProjectPath, Query(description="What the project is known by: its folder, or any name of it")]
+Feature = Annotated[FeatureName, Query(description="The feature that is worked on")]
+TaskId = Annotated[int | None, Query(ge=0, description="Besides what is of the whole feature, only of this task")]
+
+LINES = "application/x-ndjson"
+
+
+class JsonLines(StreamingResponse):
+    """A JSON object a line."""
+
+    media_type = LINES
+
+
+@router.post(
+    "/iterations",
+    status_code=202,
+    responses=problem_responses(409, 413, 503, 507),
+    summary="Remember an iteration",
+)
+def record(request: Request, body: IterationSubmission, caller: AnyCaller) -> IterationAccepted:
+    """The iteration is in the next prompt at once; when the run is finished, recall finds it by the index.
+
+    What names it is its content, so the same submission again gives the same entry, and no second run. Without a run
+    the queues have no room now: the index follows by itself.
+    """
+    with request_span(request, "POST /v1/memory/iterations"):
+        return instance_of(request).memory.record(body, caller)
+
+
+@router.post("/learnings", status_code=202, responses=problem_responses(409, 413, 503, 507), summary="Add a learning")
+def learn(request: Request, body: LearningRequest, caller: AnyCaller) -> LearningResult:
+    """What says the same as an earlier learning is counted there; what contradicts one is kept beside it."""
+    with request_span(request, "POST /v1/memory/learnings"):
+        return instance_of(request).memory.learn(body, caller)
+
+
+@router.patch(
+    "/learnings/{learning_id}",
+    responses=problem_responses(404, 409, 413, 503, 507),
+    summary="Change or review one learning",
+)
+def patch(
+    request: Request,
+    body: LearningPatch,
+    learning_id: Annotated[LearningId, Path()],
+    caller: AnyCaller,
+    project: Project,
+    feature: Feature,
+) -> FeatureLearning:
+    """What is not named stays as it is. `reviewed` says that somebody looked at it, never that it is true."""
+    with request_span(request, "PATCH /v1/memory/learnings"):
+        return instance_of(request).memory.patch(project, feature, learning_id, body, caller)
+
+
+@router.put("/learnings", responses=problem_responses(), summary="Refused: learnings are not replaced in bulk")
+@router.put("/learnings/{learning_id}", responses=problem_responses(), include_in_schema=False)
+@router.patch("/learnings", responses=problem_responses(), include_in_schema=False)
+@router.delete("/learnings", responses=problem_responses(), include_in_schema=False)
+def refuse_replacement(_caller: AnyCaller) -> None:
+    """A list that replaces all learnings would lose what others added meanwhile: always refused (403)."""
+    raise PolicyRefused(
+        "memory.append_only",
+        "learnings are not replaced in bulk: what others have learned meanwhile would be lost",
+        "add one by POST /v1/memory/learnings, change or reject one by PATCH /v1/memory/learnings/{id}",
+    )
+
+
+@router.get("/learnings", responses=problem_responses(503), summary="The learnings of a feature")
+def learnings(
+    request: Request,
+    caller: AnyCaller,
+    project: Project,
+    feature: Feature,
+    task_id: TaskId = None,
+    state: Annotated[LearningState | None, Query(description="Only those; without it all")] = None,
+) -> Learnings:
+    """The newest last, with the pairs that contradict each other and that nobody has decided between."""
+    with request_span(request, "GET /v1/memory/learnings"):
+        return instance_of(request).memory.learnings(project, feature, caller, state=state, task_id=task_id)
+
+
+@router.get("/recall", responses=problem_responses(503), summary="What memory holds on a question")
+def recall(
+    request: Request,
+    caller: AnyCaller,
+    project: Project,
+    feature: Feature,
+    query: Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=r"\S")],
+    top_k: Annotated[int, Query(ge=1, le=100)] = 8,
+    task_id: TaskId = None,
+) -> Recall:
+    """Iterations and learnings of this feature alone, the best first. While the index is away the journal's own words
+    are compared: `searched` says so."""
+    with request_span(request, "GET /v1/memory/recall"):
+        return instance_of(request).memory.recall(project, feature, query, caller, top_k=top_k, task_id=task_id)
+
+
+@router.get("/prompt", responses=problem_responses(503, 507), summary="A block for the next iteration's prompt")
+def prompt(
+    request: Request,
+    caller: AnyCaller,
+    project: Project,
+    feature: Feature,
+    iteration: Annotated[int | None, Query(ge=1, description="The iteration that is to begin; counted on else")] = None,
+    session: Annotated[str | None, Query(min_length=1, max_length=128, description="The agent's session")] = None,
+    task_id: TaskId = None,
+    query: Annotated[str, Query(max_length=MAX_QUERY_CHARACTERS, description="What it is about")] = "",
+    max_tokens: Annotated[int | None, Query(ge=50, le=20_000)] = None,
+) -> PromptBlock:
+    """The errors of the last iterations first, then learnings as observations. Made from the journal as it is now.
+
+    This GET writes: the lines that it prints are recorded, so that an agent that only repeats them has learned nothing
+    new. The same block for the same iteration and session is recorded once.
+    """
+    with request_span(request, "GET /v1/memory/prompt"):
+        return instance_of(request).memory.prompt(
+            project,
+            feature,
+            caller,
+            iteration_number=iteration,
+            session_id=session,
+            task_id=task_id,
+            query=query,
+            max_tokens=max_tokens,
+        )
+
+
+@router.get("/status", responses=problem_responses(503), summary="How a project's memory fares")
+def status(request: Request, caller: AnyCaller, project: Project) -> RagStatus:
+    """Index and embedder, counts, and how far the index is behind: of the features that the key may touch."""
+    return instance_of(request).memory_upkeep.status(project, caller)
+
+
+@router.get(
+    "/export",
+    response_class=JsonLines,
+    responses={
+        200: {"content": {LINES: {"schema": {"type": "string"}}}, "description": "The journal's entries"},
+        **problem_responses_of_stream(503),
+    },
+    summary="Everything in a feature's journal",
+)
+def export(request: Request, caller: AnyCaller, project: Project, feature: Feature) -> JsonLines:
+    """Each entry of the journal as a line of JSON, the oldest first."""
+    entries = instance_of(request).memory.export(project, feature, caller)
+
+    def lines() -> Iterator[str]:
+        for entry in entries:
+            yield entry.to_json_line() + "\n"
+
+    return JsonLines(lines())

@@ -1,0 +1,79 @@
+"""Handlers of what agents remember: the journal of a feature is caught up with, and what changed goes to the index.
+
+The rules of handlers stand in `workers.handlers`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from contracts.event import Event
+from contracts.memory.events import IterationRecorded, LearningChanged
+from contracts.outcome import Outcome
+from workers.steps.memory import require_own_corpus, send_to_index
+
+if TYPE_CHECKING:
+    from ledger.ledger import Ledger
+    from workers.runtime.blob_store import BlobStore
+    from workers.wiring.corpora import CorpusReaders
+    from workers.wiring.embedding import EmbeddingService
+    from workers.wiring.memory.model import MemoryModel
+    from workers.wiring.memory.projects import ProjectMemories
+
+
+def on_iteration_recorded(
+    event: Event,
+    memories: ProjectMemories,
+    memory_model: MemoryModel,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
+    """Distil and weigh what was recorded, and index it with all that is learned. The journal takes each entry once.
+
+    The index takes each version once: so a second run sends what the first one, killed behind the journal, did not.
+    """
+    recorded = event.body_as(IterationRecorded)
+    require_own_corpus(event, recorded)
+    memory = memories.existing(recorded.project)
+    with memory_model.on_account_of(event.run_id) as account:
+        memory.catch_up(recorded.feature)
+    state = memory.journal(recorded.feature).read()
+    sent = send_to_index(
+        event,
+        recorded.project,
+        state,
+        recorded.entry_ids,
+        state.learnings,
+        readers=readers,
+        embedding=embedding,
+        ledger=ledger,
+        blobs=blobs,
+    )
+    return replace(sent, spend=sent.spend + account.spend)
+
+
+def on_learning_changed(
+    event: Event,
+    memories: ProjectMemories,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Outcome:
+    """Index learnings as the journal has them now, and remove those that are not offered any more."""
+    changed = event.body_as(LearningChanged)
+    require_own_corpus(event, changed)
+    return send_to_index(
+        event,
+        changed.project,
+        memories.existing(changed.project).journal(changed.feature).read(),
+        (),
+        changed.learning_ids,
+        readers=readers,
+        embedding=embedding,
+        ledger=ledger,
+        blobs=blobs,
+    )

@@ -1,0 +1,1 @@
+"""What agents remember, as they and operators ask for it."""

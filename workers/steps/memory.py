@@ -1,0 +1,90 @@
+"""From the journal of a feature to the standing pipeline: what changed becomes documents, unless the index has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from contracts.budget import Spend
+from contracts.document import ChunkBatch, ChunkedDocument
+from contracts.errors import MalformedEvent
+from contracts.event import Event
+from contracts.ingest import DocumentChunked, DocumentsRemoved
+from contracts.memory.events import IterationRecorded, LearningChanged
+from contracts.outcome import Done, Next
+from gate.budget import fit_within
+from ingest.embed.cost import Portion, in_portions
+from memory.documents import document_of_learning, document_of_record, is_indexed
+from memory.qdrant_schema import collection_name
+
+if TYPE_CHECKING:
+    from index.journal.document_facts import DocumentFacts
+    from ledger.ledger import Ledger
+    from memory.journal.feature_memory import FeatureMemory
+    from workers.runtime.blob_store import BlobStore
+    from workers.wiring.corpora import CorpusReaders
+    from workers.wiring.embedding import EmbeddingService
+
+
+def require_own_corpus(event: Event, told: IterationRecorded | LearningChanged) -> None:
+    """Refuse an event that would bring what is remembered of one feature into the corpus of another.
+
+    Raises:
+        MalformedEvent: its corpus is not that of its project and feature.
+    """
+    own = collection_name(told.project, told.feature)
+    if event.corpus != own:
+        raise MalformedEvent("corpus", f"{event.corpus} where feature {told.feature!r} belongs", own)
+
+
+def send_to_index(
+    event: Event,
+    project: str,
+    state: FeatureMemory,
+    entry_ids: Iterable[str],
+    learning_ids: Iterable[str],
+    *,
+    readers: CorpusReaders,
+    embedding: EmbeddingService,
+    ledger: Ledger,
+    blobs: BlobStore,
+) -> Done:
+    """What the index lacks of these iterations and learnings, as batches to inspect and embed; and what is to go.
+
+    What it holds with an equal checksum is not embedded again. Emits `DocumentChunked` and `DocumentsRemoved`; a gap
+    for what the run's budget does not cover.
+    """
+    model = embedding.fingerprint(event.corpus)
+    records = (state.iterations[name] for name in entry_ids if name in state.iterations)
+    wanted = [document_of_record(one.record, one.entry_id, project, model) for one in records]
+    learnings = [state.learnings[name] for name in learning_ids if name in state.learnings]
+    wanted += [document_of_learning(one, project, model) for one in learnings if is_indexed(one)]
+    gone = [one.id for one in learnings if not is_indexed(one)]
+    held = {}
+    if readers.exists(event.corpus):
+        held = readers.reader(event.corpus).documents([*(one.document_id for one in wanted), *gone])
+    lacking = [one for one in wanted if _differs(one, held.get(one.document_id))]
+    left = ledger.budget_left(event.run_id)
+    priced = [(one, embedding.reserve(one.embedding_texts(), event.corpus, left)) for one in lacking]
+    payable = fit_within(left, ((pair, pair[1]) for pair in priced), stage="embed", subject=_subject)
+    sizes = [Portion(len(one.chunks), sum(chunk.token_estimate for chunk in one.chunks)) for one, _ in payable.items]
+    emits = [
+        Next(_kept([one for one, _ in pairs], blobs), reserve=sum((price for _, price in pairs), Spend()))
+        for pairs in (payable.items[part] for part in in_portions(sizes, embedding.portion(event.corpus)))
+    ]
+    if removed := tuple(name for name in gone if name in held):
+        emits.append(Next(DocumentsRemoved(document_ids=removed)))
+    return Done(tuple(emits), payable.gaps)
+
+
+def _differs(document: ChunkedDocument, held: DocumentFacts | None) -> bool:
+    return held is None or held.checksum != document.checksum
+
+
+def _subject(priced: tuple[ChunkedDocument, Spend]) -> str:
+    return priced[0].document_id
+
+
+def _kept(documents: Sequence[ChunkedDocument], blobs: BlobStore) -> DocumentChunked:
+    batch = ChunkBatch(documents=tuple(documents))
+    return DocumentChunked.of(batch, blobs.put(batch.model_dump_json().encode()))
