@@ -18,10 +18,12 @@ JOURNAL_MODE, FOLDER_MODE = 0o600, 0o700
 def open_journal(path: Path) -> int:
     """A descriptor for reading and appending. A journal that was not there is made, and its folder flushed.
 
+    A symbolic link is not followed: a repository of somebody else could lead to any file by one.
+
     Raises:
         Unavailable: it cannot be made or opened; `DiskFull` where that is why.
     """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     with refusals(path, "written"):
         try:
             return os.open(path, flags)

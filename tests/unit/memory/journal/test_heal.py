@@ -148,3 +148,12 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> Non
         Journal(tmp_path, "pay").append([iteration(1, "pay")])
     with pytest.raises(Unavailable, match="cannot be read"):
         Journal(tmp_path, "pay").read()
+
+
+def test_no_symbolic_link_is_written_through(tmp_path: Path) -> None:
+    target = tmp_path / "keys"
+    target.write_text("ssh-ed25519 a\nssh-ed25519 b")
+    (tmp_path / "auth.jsonl").symlink_to(target)
+    with pytest.raises(Unavailable, match="symbolic links"):
+        Journal(tmp_path, "auth").append([iteration(1)])
+    assert target.read_text() == "ssh-ed25519 a\nssh-ed25519 b"
