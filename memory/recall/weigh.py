@@ -37,23 +37,25 @@ _SENTENCE_END = re.compile(r"(?<=[.;!?])\s+|\n+")
 
 
 def weigh(state: FeatureMemory, at: datetime) -> list[JournalEntry]:
-    """An entry for each learning and iteration in whose prompt it stood, as far as they were not weighed before."""
+    """An entry for each learning of an iteration's prompt, for iterations that were not weighed before."""
     blocks = _Blocks(state)
+    weighed = {entry_id for _, entry_id in state.weighed}
     order = in_order(state)
     entries: list[JournalEntry] = []
     for position, one in enumerate(order):
+        if one.entry_id in weighed:
+            continue
+        helped = one.record.outcome is IterationOutcome.SUCCESS
         for learning in blocks.shown_in(one):
-            if (learning.id, one.entry_id) not in state.weighed:
-                helped = one.record.outcome is IterationOutcome.SUCCESS
-                used = is_used(learning, one.record, blocks.of(one))
-                body = LearningWeighed(
-                    learning_id=learning.id,
-                    entry_id=one.entry_id,
-                    used=used,
-                    helped=helped and used and not blocks.helped_before(learning, order[:position], one),
-                    failed_again=not helped and failed_again(learning, one, order[:position]),
-                )
-                entries.append(JournalEntry.of(body, key=f"{learning.id}\0{one.entry_id}", at=at))
+            used = is_used(learning, one.record, blocks.of(one))
+            body = LearningWeighed(
+                learning_id=learning.id,
+                entry_id=one.entry_id,
+                used=used,
+                helped=helped and used and not blocks.helped_before(learning, order[:position], one),
+                failed_again=not helped and failed_again(learning, one, order[:position]),
+            )
+            entries.append(JournalEntry.of(body, key=f"{learning.id}\0{one.entry_id}", at=at))
     return entries
 
 
