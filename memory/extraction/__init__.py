@@ -3,3 +3,10 @@
 `extract` is the way in. A reader for each format (`readers/`) tells what happened as an `AgentRun`; everything after it
 (`stagnation`, `files`, `tool_errors`, `decisions`, `outcome`) knows no format.
 """
+
+from memory.extraction.agent_run import AgentRun, ResultEvent, ToolUseEvent
+from memory.extraction.extract import extract
+from memory.extraction.raw_output import RawIterationOutput, collect
+from memory.extraction.result import ExtractionResult
+
+__all__ = ["AgentRun", "ExtractionResult", "RawIterationOutput", "ResultEvent", "ToolUseEvent", "collect", "extract"]

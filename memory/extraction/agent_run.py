@@ -98,10 +98,10 @@ class RunBuilder:
         self._unknown: list[Any] = []
 
     def clean(self, value: object) -> str:
-        """A text of the output without lone surrogates and blocks of memory's; "" for what is no text."""
+        """A text of the output without blocks of memory's; "" for what is no text."""
         if not isinstance(value, str):
             return ""
-        text, removed = cut_blocks(without_surrogates(value))
+        text, removed = cut_blocks(value)
         if removed:
             self.counts["echo"] += removed
         return text
@@ -157,15 +157,6 @@ class RunBuilder:
         )
 
 
-def without_surrogates(text: str) -> str:
-    """`text` with each lone surrogate, which no encoding can carry, as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 def mapping(value: object) -> Mapping[str, Any]:
     """`value` where it is a JSON object, else an empty one: other people's output is read tolerantly."""
     return value if isinstance(value, dict) else {}
@@ -179,7 +170,7 @@ def objects(value: object) -> Iterator[Mapping[str, Any]]:
 
 def name_of(value: object) -> str | None:
     """A short name, as of a model or a session; None where there is none."""
-    return without_surrogates(value)[:200] if isinstance(value, str) and value.strip() else None
+    return value[:200] if isinstance(value, str) and value.strip() else None
 
 
 def count_of(value: object) -> int | None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape that may stand for half a character."""
 
 
 class NotJson(ValueError):
@@ -12,15 +16,42 @@ class NotJson(ValueError):
 
 
 def decode(text: str, *, finite: bool = False) -> Any:
-    """The value of a JSON text. NaN and the infinities, which JSON does not know, become None; an error if `finite`.
+    """The value of a JSON text, without lone surrogates.
+
+    NaN and the infinities, which JSON does not know, become None; they are an error if `finite`.
 
     Raises:
         NotJson: it is no JSON, is nested deeper than the decoder goes, or has a number of thousands of digits.
     """
     try:
-        return (_FINITE if finite else _TOLERANT).decode(text)
+        value = (_FINITE if finite else _TOLERANT).decode(text)
+        return scrubbed(value) if _SURROGATE.search(text) else value
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error) or type(error).__name__) from error
+
+
+def scrubbed(value: Any) -> Any:
+    """A JSON value with each lone surrogate in its texts, which no encoding can carry, as U+FFFD.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+    """
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, list):
+        return [scrubbed(item) for item in value]
+    if isinstance(value, dict):
+        return {without_surrogates(str(key)): scrubbed(item) for key, item in value.items()}
+    return value
+
+
+def without_surrogates(text: str) -> str:
+    """As `scrubbed`, of one text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def lines(text: str) -> Iterator[str]:

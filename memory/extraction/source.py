@@ -12,8 +12,8 @@ from typing import Any
 
 from contracts.errors import InvalidInput
 from contracts.memory.api import IterationContext, StreamFormat
-from memory.extraction.agent_run import mapping, objects, without_surrogates
-from memory.extraction.decode_json import NotJson, decode, lines
+from memory.extraction.agent_run import mapping, objects
+from memory.extraction.decode_json import NotJson, decode, lines, scrubbed, without_surrogates
 from memory.extraction.readers import claude_code
 
 MAX_CHARACTERS = 64 << 20
@@ -53,8 +53,12 @@ def open_source(data: object, format_name: StreamFormat) -> Source:
         raise InvalidInput(
             "data", f"is {type(data).__name__}", "hand in the output as text, or as a JSON object or list"
         )
-    named = detect(data) if format_name == "auto" else format_name
-    return Source(named, [data], None, _hash_of_values([data]))
+    try:
+        values = scrubbed([data])
+    except RecursionError as error:
+        raise InvalidInput("data", "is nested too deeply", "hand in the output as the agent wrote it") from error
+    named = detect(values[0]) if format_name == "auto" else format_name
+    return Source(named, values, None, _hash_of_values(values))
 
 
 def detect(value: object) -> StreamFormat:

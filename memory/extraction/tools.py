@@ -111,7 +111,14 @@ def _bare(name: str) -> str:
 
 def _written(fields: Mapping[str, Any]) -> str:
     rest = sorted((key, value) for key, value in fields.items() if key not in _PATH_KEYS)
-    return "\n".join(f"{key}:\n{value if isinstance(value, str) else json.dumps(value)}" for key, value in rest)
+    return "\n".join(f"{key}:\n{value if isinstance(value, str) else _as_text(value)}" for key, value in rest)
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (RecursionError, ValueError, TypeError):
+        return type(value).__name__
 
 
 def _renamed(fields: Mapping[str, Any]) -> Iterator[FileUse]:

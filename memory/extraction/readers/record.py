@@ -19,7 +19,6 @@ from contracts.errors import InvalidInput, first_problem
 from contracts.memory.api import IterationContext
 from contracts.memory.model import MAX_MESSAGE_CHARACTERS, MAX_SUMMARY_CHARACTERS, IterationRecord
 from memory.block_marks import cut_blocks
-from memory.extraction.agent_run import without_surrogates
 from memory.extraction.decisions import MAX_DECISION_CHARACTERS
 from memory.extraction.limits import cut_text, fit
 from memory.extraction.result import ExtractionResult
@@ -79,6 +78,8 @@ def _read(told: Mapping[str, Any], *, feature: str, now: datetime, not_kept: Cou
     filled = {"iteration_number": 1, "feature": feature, "timestamp": now.isoformat()} | _cut(told, not_kept)
     try:
         return IterationRecord.model_validate_json(json.dumps(filled))
+    except RecursionError as error:
+        raise InvalidInput("data", "is nested too deeply", "see the schema of IterationRecord") from error
     except ValidationError as error:
         field, problem = first_problem(error, ("data",))
         raise InvalidInput(field, problem, "see the schema of IterationRecord") from error
@@ -101,6 +102,6 @@ def _cut(told: Mapping[str, Any], not_kept: Counter[str]) -> dict[str, Any]:
 def _shorter(value: Any, limit: int | None, not_kept: Counter[str]) -> Any:
     if limit is None or not isinstance(value, str):
         return value
-    text, removed = cut_blocks(without_surrogates(value))
+    text, removed = cut_blocks(value)
     not_kept["echo"] += removed
     return cut_text(text if text.strip() or not removed else "…", limit, not_kept)

@@ -95,6 +95,17 @@ def test_a_hostile_stream_is_counted_and_never_a_crash() -> None:
     result.to_record(1, False).model_dump_json().encode()
 
 
+@pytest.mark.parametrize("depth", [400, 900, 960, 980, 990, 1_000, 5_000, 100_000])
+def test_deep_json_is_read_or_counted_and_never_a_crash(depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    use = (
+        '{"type":"tool_use","id":"t","name":"Write","input":{"file_path":"a.py","content":"\\ud800","x":' + deep + "}}"
+    )
+    result = '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}'
+    found = extracted('{"type":"assistant","message":{"content":[' + use + "]}}\n" + result + "\n", "claude-code")
+    assert found.tool_calls.get("ok", 0) + found.not_kept.get("not_json", 0) == 1
+
+
 def test_a_line_of_ten_megabytes_is_read() -> None:
     stream = [
         {
