@@ -59,6 +59,11 @@ COMMANDS = {
         _AGENT,
     ),
     "crawl": Entry("agent.ingest:crawl", "Crawl pages into the corpus, and wait until they can be found.", _AGENT),
+    "memory": Entry(
+        "memory.commands:memory",
+        "Memory: what an agent's iterations taught, in a folder of the project or in the instance.",
+        _AGENT,
+    ),
     "runs": Entry("operate.runs:runs", "Show one run, or list the latest.", _OPERATOR),
     "cancel": Entry(
         "operate.runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR

@@ -35,7 +35,7 @@ def test_the_version_is_an_option_and_a_command() -> None:
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (("qery", "x"), "Did you mean 'query'?"),
+        (("querry", "x"), "Did you mean 'query'?"),
         (("dead", "lst"), "Did you mean 'list'?"),
         (("query", "x", "--topk", "3"), "Did you mean --top-k?"),
         (("dead", "list", "--stag", "crawl"), "Did you mean --stage?"),

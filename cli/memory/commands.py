@@ -1,0 +1,18 @@
+"""`sluice memory`: its commands."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.memory.learnings import learn, prune, review
+from cli.memory.reading import export, prompt, recall, status
+from cli.memory.rebuild import rebuild
+from cli.memory.record import record
+
+memory = typer.Typer(
+    help="Memory: what an agent's iterations taught, in a folder of the project or in the instance.",
+    no_args_is_help=True,
+)
+
+for command in (record, recall, learn, review, prompt, status, rebuild, prune, export):
+    memory.command(command.__name__)(command)

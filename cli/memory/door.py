@@ -1,0 +1,60 @@
+"""Where memory is: in a folder, opened here, or in the instance. The commands ask either in the same way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.output import errors_told
+from contracts.errors import InvalidInput
+from workers.settings import CONFIG_FILE
+
+if TYPE_CHECKING:
+    from cli.memory.folder_door import FolderDoor
+    from cli.memory.instance_door import InstanceDoor
+
+    Door = FolderDoor | InstanceDoor
+    """The memory of one project: both offer the same."""
+
+EMBEDDED = ".ralph"
+"""The folder of a project that keeps an agent's memory itself."""
+
+
+@contextmanager
+def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bool = False) -> Iterator[Door]:
+    """The memory of a project; errors become a message and an exit code."""
+    if folder is not None or (local if local is not None else _is_local(Path(project))):
+        from cli.memory.folder_door import FolderDoor
+        from memory import open_memory
+
+        with errors_told(as_json=as_json):
+            if folder is not None and local is False:
+                raise InvalidInput("folder", "an instance has folders of its own", "leave out --folder or --instance")
+            root = Path(project).resolve()
+            place = folder or root / EMBEDDED / "db" / "memory"
+            with open_memory(place, str(root)) as memory:
+                yield FolderDoor(memory, str(place))
+        return
+    from cli.memory.instance_door import InstanceDoor
+    from cli.session import session
+
+    with session(as_json=as_json) as context:
+        yield InstanceDoor(context, _name_of(project))
+
+
+def _is_local(project: Path) -> bool:
+    """Whether memory is a folder of the project where nothing says so: it has a `.ralph`, or there is no instance."""
+    return (project / EMBEDDED).is_dir() or not _instance_configured()
+
+
+def _instance_configured() -> bool:
+    named = ("SLUICE_CONFIG", "SLUICE_DATA_DIR")
+    return any(os.environ.get(name) for name in named) or Path(CONFIG_FILE).exists() or Path("sluice-data").is_dir()
+
+
+def _name_of(project: str) -> str:
+    """The project as an instance knows it: a folder by its full path, anything else by its name."""
+    return str(Path(project).resolve()) if Path(project).is_dir() else project

@@ -1,0 +1,70 @@
+"""`sluice memory rebuild`: the index from the journals, and the proof that it is what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.memory.door import opened
+from cli.memory.options import Folder, Local, Project
+from cli.output import AsJson, console, print_json, print_table
+from contracts.memory.proof import MemoryProof
+
+if TYPE_CHECKING:
+    from cli.memory.door import Door
+
+
+def rebuild(
+    feature: Annotated[str | None, typer.Option("--feature", "-f", help="Of this feature alone; else of all.")] = None,
+    project: Project = ".",
+    folder: Folder = None,
+    local: Local = None,
+    proven: Annotated[bool, typer.Option("--prove", help="Compare journals, memory and index, id by id.")] = False,
+    orphans: Annotated[
+        bool, typer.Option("--drop-orphans", help="Remove collections of this project that have no journal.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the instance's runs.")] = 600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the index up to what the journals say. With `--prove`, exit code 1 where the two differ."""
+    with opened(project, folder, local, as_json=as_json) as door:
+        if orphans:
+            door.remove_orphans()
+        runs = door.rebuild(feature)
+        if runs:
+            _wait(door, runs, timeout)
+        proofs = [door.prove(one) for one in ([feature] if feature else door.features())] if proven else []
+        if as_json:
+            print_json({"runs": runs, "proofs": [{**one.model_dump(), "is_equal": one.is_equal} for one in proofs]})
+        elif proven:
+            _print_proofs(proofs)
+        else:
+            console.print(f"the index has what the journals say ({len(runs)} runs)", highlight=False)
+    if not all(one.is_equal for one in proofs):
+        raise typer.Exit(1)
+
+
+def _wait(door: Door, runs: list[str], timeout_seconds: float) -> None:
+    from cli.memory.instance_door import InstanceDoor
+    from cli.session import goes_on, wait_for
+
+    if isinstance(door, InstanceDoor):
+        for run_id in runs:
+            with goes_on(run_id):
+                wait_for(door.context, run_id, timeout_seconds)
+
+
+def _print_proofs(proofs: list[MemoryProof]) -> None:
+    rows = [
+        (one.feature, one.entries, one.documents, one.indexed, one.withheld, _verdict(one), one.state_sha256[:16])
+        for one in proofs
+    ]
+    print_table("proof", ("feature", "entries", "documents", "indexed", "withheld", "is", "state"), rows)
+
+
+def _verdict(proof: MemoryProof) -> str:
+    if proof.is_equal:
+        return "equal"
+    told = (*proof.differences, *proof.problems)
+    return f"{len(proof.missing)} missing, {len(proof.surplus)} too much" + "".join(f"; {one}" for one in told)
