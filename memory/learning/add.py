@@ -54,7 +54,7 @@ def add_learning(
     if _is_agents_own(candidate) and is_variation(candidate.text, _variations(state, candidate)):
         return LearningResult(verdict="echo", why=f"{MOST_VARIATIONS} learnings say nearly the same"), []
     result, entries = _compared(state, candidate, compare, at)
-    if _is_agents_own(candidate) and _repeats_shown(state, result, candidate.iteration):
+    if _is_agents_own(candidate) and repeats_shown(state, result, candidate.iteration):
         return LearningResult(verdict="echo", learning=result.learning, why="its prompt had shown what it repeats"), []
     if text.cut or reason.cut:
         why = f"{result.why}; cut: {', '.join(sorted({*text.cut, *reason.cut}))}".lstrip("; ")
@@ -94,7 +94,7 @@ def _variations(state: FeatureMemory, candidate: Candidate) -> list[str]:
     return [one.text for one in state.learnings.values()] if shown else []
 
 
-def _repeats_shown(state: FeatureMemory, result: LearningResult, iteration: int) -> bool:
+def repeats_shown(state: FeatureMemory, result: LearningResult, iteration: int) -> bool:
     """Whether a text only counts a learning once more that stood in the prompt of its iteration."""
     if result.verdict != "duplicate" or result.learning is None:
         return False

@@ -1,7 +1,10 @@
 """How much a memory counts besides its relevance: by its age in iterations, its outcome, its source, how it fared.
 
-Each factor is near 1, so that relevance decides first: an old memory that says what was asked goes before a new one
-that hardly does. Being shown in prompts is no factor. Weights of a feature are comparable among each other alone.
+Gains are small, so that relevance decides first: an old memory that says what was asked goes before a new one that
+hardly does. Being shown in prompts is no factor.
+
+    weight of an iteration = recency x outcome
+    weight of a learning   = recency x source x observed x helped x disputed     (below 2.4)
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ OUTCOME_WEIGHTS = {
     IterationOutcome.RATE_LIMITED: 0.6,
 }
 """What worked and what failed is both worth knowing; an iteration that was cut short knows less."""
-PRIORITY_GAIN = 0.1
+PRIORITY_GAIN = 0.05
 """For each step from `Auto` to `OpusReviewed`."""
-REVIEWED_GAIN = 0.1
-DOUBLED_HITS_GAIN = 0.1
+REVIEWED_GAIN = 0.05
+DOUBLED_HITS_GAIN = 0.05
 """Each time that the count of independent observations doubles, four times at most."""
 MOST_DOUBLINGS = 4
+HELPED_GAIN = 0.3
+"""At most, for what helped each time. What failed each time falls towards 0 instead."""
 CONFLICT_WEIGHT = 0.8
 """For a learning that another one contradicts."""
 
@@ -65,8 +70,10 @@ def weigh_learning(learning: FeatureLearning, ages: Ages) -> float:
     """The weight of a learning."""
     source = 1.0 + PRIORITY_GAIN * learning.source.priority + REVIEWED_GAIN * learning.reviewed
     observed = 1.0 + DOUBLED_HITS_GAIN * min(MOST_DOUBLINGS, math.log2(learning.hit_count))
+    rate = fared(learning)
+    helped = min(rate, 1.0) + HELPED_GAIN * max(0.0, rate - 1.0)
     disputed = CONFLICT_WEIGHT if learning.conflicts_with else 1.0
-    return recency(ages.since(learning.timestamp)) * source * observed * fared(learning) * disputed
+    return recency(ages.since(learning.timestamp)) * source * observed * helped * disputed
 
 
 def fared(learning: FeatureLearning) -> float:

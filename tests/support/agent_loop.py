@@ -81,11 +81,12 @@ class Loop:
         return datetime(2026, 2, 7, 8, 0, tzinfo=UTC) + timedelta(minutes=next(self._minutes))
 
     def iterate(
-        self, number: int, act: Callable[[ClaudeStream, PromptBlock], str], *, query: str = ""
+        self, number: int, act: Callable[[ClaudeStream, PromptBlock], str], *, session: str | None = None
     ) -> tuple[PromptBlock, IterationRecord]:
-        """One iteration: the prompt is asked for, `act` plays the agent and gives the stream, the stream is recorded."""
-        block = self.memory.prompt(FEATURE, iteration_number=number, query=query)
-        stream = act(ClaudeStream(f"session-{number}", FOLDER), block)
+        """One iteration, by default in a session of its own: the prompt is asked for, `act` plays the agent and gives the stream, the stream is recorded."""
+        session = session or f"session-{number}"
+        block = self.memory.prompt(FEATURE, iteration_number=number, session_id=session)
+        stream = act(ClaudeStream(session, FOLDER), block)
         context = IterationContext(iteration_number=number, task_id=1, task_title="Log in with a session cookie")
         return block, self.memory.record(FEATURE, stream, context=context).record
 

@@ -114,7 +114,7 @@ def test_a_learning_that_helps_rises(tmp_path: Path) -> None:
     assert fared(now) > 1.5
 
 
-@pytest.mark.parametrize(("restate", "most"), [(verbatim, 1.0), (reordered, 2.0), (paraphrased, 3.0)])
+@pytest.mark.parametrize(("restate", "most"), [(verbatim, 1.0), (reordered, 2.0), (paraphrased, 4.0)])
 def test_an_agent_that_repeats_its_prompt_does_not_fill_the_memory(
     tmp_path: Path, restate: Restate, most: float
 ) -> None:
