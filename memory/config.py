@@ -48,8 +48,8 @@ class EmbedderConfig(Value):
     """The model's name at the endpoint."""
     key_variable: EnvironmentVariable | None = None
     """The environment variable with the endpoint's key."""
-    timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 10.0
-    """Longest that one request may take."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 3.0
+    """Longest that one request may take; a recall waits for it, and goes on by words."""
     model_folder: Path | None = None
     """Where the local model is kept, some 90 MB; by default in the user's cache, as all projects share it."""
 

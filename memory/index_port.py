@@ -30,8 +30,8 @@ class FollowingIndex(SearchIndex, Protocol):
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
         """Take in what is new, as much as a question may wait for (`wholly`: all of it).
 
-        Returns the ids of documents that it still lacks, or holds in an older version; where another process writes
-        to it, all that are new. Raises `Unavailable` where the engine or the embedder is away.
+        Returns the ids of documents that it still lacks, or holds in an older version: all that are new, where another
+        process writes to it or the embedding model is away. Raises `Unavailable` where the engine is away.
         """
         ...
 

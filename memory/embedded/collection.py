@@ -67,10 +67,10 @@ class FollowedCollection:
         self._seen: tuple[FeatureMemory, Missing] | None = None
         self._learning_documents: dict[str, tuple[FeatureLearning, ChunkedDocument]] = {}
 
-    def follow(self, state: FeatureMemory, until: float | None) -> list[str]:
-        """Take in what is new until that moment of the clock (None: all of it); returns the ids that are left.
+    def follow(self, state: FeatureMemory, until: float) -> list[str]:
+        """Take in what is new until that moment of the clock; returns the ids that are left.
 
-        Where another process writes, it will take in what it knows, and the rest is taken in at another time.
+        Where another process writes, or the embedding model is away, that is all of it.
         """
         with self._mutex:
             try:
@@ -80,7 +80,7 @@ class FollowedCollection:
                 return self._follow(state, until)
 
     def lacking(self, state: FeatureMemory) -> list[str]:
-        """The ids of what is not in the index."""
+        """The ids of what is not in the index. Raises `Corrupted` where it is damaged: the next `follow` mends it."""
         with self._mutex:
             return self._missing(state).ids()
 
@@ -100,7 +100,7 @@ class FollowedCollection:
                 self._reader.close()
             self._reader, self._seen, self._held_offset = None, None, -1
 
-    def _follow(self, state: FeatureMemory, until: float | None) -> list[str]:
+    def _follow(self, state: FeatureMemory, until: float) -> list[str]:
         missing = self._missing(state)
         if missing.ids():
             try:
@@ -137,7 +137,7 @@ class FollowedCollection:
             self._held = {one.document_id: (one.checksum, one.metadata) for one in reader.all_facts()}
             self._held_offset, self._seen = offset, None
 
-    def _fill(self, writer: Writer, state: FeatureMemory, missing: Missing, until: float | None) -> None:
+    def _fill(self, writer: Writer, state: FeatureMemory, missing: Missing, until: float) -> None:
         is_alone = writer.journal_offset == self._held_offset
         self._held_offset = -1  # an error on the way leaves open what is held
         if missing.gone:
@@ -147,12 +147,15 @@ class FollowedCollection:
             missing.gone.clear()
         while portion := self._next_portion(state, missing):
             texts = [text for document in portion for text in document.embedding_texts()]
-            vectors = self._vectors.of_documents(texts)
+            try:
+                vectors = self._vectors.of_documents(texts)
+            except Unavailable:
+                break
             writer.append(ChunkBatch(documents=tuple(portion)), vectors, self._vectors.fingerprint)
             for document in portion:
                 self._held[document.document_id] = _version(document)
             missing.took(len(portion))
-            if until is not None and self._clock() >= until:
+            if self._clock() >= until:
                 break
         waiting = writer.journal_offset - writer.published_offset
         if waiting > self._engine.publish_after or not writer.published_offset:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 QUESTION_SECONDS = 0.25
 """How long a question waits for what is new to be embedded: a record takes some 20 ms, an iteration brings a few."""
 
+SLICE_SECONDS = 2.0
+"""After which a long fill lets others search and write; going on takes 50 ms."""
+
 
 class FollowedIndex:
     """The index of one project. Opens nothing before its first use. `engine` is made for the fingerprint of a model."""
@@ -50,7 +53,13 @@ class FollowedIndex:
     def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
         """As `FollowingIndex.follow`."""
         collection = self._collection(collection_name(self._project_path, state.feature))
-        return collection.follow(state, None if wholly else self._clock() + QUESTION_SECONDS)
+        if not wholly:
+            return collection.follow(state, self._clock() + QUESTION_SECONDS)
+        lacking = collection.follow(state, self._clock() + SLICE_SECONDS)
+        before = 0
+        while lacking and len(lacking) != before:
+            before, lacking = len(lacking), collection.follow(state, self._clock() + SLICE_SECONDS)
+        return lacking
 
     def lacking(self, state: FeatureMemory) -> Collection[str]:
         """As `FollowingIndex.lacking`."""
@@ -68,10 +77,9 @@ class FollowedIndex:
         try:
             engine, vectors = self._parts()
             engine_name = engine.name
+            model = vectors.fingerprint if vectors.why_not is None else None
             if vectors.why_not:
                 problems.append(f"words alone are searched: {vectors.why_not}")
-            else:
-                model = vectors.fingerprint
             existing = engine.collections()
         except SluiceError as error:
             problems.append(str(error))

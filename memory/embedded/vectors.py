@@ -5,12 +5,13 @@ Making one loads nothing: a model is loaded at the first text.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from contracts.errors import InvalidSetting
+from contracts.errors import InvalidSetting, SluiceError, Unavailable
 from memory.config import EmbedderConfig
 from memory.embedded.folders import usual_model_folder
 from memory.embedded.outside import read_secret, require_allowed
@@ -33,14 +34,14 @@ class TextVectors(Protocol):
     fingerprint: str
     dimension: int
     why_not: str | None
-    """Why there are no vectors and words alone are searched; None where there are."""
+    """Why words alone are searched, for now or for good; None where vectors are."""
 
     def of_documents(self, texts: Sequence[str]) -> Vectors:
         """A row for each text; those seen before come from the cache. Raises `Unavailable` where the model is away."""
         ...
 
     def of_question(self, text: str) -> Vectors | None:
-        """One vector (d,); None where words alone are searched."""
+        """One vector (d,); None where words alone are searched, for now or for good."""
         ...
 
 
@@ -67,28 +68,40 @@ class NoVectors:
 class EmbeddedTexts:
     """Vectors by an embedder; those of documents are kept in the file `cache_path`."""
 
-    why_not: str | None = None
-
     def __init__(self, embedder: Embedder, cache_path: Path) -> None:
         from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 
         self.fingerprint = embedder.fingerprint
         self.dimension = embedder.dimension
-        self._cached = CachedEmbedder(embedder, EmbeddingCache(cache_path, MOST_CACHED_VECTORS))
+        self.why_not: str | None = None
         self._embedder = embedder
+        self._cached = CachedEmbedder(embedder, EmbeddingCache(cache_path, MOST_CACHED_VECTORS))
         self._of_question = lru_cache(_QUESTIONS)(self._embed_question)
 
     def of_documents(self, texts: Sequence[str]) -> Vectors:
         """As `TextVectors.of_documents`."""
-        return self._cached.embed(texts).vectors
+        return self._embed(self._cached, texts)
 
     def of_question(self, text: str) -> Vectors | None:
-        """As `TextVectors.of_question`."""
-        return self._of_question(text)
+        """As `TextVectors.of_question`; None too where the model is away."""
+        try:
+            return self._of_question(text)
+        except Unavailable:
+            return None
 
     def _embed_question(self, text: str) -> Vectors:
-        vector: Vectors = self._embedder.embed([text]).vectors[0]
+        vector: Vectors = self._embed(self._embedder, [text])[0]
         return vector
+
+    def _embed(self, embedder: Embedder, texts: Sequence[str]) -> Vectors:
+        """Whatever keeps the model from embedding, memory goes on without it."""
+        try:
+            vectors = embedder.embed(texts).vectors
+        except (SluiceError, OSError) as error:
+            self.why_not = str(error)
+            raise Unavailable(f"the embedding model {self.fingerprint} is away: {error}") from error
+        self.why_not = None
+        return vectors
 
 
 def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> TextVectors:
@@ -123,6 +136,7 @@ def _endpoint(config: EmbedderConfig, dimension: int) -> Embedder:
     from pydantic import SecretStr
 
     from ingest.embed.openai import OpenAIEmbedder
+    from ingest.embed.with_breaker import ENDPOINT_RULE, BreakingEmbedder
     from ingest.settings import EmbedSettings
 
     url = config.url or ""
@@ -136,4 +150,4 @@ def _endpoint(config: EmbedderConfig, dimension: int) -> Embedder:
         openai_dimension=dimension,
         openai_timeout_seconds=config.timeout_seconds,
     )
-    return OpenAIEmbedder(settings, max_retries=0)
+    return BreakingEmbedder(OpenAIEmbedder(settings, max_retries=0), ENDPOINT_RULE, clock=time.monotonic)
