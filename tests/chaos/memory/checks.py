@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from memory import open_memory
 from tests.chaos.index.tracer import can_trace
+from tests.chaos.memory import recorder, writer
 from tests.chaos.memory.bugs import BUGS
 from tests.chaos.memory.calls import Trial, die, refuse, trials
-from tests.chaos.memory.crowd import Crowd
-from tests.chaos.memory.verdict import Verdict
+from tests.chaos.memory.crowd import Crowd, Write
 from tests.chaos.memory.writer import Plan
 from tests.chaos.report import Result
 
+SHORT, LONG = (400, 10, 16), (10_000, 50, 100)
+"""Iterations, features and kills of the two forms."""
 Check = Callable[[Path, int, bool], Result]
 """Takes a folder, a seed, and whether the short form is asked for."""
 
@@ -41,21 +44,19 @@ def disk(folder: Path, seed: int, is_short: bool) -> Result:
 
 def writers(folder: Path, seed: int, is_short: bool) -> Result:
     """Eight writers of many features, killed at random and at the telling points."""
-    crowd, verdict = _crowd(folder, seed, *((400, 10, 16) if is_short else (10_000, 50, 100)))
-    kills = crowd.died.total()
-    enough = [] if kills >= crowd.kills else [f"{kills} of {crowd.kills} kills happened"]
-    return Result(
-        "writers",
-        f"{len(crowd.plan.items):,} iterations by {crowd.plan.writers} writers, {kills} SIGKILLs (seed {seed})",
-        "no record lost, twice or in another feature; a rebuild gives equal ids",
-        not verdict.problems and not enough,
-        {"entries": verdict.entries, "torn ends kept": verdict.set_aside, **dict(crowd.died.most_common())},
-        (*verdict.problems, *enough),
-    )
+    return _of_crowd("writers", _crowd(folder, seed, *(SHORT if is_short else LONG)))
 
 
-CHECKS: dict[str, Check] = {"calls": calls, "power": power, "disk": disk, "writers": writers}
+def recorders(folder: Path, seed: int, is_short: bool) -> Result:
+    """The same with eight agents that record through all of memory."""
+    open_memory(folder / "warm", recorder.PROJECT).close()  # what is loaded here, those that are forked need not load
+    return _of_crowd("recorders", _crowd(folder, seed, *(SHORT if is_short else LONG), recorder.write))
+
+
+CHECKS: dict[str, Check] = {"calls": calls, "power": power, "disk": disk, "writers": writers, "recorders": recorders}
 """Every check by its name, in the order in which they run."""
+ON_DISK = ("writers", "recorders")
+"""Those that wait for a disk, as writers do; the others look at the calls of one transaction."""
 
 
 def planted(name: str, folder: Path, seed: int) -> Result:
@@ -72,7 +73,7 @@ def planted(name: str, folder: Path, seed: int) -> Result:
 
 def why_not(name: str) -> str:
     """Why a check cannot run here; empty where it can."""
-    return "" if name == "writers" else can_trace()
+    return "" if name in ON_DISK else can_trace()
 
 
 def _problems_of(name: str, folder: Path, seed: int) -> Iterator[str]:
@@ -85,7 +86,7 @@ def _problems_of(name: str, folder: Path, seed: int) -> Iterator[str]:
         case "disk":
             found = _refusals(folder)
         case _:
-            yield from _crowd(folder, seed, 400, 10, 16)[1].problems
+            yield from _crowd(folder, seed, *SHORT).run().problems
             return
     for trial in found:
         yield from trial.told()
@@ -96,9 +97,17 @@ def _refusals(folder: Path, every: int = 1) -> Iterator[Trial]:
     return itertools.chain.from_iterable(trials(one, folder, every) for one in ways)
 
 
-def _crowd(folder: Path, seed: int, iterations: int, features: int, kills: int) -> tuple[Crowd, Verdict]:
-    crowd = Crowd(Plan.of(iterations, features, 8, seed), folder, kills, seed)
-    return crowd, crowd.run()
+def _crowd(folder: Path, seed: int, iterations: int, features: int, kills: int, write: Write = writer.write) -> Crowd:
+    return Crowd(Plan.of(iterations, features, 8, seed), folder, kills, seed, write)
+
+
+def _of_crowd(name: str, crowd: Crowd) -> Result:
+    verdict, kills = crowd.run(), crowd.died.total()
+    enough = [] if kills >= crowd.kills else [f"{kills} of {crowd.kills} kills happened"]
+    done = f"{len(crowd.plan.items):,} iterations by {crowd.plan.writers} writers, {kills} SIGKILLs (seed {crowd.seed})"
+    limit = "no record lost, twice or in another feature; a rebuild gives equal ids"
+    figures = {"entries": verdict.entries, "torn ends kept": verdict.set_aside, **dict(crowd.died.most_common())}
+    return _result(name, done, limit, figures, [*verdict.problems, *enough])
 
 
 def _of_trials(name: str, done: str, limit: str, found: Sequence[Trial]) -> Result:

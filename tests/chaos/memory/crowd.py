@@ -13,7 +13,7 @@ import signal
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,9 @@ _DELAY_SECONDS = 0.02
 """At most between an item and the death from outside: some transactions."""
 _LIMIT_SECONDS = 400.0
 _LOOK_SECONDS = 0.002
+
+Write = Callable[[Plan, Path, int, Fault | None], None]
+"""The life of one of the writers of a plan in a folder, with a fault that it meets."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class Crowd:
     folder: Path
     kills: int
     seed: int
+    write: Write = write
     died: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     _lives: dict[int, _Life] = field(default_factory=dict)
@@ -68,7 +72,7 @@ class Crowd:
                 self._kill_who_is_due(chance, limit)
                 self._readers[chance.choice(features)].read()
                 time.sleep(_LOOK_SECONDS)
-        return judge(self.plan, self.folder, self._readers, self.problems)
+        return judge(self.plan, self.folder, self._readers, self.problems, has_lessons=self.write is write)
 
     def _begin(self, writer: int, died_at: str, chance: random.Random) -> None:
         fault, last_item = None, float("inf")
@@ -91,7 +95,7 @@ class Crowd:
     def _live(self, writer: int, fault: Fault | None) -> None:
         code = 1
         try:
-            write(self.plan, self.folder, writer, fault)
+            self.write(self.plan, self.folder, writer, fault)
             code = 0
         except BaseException:
             (self.folder / f"writer-{writer}.failed").write_text(traceback.format_exc(limit=-4))

@@ -60,6 +60,10 @@ def test_writers_of_many_features_that_are_killed_lose_nothing_and_double_nothin
     assert short_form("writers", tmp_path, "--unplanted")["figures"]["entries"] > 400
 
 
+def test_agents_that_are_killed_while_they_record_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    assert short_form("recorders", tmp_path)["figures"]["entries"] == 400
+
+
 @pytest.mark.parametrize("check", BUGS)
 def test_each_check_notices_every_bug_that_is_planted_for_it(check: str, tmp_path: Path) -> None:
     short_form(check, tmp_path, "--only-planted")

@@ -14,6 +14,9 @@ from memory.journal.compare import prove
 from tests.chaos.memory.writer import Plan, journals_folder, told_file
 from tests.support.memory_entries import learning
 
+Entry = dict[str, Any]
+"""A line as plain JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -27,7 +30,9 @@ class Verdict:
     problems: tuple[str, ...]
 
 
-def judge(plan: Plan, folder: Path, readers: Mapping[str, Journal], failed: Iterable[str] = ()) -> Verdict:
+def judge(
+    plan: Plan, folder: Path, readers: Mapping[str, Journal], failed: Iterable[str] = (), *, has_lessons: bool = True
+) -> Verdict:
     """Compare the journals with what was to be written, what was told to be, and what the readers hold."""
     lines = {path.stem: _lines(path) for path in sorted(journals_folder(folder).glob("*.jsonl"))}
     told = {
@@ -36,21 +41,22 @@ def judge(plan: Plan, folder: Path, readers: Mapping[str, Journal], failed: Iter
         if told_file(folder, writer).exists()
         for number in told_file(folder, writer).read_text().split()
     }
+    lessons = _of_lessons(plan, readers) if has_lessons else ()
     return Verdict(
         len(told),
         sum(map(len, lines.values())),
         len(list(journals_folder(folder).glob("*.torn-*"))),
-        (*failed, *_of_records(plan, told, lines), *_of_lessons(plan, readers), *_of_readers(readers)),
+        (*failed, *_of_records(plan, told, lines), *lessons, *_of_readers(readers)),
     )
 
 
-def _lines(path: Path) -> list[dict[str, Any] | None]:
+def _lines(path: Path) -> list[Entry | None]:
     """Each line as plain JSON; None for one that is none."""
     *whole, rest = path.read_bytes().split(b"\n")
     return [_plain(line) for line in whole] + ([None] if rest else [])
 
 
-def _plain(line: bytes) -> dict[str, Any] | None:
+def _plain(line: bytes) -> Entry | None:
     try:
         plain = json.loads(line)
     except ValueError:
@@ -58,29 +64,30 @@ def _plain(line: bytes) -> dict[str, Any] | None:
     return plain if isinstance(plain, dict) else None
 
 
-def _of_records(plan: Plan, told: set[int], lines: Mapping[str, list[dict[str, Any] | None]]) -> Iterator[str]:
+def _of_records(plan: Plan, told: set[int], lines: Mapping[str, list[Entry | None]]) -> Iterator[str]:
     """No record lost, none twice, none in another feature's journal."""
-    items = {item.iteration.id: item for item in plan.items}
-    for feature, entries in lines.items():
-        if damaged := sum(entry is None for entry in entries):
+    of_item = {item.number: item.feature for item in plan.items}
+    kept: Counter[tuple[str, int]] = Counter()
+    for feature, found in lines.items():
+        entries = [entry for entry in found if entry is not None]
+        if damaged := len(found) - len(entries):
             yield f"{feature}: {damaged} damaged lines"
-        ids = Counter(entry["id"] for entry in entries if entry is not None)
-        for one, count in ids.items():
+        for one, count in Counter(entry["id"] for entry in entries).items():
             if count > 1:
                 yield f"{feature}: entry {one} stands there {count} times"
-            if one in items and items[one].feature != feature:
-                yield f"{feature}: item {items[one].number} of {items[one].feature} is in another feature's journal"
-    kept = {feature: {entry["id"] for entry in entries if entry} for feature, entries in lines.items()}
-    for one, item in items.items():
-        if one not in kept.get(item.feature, ()):
-            yield f"{item.feature}: item {item.number} is lost" + (", and was told" if item.number in told else "")
-    known = {item.iteration.id for item in plan.items}
-    strange = [e["id"] for found in lines.values() for e in found if e and _is_iteration(e) and e["id"] not in known]
-    yield from (f"an iteration {one} that was never recorded" for one in strange)
-
-
-def _is_iteration(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["body"]["kind"] == "iteration")
+        kept.update(
+            (feature, entry["body"]["record"]["iteration_number"])
+            for entry in entries
+            if entry["body"]["kind"] == "iteration"
+        )
+    for (feature, number), count in kept.items():
+        if of_item.get(number) != feature:
+            yield f"{feature}: item {number} of {of_item.get(number)} is in another feature's journal"
+        if count > 1:
+            yield f"{feature}: item {number} is recorded {count} times"
+    for number, feature in of_item.items():
+        if not kept[feature, number]:
+            yield f"{feature}: item {number} is lost" + (", and was told" if number in told else "")
 
 
 def _of_lessons(plan: Plan, readers: Mapping[str, Journal]) -> Iterator[str]:
