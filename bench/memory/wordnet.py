@@ -1,26 +1,28 @@
 """Builds the synonyms, antonyms and irregular forms that the comparison of learnings reads, from WordNet 3.0's files.
 
 `python -m bench.memory.wordnet FOLDER` with the folder that holds `data.noun`, `index.verb` and so on (Debian's
-package `wordnet-base`) writes `memory/learning/polarity/wordnet.json.gz`. Only single words in lower case are kept, of
+package `wordnet-base`) writes `memory/learning/polarity/wordnet.json.xz`. Only single words in lower case are kept, of
 each word its `SENSES` most frequent senses; WordNet lists them by frequency.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 import sys
 from pathlib import Path
 
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 SENSES = {"noun": 2, "verb": 4, "adj": 4, "adv": 2}
-TARGET = Path(__file__).parents[2] / "memory/learning/polarity/wordnet.json.gz"
+FIRST = {"noun": 1, "verb": 2, "adj": 2, "adv": 1}
+"""Of these senses two words may stand for each other in a short text; of the others they are only related."""
+TARGET = Path(__file__).parents[2] / "memory/learning/polarity/wordnet.json.xz"
 
 
 def main() -> None:
     """Writes the file anew."""
     built = build(Path(sys.argv[1]))
-    packed = gzip.compress(json.dumps(built, separators=(",", ":"), sort_keys=True).encode(), 9, mtime=0)
+    packed = lzma.compress(json.dumps(built, separators=(",", ":"), sort_keys=True).encode(), preset=9)
     TARGET.write_bytes(packed)
     print(f"{TARGET.name}: {len(packed):,} bytes", list(built))
 
@@ -28,18 +30,23 @@ def main() -> None:
 def build(folder: Path) -> dict[str, object]:
     """Groups of synonyms, of similar adjectives, pairs of antonyms, verbs, and irregular forms with their base."""
     synonyms: set[str] = set()
+    related: set[str] = set()
     similar: set[str] = set()
     antonyms: set[str] = set()
     verbs: set[str] = set()
     for part, letter in PARTS.items():
         senses = _senses(folder / f"index.{part}", SENSES[part])
+        first = _senses(folder / f"index.{part}", FIRST[part])
         if part == "verb":
             verbs = set(senses)
         synsets = _synsets(folder / f"data.{part}")
         for offset, (words, pointers) in synsets.items():
             kept = [word for word in words if offset in senses.get(word, ())]
             if len(kept) > 1:
-                synonyms.add(" ".join(sorted(kept)))
+                related.add(" ".join(sorted(kept)))
+            foremost = [word for word in words if offset in first.get(word, ())]
+            if len(foremost) > 1:
+                synonyms.add(" ".join(sorted(foremost)))
             for sign, other, source, target in pointers:
                 theirs = synsets[other][0] if other in synsets else []
                 if sign == "!" and source and target:
@@ -52,6 +59,7 @@ def build(folder: Path) -> dict[str, object]:
                         similar.add(f"{' '.join(kept)}|{' '.join(near)}")
     return {
         "synonyms": sorted(synonyms),
+        "related": sorted(related),
         "similar": sorted(similar),
         "antonyms": sorted(antonyms),
         "verbs": " ".join(sorted(verbs)),

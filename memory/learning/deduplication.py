@@ -15,12 +15,19 @@ from functools import lru_cache
 from contracts.errors import SluiceError
 from contracts.memory.learning import FeatureLearning
 from memory.learning.polarity.compare import Comparison, compare
+from memory.learning.polarity.prose import same_probability, threshold
 from memory.ports import EmbedTexts, JudgePair
 
 SAME_SUBJECT = 0.5
 """At least so much of the words is shared by texts that are about the same."""
 MOST_COMPARED = 32
 """Learnings that are compared in full, of all that are kept: 0.2 ms each."""
+PROSE_WORDS = 16
+"""Texts of so many words are prose: another wording may take a negation into a word, as "not known" and "unknown"."""
+NEAR_COSINE = 0.8
+"""Above it two texts are linked as near. It tells nothing of their agreement: opposites are as near as paraphrases."""
+MOST_EMBEDDED = 8
+"""Candidates that are embedded where the words find none near."""
 MOST_JUDGED = 2
 """Pairs about which a model is asked for one new learning."""
 _WORD = re.compile(r"\w\w+")
@@ -58,25 +65,64 @@ def check_deduplication(
 ) -> DeduplicationResult:
     """What `text` is beside the learnings that are kept: a duplicate of one goes before a conflict with another.
 
-    The words decide, with no model. `embed` finds what is near in other words, and is asked for the few candidates
-    only. `judge` is asked about the nearest that the words leave open; where it fails, that one stays apart.
+    The words decide, with no model. `embed` finds what is near in other words, among few candidates, and never merges.
+    `judge` is asked about the nearest that the words leave open, and its "opposite" stands against a duplicate that is
+    not certain; where it fails, such a pair stays apart.
     """
     compared = sorted(
         ((index, compare(text, existing[index].text)) for index in _candidates(text, existing)),
-        key=lambda pair: -pair[1].similarity,
+        key=lambda pair: (not pair[1].same, -pair[1].similarity),
     )
+    letters = " ".join(text.split())
+    for index, learning in enumerate(existing):
+        if " ".join(learning.text.split()) == letters:
+            return Duplicate(index, "the same text")
+    doubtful = []
     for index, comparison in compared:
         if comparison.same:
             return Duplicate(index, "says the same")
+        if _is_probably_the_same(text, existing[index].text, comparison):
+            doubtful.append((index, comparison))
+    if judge is None and doubtful:
+        return Duplicate(doubtful[0][0], "says probably the same")
     for index, comparison in compared:
         if comparison.opposite and comparison.similarity >= SAME_SUBJECT:
             return Conflict(index, text, ", ".join(comparison.differences))
     near = [(index, comparison) for index, comparison in compared if comparison.similarity >= SAME_SUBJECT]
+    near = doubtful + [pair for pair in near if pair not in doubtful]
+    if not near and embed is not None:
+        near = _near_by_meaning(text, existing, compared, embed)
     if judge is not None:
-        decided = _judged(text, existing, near[:MOST_JUDGED], judge)
+        decided = _judged(text, existing, [pair for pair in near if not pair[1].is_vetoed][:MOST_JUDGED], judge)
         if decided is not None:
             return decided
     return Unique(near[0][0] if near else None)
+
+
+def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool:
+    """Whether an edited paragraph still says the same. In a short text a negation more or less always counts."""
+    if comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
+        return False
+    is_short = min(len(text.split()), len(other.split())) < PROSE_WORDS
+    if is_short and set(comparison.differences) != {"words"}:
+        return False
+    return same_probability(text, other) >= threshold()
+
+
+def _near_by_meaning(
+    text: str, existing: Sequence[FeatureLearning], compared: Sequence[tuple[int, Comparison]], embed: EmbedTexts
+) -> list[tuple[int, Comparison]]:
+    """The nearest of the first candidates by the cosine of their vectors; none where the model is away."""
+    some = compared[:MOST_EMBEDDED]
+    if not some:
+        return []
+    try:
+        vectors = embed([text, *(existing[index].text for index, _ in some)])
+    except SluiceError:
+        return []
+    cosines = vectors[1:] @ vectors[0]
+    best = int(cosines.argmax())
+    return [some[best]] if cosines[best] >= NEAR_COSINE else []
 
 
 def _candidates(text: str, existing: Sequence[FeatureLearning]) -> list[int]:
@@ -95,9 +141,7 @@ def _word_starts(text: str) -> frozenset[str]:
 def _judged(
     text: str, existing: Sequence[FeatureLearning], near: Sequence[tuple[int, Comparison]], judge: JudgePair
 ) -> DeduplicationResult | None:
-    for index, comparison in near:
-        if not comparison.open:
-            continue
+    for index, _ in near:
         try:
             judged = judge(text, existing[index].text)
         except SluiceError:

@@ -24,7 +24,8 @@ _IDLE = frozenset(vocabulary.IDLE_TEXT.split())
 _PREPOSITIONS = frozenset(vocabulary.PREPOSITIONS_TEXT.split())
 _RELATORS = CLAUSES | {_IN_FAVOUR, "which", "who", "whose"}
 _NO_ADVERBS_TEXT = """
-only early apply reply supply family assembly rely fly ally multiply comply anomaly daily weekly monthly hourly reapply
+only early apply reply supply family assembly rely fly ally multiply comply anomaly
+daily weekly monthly hourly nightly yearly reapply
 """
 _NO_ADVERBS = frozenset(_NO_ADVERBS_TEXT.split())
 _END_OF_SENTENCE = frozenset(".!?;:")
@@ -170,8 +171,11 @@ class _Reader:
             self.joined = (self.into, len(self.into))
 
     def _sign(self, sign: str, at: int) -> None:
+        after = self.tokens[at + 1].text if at + 1 < len(self.tokens) else ""
         if sign in _END_OF_SENTENCE or (sign == "," and self._says_again(at)):
             self._finish(MAIN)
+        elif sign == "," and after in _REFERRING and self.relator == MAIN and self.main and not self.fronted_phrase:
+            self._finish("because")
         elif sign == "," and self.fronted_phrase:
             self.into = self.main
             self.fronted_phrase = False
@@ -246,7 +250,7 @@ class _Reader:
 
     def _word(self, at: int) -> None:
         text = self.tokens[at].text
-        if _is_adverb(text):
+        if _is_adverb(text) and self.into is self.main:
             self.phrases.append((_ADVERB, [Atom(text, Kind.WORD, self.negated)]))
             self.negated = False
             return
@@ -272,6 +276,8 @@ class _Reader:
 
 
 _SUBJECTS = frozenset({"the", "a", "an", "we", "you", "they", "it", "i", "this", "these", "those", "our", "your"})
+_REFERRING = frozenset({"it", "this", "that", "they"})
+"""What begins a remark behind a comma: "avoid X, it creates a cycle"."""
 _PREFERRING = frozenset({"prefer", "favor", "favour", "choose", "pick", "select"})
 
 
@@ -358,9 +364,13 @@ def _instead(meant: Clause, other: tuple[Atom, ...], phrases: tuple[Phrase, ...]
 
 
 def _turned(clauses: list[Clause]) -> list[Clause]:
-    """ "A after B" is "B before A"; a clause that stood before its main clause goes behind it."""
+    """ "A after B" is "B before A", "A, so B" is "B because A"; a clause before its main clause goes behind it."""
     if len(clauses) > 1 and clauses[0].relator not in (MAIN, INSTEAD) and clauses[1].relator == MAIN:
         clauses = [clauses[1], clauses[0], *clauses[2:]]
+    at = next((at for at, clause in enumerate(clauses) if clause.relator == "so"), 0)
+    if at and clauses[at - 1].relator == MAIN:
+        clauses = list(clauses)
+        clauses[at - 1 : at + 1] = [replace(clauses[at], relator=MAIN), replace(clauses[at - 1], relator="because")]
     mains = [clause for clause in clauses if clause.relator == MAIN]
     afters = [clause for clause in clauses if clause.relator == "after"]
     if len(mains) == len(afters) == 1:

@@ -11,6 +11,7 @@ from memory.learning.polarity.lexicon import lexicon
 from memory.learning.polarity.tokens import Kind
 from memory.learning.polarity.vocabulary import REASONS
 
+_VETOES = frozenset({"identifier", "number", "antonym", "modality", "order"})
 _MODAL_PHRASES = frozenset({"<can>", "<may>", "<need not>"})
 _MARK = Kind.SIGN
 
@@ -31,9 +32,9 @@ class Comparison:
     opposite: bool
 
     @property
-    def open(self) -> bool:
-        """Whether more than words could tell: no identifier, number or negation keeps the texts apart."""
-        return not self.same and not self.opposite and set(self.differences) <= {"words", "order"}
+    def is_vetoed(self) -> bool:
+        """Whether something differs that no other wording makes up for."""
+        return not _VETOES.isdisjoint(self.differences)
 
 
 def compare(one: str, other: str) -> Comparison:
@@ -103,11 +104,18 @@ def _identical(one: Atom, other: Atom) -> bool:
 
 def _equal(one: Atom, other: Atom) -> bool:
     """Whether one can stand for the other: identifiers and numbers letter by letter, words by meaning."""
+    if {one.kind, other.kind} == {Kind.WORD, Kind.IDENTIFIER}:
+        return one.negated == other.negated and _plain(one) == _plain(other)
     if one.kind is not Kind.WORD or other.kind is not Kind.WORD:
         return one == other
     if one.negated == other.negated:
         return lexicon().synonyms(one.text, other.text)
     return lexicon().complementary(one.text, other.text)
+
+
+def _plain(atom: Atom) -> str:
+    """What an identifier is as a word, as it may stand with backticks or without."""
+    return lexicon().base(atom.text.lower()) if atom.kind is Kind.IDENTIFIER else atom.text
 
 
 def _differences(left: list[Atom], right: list[Atom]) -> tuple[list[str], int, int]:

@@ -1,12 +1,12 @@
 """What single words mean beside each other: base forms, synonyms, antonyms. WordNet 3.0 and the words of software.
 
-The file `wordnet.json.gz` is made by `bench.memory.wordnet` and read at the first question; its licence lies beside it.
+The file `wordnet.json.xz` is made by `bench.memory.wordnet` and read at the first question; its licence lies beside it.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,16 +15,23 @@ from importlib.resources import files
 from memory.learning.polarity import vocabulary
 
 _SHORTEST_STEM = 2
+_NONE: frozenset[int] = frozenset()
 _NOT_IRREGULAR = frozenset({"left", "ground", "bound", "better", "worse", "best", "worst", "data", "more", "most"})
 """Forms that say something of their own at least as often as they are those of another word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Groups are numbered: two words are synonyms where they share a number."""
+    """Groups are numbered: two words are synonyms where they share a number.
+
+    `ours`: of software; `first`: WordNet's, by the first senses of both words; `groups`: by any of their senses.
+    """
 
     ours: dict[str, frozenset[int]]
+    terms: frozenset[str]
+    first: dict[str, frozenset[int]]
     groups: dict[str, frozenset[int]]
+    similar: frozenset[tuple[str, str]]
     antonyms: frozenset[tuple[str, str]]
     complements: frozenset[tuple[str, str]]
     verbs: frozenset[str]
@@ -55,10 +62,23 @@ class Lexicon:
             return True
         if self.opposed(one, other):
             return False
-        if one in self.ours and other in self.ours:
-            return not self.ours[one].isdisjoint(self.ours[other])
-        empty: frozenset[int] = frozenset()
-        return not self.groups.get(one, empty).isdisjoint(self.groups.get(other, empty))
+        if not self.ours.get(one, _NONE).isdisjoint(self.ours.get(other, _NONE)):
+            return True
+        if one in self.terms or other in self.terms:
+            return False
+        return not self.first.get(one, _NONE).isdisjoint(self.first.get(other, _NONE))
+
+    def related(self, one: str, other: str) -> bool:
+        """Whether WordNet lists two words as synonyms in any of their senses."""
+        return one != other and not self.groups.get(one, _NONE).isdisjoint(self.groups.get(other, _NONE))
+
+    def alike(self, one: str, other: str) -> bool:
+        """Whether WordNet lists two adjectives as similar, as "unofficial" and "casual"."""
+        return (one, other) in self.similar
+
+    def knows(self, word: str) -> bool:
+        """Whether it is a word of the lexicon."""
+        return word in self.groups or word in self.verbs
 
     def opposed(self, one: str, other: str) -> bool:
         """Whether two words say the contrary of each other."""
@@ -72,14 +92,18 @@ class Lexicon:
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """Read once, in about 0.1 s."""
-    packed = files("memory.learning.polarity").joinpath("wordnet.json.gz").read_bytes()
-    read = json.loads(gzip.decompress(packed))
+    packed = files("memory.learning.polarity").joinpath("wordnet.json.xz").read_bytes()
+    read = json.loads(lzma.decompress(packed))
     verbs = frozenset(read["verbs"].split())
-    forms: dict[str, str] = {form: base for form, base in read["forms"].items() if form not in _NOT_IRREGULAR}
-    bare = Lexicon({}, {}, frozenset(), frozenset(), verbs, forms)
+    forms: dict[str, str] = {form: base for form, base in read["forms"].items() if _is_irregular(form, verbs)}
+    bare = Lexicon({}, frozenset(), {}, {}, frozenset(), frozenset(), frozenset(), verbs, forms)
+    ours = _numbered([[bare.base(word) for word in line.split()] for line in _lines(vocabulary.SYNONYMS_TEXT)])
     return Lexicon(
-        ours=_numbered([[bare.base(word) for word in line.split()] for line in _lines(vocabulary.SYNONYMS_TEXT)]),
-        groups=_numbered([line.split() for line in read["synonyms"]]),
+        ours=ours,
+        terms=frozenset(ours) | frozenset(vocabulary.TERMS_TEXT.split()),
+        first=_numbered([line.split() for line in read["synonyms"]]),
+        groups=_numbered([line.split() for line in read["related"]]),
+        similar=_pairs([[a, b] for line in read["similar"] for a, b in _across(line)]),
         antonyms=_pairs(
             [line.split() for line in read["antonyms"]]
             + _slashed(bare, vocabulary.ANTONYMS_TEXT)
@@ -114,10 +138,21 @@ def _singular(word: str) -> str:
     return word
 
 
+def _is_irregular(form: str, verbs: frozenset[str]) -> bool:
+    """Whether WordNet's exception is one: it also lists "installed" as a form of "instal"."""
+    regular = form.removesuffix("ing").removesuffix("ed")
+    return form not in _NOT_IRREGULAR and not (regular != form and regular in verbs)
+
+
 def _is_negated_form(one: str, other: str) -> bool:
     """Whether one of two antonyms is the other with a negating syllable before it, as "valid" and "invalid"."""
     shorter, longer = sorted((one, other), key=len)
     return longer.endswith(shorter) and longer[: -len(shorter)] in ("un", "in", "im", "il", "ir", "non", "dis")
+
+
+def _across(line: str) -> list[tuple[str, str]]:
+    one, _, other = line.partition("|")
+    return [(a, b) for a in one.split() for b in other.split()]
 
 
 def _lines(text: str) -> list[str]:

@@ -41,7 +41,7 @@ _TOKEN = re.compile(
     `(?P<code>[^`\n]+)`
   | (?P<number>[-+]?\d+(?:[.,]\d+)*)(?:\s?(?P<unit>%|[A-Za-z]+))?(?![\w.]*\w)
   | (?P<word>--?\w[\w-]*(?==|\b)|[@$.]?[~\w][\w./\\:@$#*+-]*[\w/*+](?:\(\))?|\w)
-  | (?P<sign>==|!=|<=|>=|=>|->|[<>=]|[,;.:!?()])
+  | (?P<sign>==|!=|<=|>=|=>|->|[^\s\w'"“”‘’«»–—`-])
     """,
     re.X,
 )
@@ -97,9 +97,7 @@ def _number(digits: str, unit: str | None) -> list[Token]:
 
 def _code(text: str) -> list[Token]:
     parts = text.split()
-    if len(parts) == 1:
-        return _word(parts[0])
-    return [Token(part, Kind.IDENTIFIER) for part in parts]
+    return [Token(part.removesuffix("()"), Kind.IDENTIFIER) for part in parts]
 
 
 def _word(text: str) -> list[Token]:

@@ -9,7 +9,7 @@ IDLE_TEXT = """
 a an the this that these those it its they them their theirs we us our ours you your yours i me my he him his she her
 am is are was were be been being do does did has have had having will would shall there here
 also too just so then very really simply please already now currently actually basically always both own itself
-definitely certainly indeed well quite rather explicitly
+definitely certainly indeed well quite rather explicitly here
 """
 """Words that carry nothing that a duplicate could lose."""
 
@@ -20,7 +20,8 @@ PARTICIPLES_LIKE_THE_VERB = frozenset(
     {"run", "set", "put", "read", "cut", "hit", "let", "reset", "rerun", "shut", "split"}
 )
 
-NOT, INSTEAD, MUST, SHOULD, CAN, NEED_NOT = "<not>", "<instead>", "<must>", "<should>", "<can>", "<need not>"
+NOT, INSTEAD, PURPOSE = "<not>", "<instead>", "<purpose>"
+MUST, SHOULD, CAN, NEED_NOT = "<must>", "<should>", "<can>", "<need not>"
 
 PHRASES_TEXT = """
 do not need to: <need not>
@@ -117,14 +118,20 @@ might: <may>
 can: <can>
 could: <can>
 in order to: to
-so as to: so
-in order that: so
-so that: so
-such that: so
+in order that: <purpose>
+so that: <purpose>
+such that: <purpose>
+so as to: <purpose>
 therefore: so
 hence: so
 thus: so
 which means that: so
+in this project: here
+in this repo: here
+in this repository: here
+in this codebase: here
+in our codebase: here
+in this code base: here
 or else: otherwise
 due to: because
 owing to: because
@@ -251,8 +258,8 @@ lower than: <less than>
 """From words as they stand to what they are read as, the longest first."""
 
 CLAUSES = frozenset({"before", "after", "when", "unless", "until", "while", "because", "so", "otherwise", "but"})
-CLAUSES |= {INSTEAD, "although", "though", "whereas", "except", "where"}
-REASONS = frozenset({"because", "so", "otherwise"})
+CLAUSES |= {INSTEAD, PURPOSE, "although", "though", "whereas", "except", "where"}
+REASONS = frozenset({"because", PURPOSE, "otherwise", "which"})
 PREPOSITIONS_TEXT = """
 in on at to for from with by into over under per during between against as like than about above below across behind
 beyond near outside toward towards among around only_in except_for despite alongside beneath beside besides
@@ -349,6 +356,27 @@ overwrite override
 live reside lie
 """
 """Groups of words that a learning may use one for another."""
+
+TERMS_TEXT = """
+stack heap queue thread process string array list table class object method function field key lock shell pipe port
+branch commit push pull fetch read write record set fix check stop test mock log post put get patch head option trace
+node edge leaf tree root path file module package library type interface event signal stream buffer
+channel socket session
+token cookie header body form page view model schema index query row column cell value constant variable pointer
+reference map reduce filter sort group batch bulk chunk block page frame packet message mail topic job task worker pool
+cluster host server client peer proxy gateway router bridge switch hub service daemon kernel driver device disk drive
+memory cache store storage bucket container image volume layer build release version tag snapshot fork clone merge
+patch diff hook plugin extension theme style state status mode level stage environment scope context namespace domain
+address link anchor label flag mark switch toggle button counter timer clock time date day hour minute second week
+month year size length width height depth count number amount rate limit quota range offset order rank score weight
+load dump import export copy move rename link mount bind listen accept connect join leave enter exit open close
+start end begin raise lower hold keep drop take give send serve wait sleep poll retry pause resume return pass break
+continue throw catch try assert expect match compare parse render format print show hide draw paint validate verify
+sign encrypt hash salt seed sample train fit score user admin guest owner member group role account profile customer
+order item product invoice payment charge refund price test suite case fixture stub fake spy line char character word
+letter digit bit byte integer float double decimal text binary comment note doc page site
+"""
+"""Terms: beside them WordNet's synonyms mean something else, as "heap" beside "stack" or "record" beside "read"."""
 
 COMPLEMENTS_TEXT = """
 enable/disable allow/forbid allow/deny permit/deny required/optional mandatory/optional valid/invalid safe/unsafe

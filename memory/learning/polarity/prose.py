@@ -1,0 +1,199 @@
+"""Two versions of a paragraph: whether the edit kept what it says. For prose that no clause-by-clause reading follows.
+
+What differs is described by twenty-two numbers, the same whichever of the two comes first: the cues of negation on
+either side, whether a cue was put for another cue or for a synonym, what of the rest has no synonym on the other side,
+what moved. A logistic regression weighs them; `bench.memory.prose` fitted its weights, which are in `prose.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+from importlib.resources import files
+
+from memory.learning.polarity.lexicon import Lexicon, lexicon
+from memory.learning.polarity.tokens import Kind, tokens_of
+
+PLAIN = frozenset({"not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "cannot"})
+_LEXICAL_TEXT = """
+fail refuse lack absence deny prohibit avoid prevent forbid unable refrain reject oppose cease stop miss absent exclude
+decline ban disallow failure refusal denial object disapprove dislike disagree ignore neglect omit loss lose free void
+hide against incapable impossible
+"""
+_CONTRASTS_TEXT = """
+but although though despite yet however even nonetheless nevertheless still while whereas surprisingly unlike
+"""
+_FUNCTION_WORDS_TEXT = """
+a an the is are was were be been being to of in on at by for with as and or it its this that these those which who he
+his she her they their had has have do did does from
+"""
+_OTHER_CUES_TEXT = """
+rarely seldom hardly barely scarcely few little without except unlike instead exception despite
+"""
+LEXICAL = frozenset(_LEXICAL_TEXT.split())
+_OTHER_CUES = frozenset(_OTHER_CUES_TEXT.split())
+_CONTRASTS = frozenset(_CONTRASTS_TEXT.split())
+_FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_TEXT.split())
+_NEGATING = ("un", "in", "im", "il", "ir", "dis", "non")
+_SHORTEST_NEGATED = 4
+_SHORTEST_STEM = 5
+
+FEATURES = (
+    "cue for cue", "hunks with cues on both sides", "cue moved", "odd cues", "cues on one side only",
+    "plain for lexical",
+    "affixed for another", "lexical cues", "plain cues", "affixed cues", "cues more on one side",
+    "cue for synonym", "similar adjectives", "moved words", "contrasts added", "longest span",
+    "most unexplained", "least unexplained", "most content words", "least content words", "most words", "least words",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What one version has that the other has not: base forms, and the kinds of their cues of negation."""
+
+    words: Counter[str]
+    cues: dict[str, str]
+    longest: int
+
+    def count(self, kind: str) -> int:
+        return sum(self.words[word] for word, its in self.cues.items() if its == kind)
+
+    @property
+    def all_cues(self) -> int:
+        return sum(self.words[word] for word in self.cues)
+
+    @property
+    def content(self) -> list[str]:
+        return [word for word in self.words if word not in _FUNCTION_WORDS]
+
+
+def same_probability(one: str, other: str) -> float:
+    """How probable it is that two versions of a paragraph say the same, by its differences, in (0, 1)."""
+    weights = _weights()
+    total = weights.intercept + math.fsum(
+        (value - mean) / scale * weight
+        for value, mean, scale, weight in zip(
+            features(one, other), weights.means, weights.scales, weights.weights, strict=True
+        )
+    )
+    return 1 / (1 + math.exp(-total))
+
+
+def threshold() -> float:
+    """The probability from which two versions are taken for the same."""
+    return _weights().threshold
+
+
+def features(one: str, other: str) -> tuple[float, ...]:
+    """The differences as numbers, in the order of `FEATURES`; those of (other, one) are the same."""
+    words = lexicon()
+    left, right = sorted((_plain_words(one), _plain_words(other)))
+    changes = [code for code in SequenceMatcher(None, left, right, autojunk=False).get_opcodes() if code[0] != "equal"]
+    hunks = [(left[i:j], right[k:m]) for _, i, j, k, m in changes]
+    a, b, moved, moved_cues = _sides(hunks, words)
+    pairs = ((a, b), (b, a))
+    cues = a.all_cues, b.all_cues
+    unexplained = [_unexplained(x, y, words) for x, y in pairs]
+    content = [math.log1p(len(side.content)) for side in (a, b)]
+    counts = [math.log1p(sum(side.words.values())) for side in (a, b)]
+    return (
+        float(all(cues)),
+        float(sum(all(any(_cue(word, words) for word in span) for span in hunk) for hunk in hunks)),
+        float(moved_cues),
+        float((cues[0] - cues[1]) % 2),
+        float(any(cues) and not all(cues)),
+        float(any(x.count("plain") and y.count("lexical") for x, y in pairs)),
+        float(any(x.count("affixed") and (y.count("plain") or y.count("lexical")) for x, y in pairs)),
+        float(a.count("lexical") + b.count("lexical")),
+        float(a.count("plain") + b.count("plain")),
+        float(a.count("affixed") + b.count("affixed")),
+        float(abs(cues[0] - cues[1])),
+        float(any(_replaced_by_synonym(x, y, words) for x, y in pairs)),
+        float(max(sum(any(words.alike(p, q) for q in y.content) for p in x.content) for x, y in pairs)),
+        math.log1p(moved),
+        float(max(sum(word in _CONTRASTS for word in side.words) for side in (a, b))),
+        float(max(a.longest, b.longest)),
+        max(unexplained), min(unexplained), max(content), min(content), max(counts), min(counts),
+    )  # fmt: skip
+
+
+def _plain_words(text: str) -> list[str]:
+    return [token.text for token in tokens_of(text) if token.kind is not Kind.SIGN]
+
+
+def _sides(hunks: Iterable[tuple[list[str], list[str]]], words: Lexicon) -> tuple[_Side, _Side, int, int]:
+    """What each side has alone, how many words only moved, and how many of these are cues."""
+    spans = list(zip(*hunks, strict=True)) or [(), ()]
+    counts = [Counter(words.base(word) for span in side for word in span) for side in spans]
+    cues = [{words.base(word): kind for span in side for word in span if (kind := _cue(word, words))} for side in spans]
+    moved = counts[0] & counts[1]
+    alone = [count - moved for count in counts]
+    sides = [
+        _Side(
+            words_alone,
+            {word: kind for word, kind in its.items() if word in words_alone},
+            max(map(len, side), default=0),
+        )
+        for words_alone, its, side in zip(alone, cues, spans, strict=True)
+    ]
+    return sides[0], sides[1], sum(moved.values()), sum(word in cues[0] for word in moved)
+
+
+def _cue(word: str, words: Lexicon) -> str | None:
+    """The kind of a cue of negation; None for any other word."""
+    if word in PLAIN:
+        return "plain"
+    if word in _OTHER_CUES:
+        return "other"
+    if words.base(word) in LEXICAL:
+        return "lexical"
+    return "affixed" if _negates(word, words) else None
+
+
+def _negates(word: str, words: Lexicon) -> bool:
+    """Whether a word is another with a negating syllable, as "unknown" and "useless"."""
+    for prefix in _NEGATING:
+        rest = word.removeprefix(prefix)
+        if rest != word and len(rest) >= _SHORTEST_NEGATED and (words.knows(rest) or words.knows(words.base(rest))):
+            return True
+    return word.endswith("less") and len(word) >= len("less") + _SHORTEST_NEGATED
+
+
+def _unexplained(side: _Side, other: _Side, words: Lexicon) -> float:
+    """The share of content words that have neither a synonym nor a relative on the other side."""
+    if not side.content:
+        return 0.0
+    synonyms = sum(any(words.related(word, its) for its in other.content) for word in side.content)
+    relatives = sum(any(_same_stem(word, its) for its in other.content) for word in side.content)
+    return 1 - (synonyms + relatives) / (len(side.content) + 1)
+
+
+def _replaced_by_synonym(side: _Side, other: _Side, words: Lexicon) -> bool:
+    return any(words.related(cue, its) or words.alike(cue, its) for cue in side.cues for its in other.words)
+
+
+def _same_stem(one: str, other: str) -> bool:
+    common = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return common >= _SHORTEST_STEM or (common >= _SHORTEST_STEM - 1 and min(len(one), len(other)) <= _SHORTEST_STEM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    weights: tuple[float, ...]
+    intercept: float
+    threshold: float
+
+
+@lru_cache(maxsize=1)
+def _weights() -> _Weights:
+    read = json.loads(files("memory.learning.polarity").joinpath("prose.json").read_text(encoding="utf-8"))
+    rows = [read["features"][name] for name in FEATURES]
+    means, scales, weights = zip(*rows, strict=True)
+    return _Weights(means, scales, weights, read["intercept"], read["threshold"])
