@@ -115,9 +115,12 @@ def _document(source: Source) -> Any:
 
 
 def _root(run: AgentRun, project_path: str, context: IterationContext) -> str | None:
-    """The folder that paths are kept relative to."""
+    """The folder that paths are kept relative to: the project's, unless the agent worked somewhere else altogether.
+
+    In a container or another checkout, its working folder stands for the project's.
+    """
     worked_in = run.root or context.working_directory
-    if worked_in is None or is_below(worked_in, project_path):
+    if worked_in is None or is_below(worked_in, project_path) or is_below(project_path, worked_in):
         return project_path
     return worked_in
 

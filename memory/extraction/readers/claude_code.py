@@ -39,9 +39,12 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
+_NOTIFICATION = re.compile(r"<task-notification>.*?<tool-use-id>\s*([\w-]{1,200})\s*</tool-use-id>", re.DOTALL)
+_NOTIFIED_EXIT_CODE = re.compile(r"exit code (\d{1,5})")
 _LIMIT = re.compile(
     r"(?:usage|session|weekly|hour) limit reached|hit your (?:\w+ )?limit|\brate[ _]limit|API Error: 429", re.I
 )
+_MODEL_USAGE = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 _USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -154,11 +157,25 @@ class _Reader:
 
     def _user(self, event: Mapping[str, Any]) -> None:
         content = mapping(event.get("message")).get("content")
+        if isinstance(content, str):
+            self._notification(content)
         for block in objects(content):
             if block.get("type") == "tool_result":
                 self._tool_result(block, mapping(event.get("tool_use_result")))
             elif block.get("type") not in ("text", "image", "document"):
                 self.run.unknown("unknown_block", block)
+
+    def _notification(self, text: str) -> None:
+        """A background command ended, whose call was answered when it began."""
+        told = _NOTIFICATION.search(text[:4_000])
+        call = self.run.find(told[1]) if told else None
+        if call is None or call.status is not CallStatus.OK:
+            return
+        code = _NOTIFIED_EXIT_CODE.search(text[:4_000])
+        if (code and int(code[1]) != 0) or "<status>failed</status>" in text:
+            summary = self.run.clean(text).partition("<summary>")[2].partition("</summary>")[0]
+            exit_code = int(code[1]) if code else None
+            self.run.answer(call.id, status=CallStatus.FAILED, exit_code=exit_code, output=summary)
 
     def _tool_result(self, block: Mapping[str, Any], detail: Mapping[str, Any]) -> None:
         output = self.run.clean(text_of(block.get("content")))
@@ -188,13 +205,14 @@ class _Reader:
         result = self.run.clean(event.get("result")).strip()
         self.rate_limited |= event.get("api_error_status") == 429 or bool(is_error and _LIMIT.search(result[:1_000]))
         errors = event.get("errors")
+        tokens = _tokens(event.get("usage"))
         self.results.append(
             ResultEvent(
                 subtype=name_of(event.get("subtype")) or "",
                 is_error=is_error,
                 result=result,
                 duration_ms=count_of(event.get("duration_ms")),
-                tokens=_tokens(event.get("usage")),
+                tokens=_tokens_of_models(event.get("modelUsage")) if tokens is None else tokens,
                 terminal_reason=name_of(event.get("terminal_reason")) or "",
                 errors=tuple(self.run.clean(one) for one in errors if one) if isinstance(errors, list) else (),
                 background=bool(event.get("origin")),
@@ -231,8 +249,15 @@ def _is_sub_agent(event: Mapping[str, Any]) -> bool:
     return bool(event.get("parent_tool_use_id")) or event.get("isSidechain") is True
 
 
-def _tokens(usage: object) -> int | None:
+def _tokens_of_models(usage: object) -> int | None:
+    """The sum over models, for results that have no usage of their own; None where there is none either."""
+    counts = [_tokens(one, _MODEL_USAGE) for one in mapping(usage).values()]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _tokens(usage: object, names: tuple[str, ...] = _USAGE) -> int | None:
     """All tokens of a usage; None where it has none of its fields."""
-    counts = [count_of(mapping(usage).get(name)) for name in _USAGE]
+    counts = [count_of(mapping(usage).get(name)) for name in names]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

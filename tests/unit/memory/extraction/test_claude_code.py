@@ -121,6 +121,41 @@ def test_a_line_of_ten_megabytes_is_read() -> None:
     assert result.tool_calls == {"ok": 1}
 
 
+def test_several_results_are_summed_and_one_without_usage_has_its_models() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 2, "cache_read_input_tokens": 3}
+    results = [
+        {"type": "result", "subtype": "success", "uuid": "a", "usage": usage, "duration_ms": 10},
+        {"type": "result", "subtype": "success", "uuid": "a", "usage": usage, "duration_ms": 10},
+        {
+            "type": "result",
+            "subtype": "success",
+            "uuid": "b",
+            "modelUsage": {"m": {"inputTokens": 4}},
+            "duration_ms": 5,
+        },
+    ]
+    result = extracted("\n".join(json.dumps(one) for one in results))
+    assert (result.tokens_used, result.duration_ms) == (6 + 4, 15)
+    assert result.not_kept == {"repeated_event": 1}
+
+
+def test_a_background_command_that_failed_later_is_a_failed_call() -> None:
+    note = (
+        "<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>t1</tool-use-id>\n<status>failed</status>\n"
+        '<summary>Background command "npm test" failed with exit code 3</summary>\n</task-notification>'
+    )
+    use = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "npm test", "run_in_background": True}}
+    begun = {"type": "tool_result", "tool_use_id": "t1", "content": "Command running in background with ID: b1."}
+    events = [
+        {"type": "assistant", "message": {"content": [use]}},
+        {"type": "user", "message": {"content": [begun]}},
+        {"type": "user", "message": {"content": note}, "origin": {"kind": "task-notification"}},
+    ]
+    result = extracted(events)
+    assert result.tool_calls == {"failed": 1}
+    assert [one.message for one in result.errors] == ['Background command "npm test" failed with exit code 3']
+
+
 def test_a_stream_and_its_events_as_json_give_the_same() -> None:
     assert extracted(lines(FAILING_TEST)).effect_sha256 == extracted(recorded(FAILING_TEST)).effect_sha256
 

@@ -82,10 +82,12 @@ def test_f09_a_stream_that_writes_outside_keeps_no_such_path_in_any_field() -> N
     assert result.not_kept == {"path_outside": 5, "path_unclear": 1}
 
 
-def test_f09_the_project_is_the_root_where_the_agent_worked_in_a_folder_of_it() -> None:
-    use = {"type": "tool_use", "id": "t", "name": "Write", "input": {"file_path": "a.py", "content": "x"}}
+@pytest.mark.parametrize("cwd", ["/home/dev/shop/web", "/home/dev"])
+def test_f09_the_project_is_the_root_where_the_agent_worked_in_a_folder_of_it_or_above_it(cwd: str) -> None:
+    path = "/home/dev/shop/web/a.py"
+    use = {"type": "tool_use", "id": "t", "name": "Write", "input": {"file_path": path, "content": "x"}}
     events = [
-        {"type": "system", "subtype": "init", "cwd": "/home/dev/shop/web"},
+        {"type": "system", "subtype": "init", "cwd": cwd},
         {"type": "assistant", "message": {"content": [use]}},
         {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": ""}]}},
     ]
