@@ -64,6 +64,8 @@ async def ask(
     """Record a gate request. 202 with the run's id, or with `wait` 200 with its answer once it is there."""
     caller.may_touch(body.corpus)
     instance = instance_of(request)
+    if body.memory is not None:
+        instance.memory.require_access(body.memory, caller)
     with request_span(request, "POST /v1/gate"):
         accepted = await run_in_threadpool(
             instance.service.ask, body, owner=caller.owner, idempotency_key=idempotency_key

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from index.disk.layout import CorpusLayout
 from ledger.ledger import Ledger
+from tests.support.api_keys import bearer
 from workers.service.api_keys import ApiKeys
 
 OF_THE_INSTANCE = [
@@ -20,14 +21,6 @@ OF_THE_INSTANCE = [
     ("GET", "/v1/evaluation"),
     ("GET", "/metrics"),
 ]
-
-
-def bearer(http: TestClient, role: str, *corpora: str) -> dict[str, str]:
-    """The header of a new key, known to the interface at once."""
-    ledger: Ledger = http.app.state.instance.context.ledger  # type: ignore[attr-defined]
-    _, key = ApiKeys(ledger).create("of a test", role, corpora)  # type: ignore[arg-type]
-    http.app.state.instance.keys = ApiKeys(ledger)  # type: ignore[attr-defined] # forgets what it had read
-    return {"Authorization": f"Bearer {key}"}
 
 
 @pytest.mark.parametrize(("method", "path"), OF_THE_INSTANCE)

@@ -28,6 +28,7 @@ from contracts.memory.api import (
 )
 from contracts.memory.events import IterationRecorded, LearningChanged
 from contracts.memory.learning import FeatureLearning, LearningState
+from contracts.memory.scope import MemoryScope
 from contracts.outcome import Next
 from memory.journal.entry import JournalEntry
 from memory.qdrant_schema import collection_name
@@ -223,6 +224,14 @@ class MemoryDesk:
         """
         self._own_corpus(caller, project, feature)
         return self.memories.of(project).export(feature)
+
+    def require_access(self, scope: MemoryScope, caller: Caller) -> None:
+        """Refuse a feature that is not the caller's.
+
+        Raises:
+            Forbidden: the key does not list its corpus.
+        """
+        self._own_corpus(caller, scope.project, scope.feature)
 
     def _own_corpus(self, caller: Caller, project: str, feature: str) -> str:
         """The corpus of a feature, if it is the caller's. Whether anything is remembered of it is not looked at."""

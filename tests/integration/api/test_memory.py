@@ -1,0 +1,149 @@
+"""Memory over HTTP: what is handed in, what comes back, and that a key sees its own feature alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from gate.client import SluiceClient
+from memory.qdrant_schema import collection_name
+from tests.support.api_keys import bearer
+from tests.support.remembering import PROJECT, claude_stream
+
+FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'
+AUTH: dict[str, str] = {"project": PROJECT, "feature": "auth"}
+UNKNOWN = "lrn_" + "0" * 24
+
+
+def recorded(http: TestClient, headers: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+    body = {**AUTH, "format": "claude-code", "data": claude_stream(output=FAILED), **changes}
+    response = http.post("/v1/memory/iterations", json=body, headers=headers)
+    assert response.status_code == 202, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_an_iteration_is_accepted_with_its_run_and_the_next_prompt_tells_of_it(http: TestClient) -> None:
+    accepted = recorded(http)
+    assert accepted["is_new"]
+    run = http.get(f"/v1/runs/{accepted['run']['run_id']}").json()
+    assert (run["kind"], run["corpus"]) == ("memory", collection_name(PROJECT, "auth"))
+    block = http.get("/v1/memory/prompt", params={**AUTH, "iteration": 2, "session": "s2"}).json()
+    assert "no session cookie" in block["text"]
+    lines = [json.loads(line) for line in http.get("/v1/memory/export", params=AUTH).text.splitlines()]
+    assert {"iteration", "printed"} <= {line["body"]["kind"] for line in lines}
+    assert recorded(http)["run"] == accepted["run"]
+
+
+def test_learnings_are_added_changed_and_listed_and_never_replaced_in_bulk(http: TestClient) -> None:
+    body = {**AUTH, "text": "The tests need a running database", "reason": "the build log"}
+    added = http.post("/v1/memory/learnings", json=body).json()
+    assert (added["verdict"], added["learning"]["source"]) == ("unique", "Agent")
+    name = added["learning"]["id"]
+    changed = http.patch(f"/v1/memory/learnings/{name}", params=AUTH, json={"reviewed": True, "task_id": 4})
+    assert (changed.json()["reviewed"], changed.json()["task_id"]) == (True, 4)
+    for method, path in (("PUT", "/v1/memory/learnings"), ("PUT", f"/v1/memory/learnings/{name}")):
+        refused = http.request(method, path, json=[body])
+        assert (refused.status_code, refused.json()["code"]) == (403, "policy_refused")
+        assert "PATCH" in refused.json()["remedy"]
+    assert http.patch(f"/v1/memory/learnings/{name}", params=AUTH, json={"rejected": True}).status_code == 200
+    assert http.get("/v1/memory/learnings", params={**AUTH, "state": "active"}).json()["learnings"] == []
+    assert len(http.get("/v1/memory/learnings", params=AUTH).json()["learnings"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"feature": "../auth"}, "feature"),
+        ({"data": "no output of any agent"}, "data"),
+        ({"format": "morse"}, "format"),
+        ({"context": {"iteration_number": 0}}, "context.iteration_number"),
+        ({"project": ""}, "project"),
+    ],
+)
+def test_what_is_wrong_is_named(http: TestClient, changes: dict[str, Any], field: str) -> None:
+    body = {**AUTH, "data": claude_stream(), **changes}
+    refused = http.post("/v1/memory/iterations", json=body)
+    assert (refused.status_code, refused.json()["field"]) == (422, field), refused.text
+
+
+def test_an_iteration_beyond_the_limit_of_requests_is_refused_before_it_is_read(
+    serve: Callable[..., TestClient],
+) -> None:
+    refused = serve(max_request_bytes=10_000).post(
+        "/v1/memory/iterations", json={**AUTH, "data": claude_stream(summary="x" * 20_000)}
+    )
+    assert refused.status_code == 413
+
+
+def routes(feature: str) -> list[tuple[str, str, dict[str, str], Any]]:
+    """Every route of memory, asked of a feature: method, path, parameters, body."""
+    of = {"project": PROJECT, "feature": feature}
+    learning = {**of, "text": "The tests need a database", "reason": "the build log"}
+    return [
+        ("POST", "/v1/memory/iterations", {}, {**of, "data": claude_stream()}),
+        ("POST", "/v1/memory/learnings", {}, learning),
+        ("PATCH", f"/v1/memory/learnings/{UNKNOWN}", of, {"reviewed": True}),
+        ("GET", "/v1/memory/learnings", of, None),
+        ("GET", "/v1/memory/recall", {**of, "query": "cookie"}, None),
+        ("GET", "/v1/memory/prompt", of, None),
+        ("GET", "/v1/memory/export", of, None),
+        ("POST", "/v1/gate", {}, {"query": "cookie", "corpus": "docs", "memory": of}),
+    ]
+
+
+def test_a_key_of_another_feature_learns_nothing_not_even_whether_there_is_something(http: TestClient) -> None:
+    recorded(http)
+    stranger = bearer(http, "agent", collection_name(PROJECT, "payments"), "docs")
+    for there, never in zip(routes("auth"), routes("never-was"), strict=True):
+        answers = []
+        for method, path, params, body in (there, never):
+            answer = http.request(method, path, params=params, json=body, headers=stranger)
+            assert answer.status_code == 403, (path, answer.text)
+            answers.append(answer.json()["message"])
+        told, of_nothing = answers
+        assert told.replace(collection_name(PROJECT, "auth"), collection_name(PROJECT, "never-was")) == of_nothing
+    status = http.get("/v1/memory/status", params={"project": PROJECT}, headers=stranger).json()
+    empty = http.get("/v1/memory/status", params={"project": "/never/was"}, headers=stranger).json()
+    assert status == empty
+    own = bearer(http, "agent", collection_name(PROJECT, "auth"))
+    assert http.get("/v1/memory/status", params={"project": PROJECT}, headers=own).json()["records"] == 1
+
+
+def test_every_route_asks_for_the_feature_s_corpus(http: TestClient) -> None:
+    """The list above has every route of memory: one that is added without a check is found here."""
+    described = http.get("/openapi.json").json()["paths"]
+    found = {(method.upper(), path) for path, of in described.items() for method in of if path.startswith("/v1/memory")}
+    asked = {(method, path.replace(UNKNOWN, "{learning_id}")) for method, path, _, _ in routes("auth")}
+    refused_always, of_visible_features = ("PUT", "/v1/memory/learnings"), ("GET", "/v1/memory/status")
+    assert found == (asked - {("POST", "/v1/gate")}) | {refused_always, of_visible_features}
+
+
+def test_two_projects_with_a_feature_of_the_same_name_are_apart(http: TestClient) -> None:
+    recorded(http)
+    other = http.get("/v1/memory/prompt", params={"project": "/home/you/shop", "feature": "auth"}).json()
+    assert other["text"] == ""
+    assert http.get("/v1/memory/status", params={"project": "/home/you/shop"}).json()["records"] == 0
+
+
+def test_the_python_client_has_all_of_it(http: TestClient) -> None:
+    def carry(request: httpx.Request) -> httpx.Response:
+        headers = dict(request.headers)
+        answer = http.request(request.method, str(request.url), content=request.content, headers=headers)
+        return httpx.Response(answer.status_code, content=answer.content)
+
+    client = SluiceClient("http://127.0.0.1", transport=httpx.MockTransport(carry))
+    accepted = client.record_iteration(claude_stream(output=FAILED), PROJECT, "auth", context={"task_id": 3})
+    assert accepted.record.task_id == 3
+    assert "no session cookie" in client.memory_prompt(PROJECT, "auth", query="login").text
+    assert client.recall("session cookie", PROJECT, "auth").results
+    added = client.add_learning("The tests need a database", PROJECT, "auth", reason="the build log")
+    assert added.learning is not None
+    assert client.change_learning(added.learning.id, PROJECT, "auth", reviewed=True).reviewed
+    assert added.learning.id in {one.id for one in client.learnings(PROJECT, "auth").learnings}
+    assert client.memory_status(PROJECT).records == 1
