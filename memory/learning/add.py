@@ -151,12 +151,21 @@ def _verdict(
     learnings = list(state.learnings.values())
     scope = [one for one in learnings if one.task_id is None]
     scope += [one for one in learnings if one.task_id is not None and one.task_id == candidate.task_id]
+    if candidate.observed:
+        return _as_observed(candidate.text, scope), scope
     verdict = compare(candidate.text, scope)
     if isinstance(verdict, Unique) and candidate.task_id is None:
         others = [one for one in learnings if one.task_id is not None]
         if isinstance(narrower := compare(candidate.text, others), Conflict):
             return narrower, others
     return verdict, scope
+
+
+def _as_observed(text: str, existing: Sequence[FeatureLearning]) -> DeduplicationResult:
+    """Two events are one only where they are told in the same words, and no event contradicts another."""
+    same = (index for index, one in enumerate(existing) if one.text.casefold() == text.casefold())
+    index = next(same, None)
+    return Unique() if index is None else Duplicate(index, "the same words")
 
 
 def _narrower_set_aside(state: FeatureMemory, new: FeatureLearning, at: datetime) -> list[JournalEntry]:

@@ -11,7 +11,8 @@ from memory.journal.fold import fold
 from memory.learning.add import Compare, add_learning
 from memory.learning.candidate import Candidate
 from memory.learning.edit import resolve_by_outcome
-from memory.learning.observations import History, observe
+from memory.learning.history import History
+from memory.learning.observations import observe
 from memory.learning.propose import propose
 from memory.ports import AskModel, Sanitise
 

@@ -2,76 +2,37 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from contracts.memory.learning import LearningSource
-from contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome, IterationRecord
-from memory.journal.feature_memory import RecordedIteration
+from contracts.memory.model import ErrorType, IterationOutcome, IterationRecord
 from memory.learning.candidate import Candidate
-from memory.learning.exclude import should_exclude_from_auto_accumulation
-from memory.learning.fingerprint import Fingerprint, fingerprint
+from memory.learning.fixes import find_fixes
+from memory.learning.history import History, task_of, teaching_errors
 from memory.learning.statements import find_statements
 from memory.learning.wording import (
-    changed_files,
     first_sentence,
     fit,
     is_about_excluded_files,
-    list_files,
     one_line,
     the_error,
 )
-from memory.sanitise.record import WITHHELD
 
-MOST_ITERATIONS_TO_FIX = 10
-"""What changed longer ago than that has little to do with an error that is gone."""
-MOST_ERRORS, MOST_FIXES, MOST_DECISIONS = 10, 5, 5
+MOST_ERRORS, MOST_DECISIONS = 10, 5
 """Of one iteration: a broken import makes hundreds of errors, and one learning."""
-
-
-class History:
-    """The iterations of a feature, the oldest first, as errors are looked up in them."""
-
-    def __init__(self, iterations: Sequence[RecordedIteration]) -> None:
-        self.records = [one.record for one in iterations]
-        self.errors: list[dict[Fingerprint, ErrorEntry]] = [_teaching_errors(record) for record in self.records]
-        self._seen: dict[Fingerprint, list[int]] = defaultdict(list)
-        for at, errors in enumerate(self.errors):
-            for one in errors:
-                self._seen[one].append(at)
-
-    def before(self, one: Fingerprint, at: int) -> list[int]:
-        """Where an error was seen before the place `at`."""
-        return [place for place in self._seen[one] if place < at]
 
 
 def observe(history: History, at: int) -> Iterator[Candidate]:
     """What the iteration at place `at` teaches, beside those before it; the same each time it is asked."""
     record = history.records[at]
     yield from _repeated_errors(history, at)
-    yield from _fixes(history, at)
+    yield from find_fixes(history, at)
     yield from _refusals(record)
     if record.stagnating and not (at and history.records[at - 1].stagnating):
         yield from _stagnation(record)
     if record.outcome is IterationOutcome.SUCCESS:
         yield from _decisions(record)
     yield from find_statements(record)
-
-
-def task_of(*records: IterationRecord) -> int | None:
-    """The task that all of these iterations were about; None where they were about several, or none."""
-    tasks = {record.task_id for record in records}
-    return tasks.pop() or None if len(tasks) == 1 else None
-
-
-def _teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
-    """The first error of each kind, without those in files that teach nothing."""
-    errors: dict[Fingerprint, ErrorEntry] = {}
-    for error in record.errors:
-        path = error.file_path
-        if error.message != WITHHELD and not (path and should_exclude_from_auto_accumulation(path)):
-            errors.setdefault(fingerprint(error), error)
-    return errors
 
 
 def _repeated_errors(history: History, at: int) -> Iterator[Candidate]:
@@ -82,7 +43,7 @@ def _repeated_errors(history: History, at: int) -> Iterator[Candidate]:
             continue
         first = history.errors[earlier[0]][mark]
         records = [history.records[place] for place in (*earlier, at)]
-        text = fit(f"It fails again and again: {the_error(first, 330)}.")
+        text = fit(f"{the_error(first, 350)} came up in more than one iteration.")
         for record in (records[0], records[-1]):
             reason = f"{first.error_type or 'an'} error seen in iterations {_numbers(records)}"
             yield Candidate(
@@ -100,79 +61,8 @@ def _numbers(records: Sequence[IterationRecord]) -> str:
     return f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else numbers[0]
 
 
-def _fixes(history: History, at: int) -> Iterator[Candidate]:
-    record = history.records[at]
-    told = 0
-    for earlier in range(at - 1, max(-1, at - 1 - MOST_ITERATIONS_TO_FIX), -1):
-        before = history.records[earlier]
-        between = history.records[earlier + 1 : at + 1]
-        files = changed_files(between)
-        if files and _is_same_task(before, record):
-            for mark, error in history.errors[earlier].items():
-                if _is_last_seen(history, mark, earlier, at) and _is_gone(history, error, at):
-                    yield _fix(before, record, error, files)
-                    told += 1
-                    if told == MOST_FIXES:
-                        return
-        if before.outcome is IterationOutcome.SUCCESS:
-            return
-
-
-def _is_same_task(before: IterationRecord, record: IterationRecord) -> bool:
-    return before.task_id == record.task_id or 0 in (before.task_id, record.task_id)
-
-
-def _is_last_seen(history: History, mark: Fingerprint, earlier: int, at: int) -> bool:
-    return all(mark not in history.errors[place] for place in range(earlier + 1, at + 1))
-
-
-def _is_gone(history: History, error: ErrorEntry, at: int) -> bool:
-    """The iteration succeeded; or it changed the error's file, and the same tool reported others, and none in it."""
-    record = history.records[at]
-    if record.outcome is IterationOutcome.SUCCESS:
-        return True
-    others = history.errors[at].values()
-    return (
-        error.file_path is not None
-        and error.tool is not None
-        and error.file_path in changed_files([record])
-        and any(one.tool == error.tool for one in others)
-        and all(one.file_path != error.file_path for one in others)
-    )
-
-
-def _fix(before: IterationRecord, record: IterationRecord, error: ErrorEntry, files: tuple[str, ...]) -> Candidate:
-    how = _how(record)
-    gone = fit(f"{the_error(error, 180)} went away after changing {list_files(files)}")
-    text = fit(f"{gone}: {how}" if how else f"{gone}.")
-    ended = "which ended with Success" if record.outcome is IterationOutcome.SUCCESS else "where its file had no error"
-    reason = f"seen in iteration {before.iteration_number}, gone in iteration {record.iteration_number}, {ended}"
-    return Candidate(
-        text,
-        reason,
-        LearningSource.AUTO,
-        record.iteration_number,
-        task_of(before, record),
-        observed=True,
-        words=how,
-        without_words=f"{gone}.",
-    )
-
-
-def _how(record: IterationRecord) -> str:
-    """What the iteration did, in its own words: its first decision, else the first sentence of its summary."""
-    if record.decisions:
-        return _told(record.decisions[0], 180)
-    return first_sentence(record.summary, 180)
-
-
-def _told(decision: DecisionEntry, most: int) -> str:
-    because = f" (because {one_line(decision.rationale, most // 2).rstrip('.')})" if decision.rationale else ""
-    return first_sentence(decision.description, most).rstrip(".") + because + "."
-
-
 def _refusals(record: IterationRecord) -> Iterator[Candidate]:
-    for error in _teaching_errors(record).values():
+    for error in teaching_errors(record).values():
         if error.error_type is ErrorType.PERMISSION:
             text = fit(f"Not permitted here: {the_error(error, 380)}.")
             reason = f"refused in iteration {record.iteration_number}"
