@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 
-from contracts.memory.learning import FeatureLearning, LearningState
+from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from contracts.memory.model import IterationRecord
 from memory.journal.entry import BlockPrinted, LearningRepeated
 
@@ -36,6 +36,8 @@ class FeatureMemory:
     """Open ones: the two learnings, the smaller id first, with the evidence."""
     dormant_conflicts: dict[tuple[str, str], str] = field(default_factory=dict)
     """Undecided ones of which one learning is not offered: they are open again when it is."""
+    own_sources: dict[str, LearningSource] = field(default_factory=dict)
+    """By learning id, the highest source that added, edited or accepted it: what repeated it can be undone."""
     repetitions: dict[str, LearningRepeated] = field(default_factory=dict)
     """By entry id: those that were not undone."""
     printed: list[BlockPrinted] = field(default_factory=list)

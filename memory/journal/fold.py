@@ -66,6 +66,7 @@ def _add(state: FeatureMemory, learning: FeatureLearning) -> list[str]:
     if learning.id in state.learnings:
         return [f"learning {learning.id} was added before"]
     state.learnings[learning.id] = learning.model_copy(update={"conflicts_with": ()})
+    state.own_sources[learning.id] = learning.source
     problems = _unknown(state, (*learning.near_to, *learning.conflicts_with))
     for other in learning.conflicts_with:
         if other in state.learnings:
@@ -77,7 +78,9 @@ def _repeat(state: FeatureMemory, entry_id: str, repeated: entries.LearningRepea
     if problems := _unknown(state, [repeated.learning_id]):
         return problems
     state.repetitions[entry_id] = repeated
-    _change(state, repeated.learning_id, hit_count=state.learnings[repeated.learning_id].hit_count + 1)
+    before = state.learnings[repeated.learning_id]
+    source = _higher(before.source, repeated.source)
+    _change(state, before.id, hit_count=before.hit_count + 1, source=source)
     _revive(state, repeated.learning_id)
     return []
 
@@ -87,6 +90,7 @@ def _undo(state: FeatureMemory, entry_id: str) -> list[str]:
     if repeated is None:
         return [f"no repetition {entry_id}, or it was undone before"]
     _change(state, repeated.learning_id, hit_count=max(1, state.learnings[repeated.learning_id].hit_count - 1))
+    _refresh_source(state, repeated.learning_id)
     return []
 
 
@@ -96,7 +100,8 @@ def _patch(state: FeatureMemory, patch: entries.LearningPatched) -> list[str]:
     before = state.learnings[patch.learning_id]
     changes = patch.model_dump(include={"text", "reason", "task_id"}, exclude_none=True)
     edited = before.edited or changes.get("text", before.text) != before.text
-    _change(state, before.id, **changes, edited=edited, source=_higher(before.source, patch.source))
+    _change(state, before.id, **changes, edited=edited)
+    _vouch(state, before.id, patch.source)
     return []
 
 
@@ -107,8 +112,7 @@ def _review(state: FeatureMemory, review: entries.LearningReviewed) -> list[str]
     if review.rejected:
         _set_state(state, review.learning_id, LearningState.REJECTED)
     else:
-        source = _higher(state.learnings[review.learning_id].source, review.source)
-        _change(state, review.learning_id, source=source)
+        _vouch(state, review.learning_id, review.source)
         _set_state(state, review.learning_id, LearningState.ACTIVE)
     return []
 
@@ -201,6 +205,22 @@ def _refresh_conflicts(state: FeatureMemory, learning_id: str) -> None:
 
 def _pair(one: str, other: str) -> tuple[str, str]:
     return (one, other) if one <= other else (other, one)
+
+
+def _vouch(state: FeatureMemory, learning_id: str, source: LearningSource) -> None:
+    """`source` stands behind a learning from now on."""
+    state.own_sources[learning_id] = _higher(state.own_sources[learning_id], source)
+    _refresh_source(state, learning_id)
+
+
+def _refresh_source(state: FeatureMemory, learning_id: str) -> None:
+    """A learning is of the highest source that said it, whether as itself or in a repetition that was not undone."""
+    source = state.own_sources[learning_id]
+    for repeated in state.repetitions.values():
+        if repeated.learning_id == learning_id:
+            source = _higher(source, repeated.source)
+    if source is not state.learnings[learning_id].source:
+        _change(state, learning_id, source=source)
 
 
 def _higher(one: LearningSource, other: LearningSource) -> LearningSource:

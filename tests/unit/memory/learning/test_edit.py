@@ -155,3 +155,14 @@ def test_outcomes_do_not_decide_against_what_was_reviewed() -> None:
         weigh(feature, second, iteration, helped=True)
         weigh(feature, first, iteration, failed_again=True)
     assert resolve_by_outcome(feature.state, feature.at) == []
+
+
+def test_what_a_person_says_as_well_is_of_that_source_until_the_merge_is_undone() -> None:
+    feature = Feature()
+    feature.learn(USE, LearningSource.AUTO, iteration=1)
+    feature.learn(USE + ".", LearningSource.HUMAN, iteration=2)
+    (one,) = feature.learnings
+    assert (one.text, one.source, one.reviewed) == (USE, LearningSource.HUMAN, False)
+    (entry_id,) = feature.state.repetitions
+    feature.fold(undo_repetition(feature.state, entry_id, at=feature.at))
+    assert [one.source for one in feature.learnings] == [LearningSource.AUTO, LearningSource.HUMAN]
