@@ -37,7 +37,14 @@ _RULE = re.compile(
     _AT
     + r":\d{1,5}: (?P<message>(?P<code>[A-Z]{1,8}\d{1,6}|SyntaxError|invalid-syntax)(?P<colon>:?) (?P<fix>\[\*\] )?.*)$"
 )
-_RULE_NAME = re.compile(r"(?P<message>(?:[A-Z]{1,8}\d{1,6} |invalid-syntax: |SyntaxError: )(?:\[\*\] )?\S.*)$")
+_RULE_FILE = re.compile(r"(?P<path>\S[^:]{0,300}\.(?:pyi?|ipynb)):$")
+_RULE_BELOW = re.compile(
+    r" +(?P<line>\d{1,7}):\d{1,5} +(?P<message>(?:[A-Z]{1,8}\d{1,6}|invalid-syntax:|SyntaxError:) .*)$"
+)
+_ANNOTATION = re.compile(r"::error (?P<fields>[^:]{0,300}(?::(?!:)[^:]{0,300}){0,4})::(?P<message>.*)$")
+_RULE_NAME = re.compile(
+    r"(?P<message>(?:[A-Z]{1,8}\d{1,6} |invalid-syntax: |SyntaxError: |unformatted: )(?:\[\*\] )?\S.*)$"
+)
 _ARROW = re.compile(r" *--> (?P<path>.{1,300}?):(?P<line>\d{1,7}):\d{1,5}$")
 _RUFF_PARSE = re.compile(r"error: Failed to parse (?P<path>.{1,300}?):(?P<line>\d{1,7}):\d{1,5}: (?P<message>.*)$")
 _REFORMAT = re.compile(r"(?:Would reformat: |would reformat )(?P<path>\S.{0,300})$")
@@ -54,7 +61,7 @@ _GO_TOOL = re.compile(
     r"go: (?P<message>(?:go\.mod file not found|cannot find|no such|errors parsing|module |updates to|unknown|build |.*: (?:no required module|cannot find module)).*)$"
 )
 _GO_PLAIN = re.compile(
-    r"(?P<message>package \S{1,200} is not in (?:GOROOT|std).*|no required module provides package .*|imports \S+: .*)$"
+    r"(?P<message>package \S{1,200} is not in (?:GOROOT|std).*|no required module provides package .*|pattern \S{1,200}: .*|imports \S+: .*)$"
 )
 
 _MAVEN = re.compile(
@@ -66,7 +73,10 @@ _LANGUAGES = {
     "proto": "protoc", "vala": "valac",
 }  # fmt: skip
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".f90")
-_COLLECT = ("ld returned", "linker command failed")
+_RULE_BRACKETS = re.compile(
+    _AT + r"(?::\d{1,5})?: (?P<message>\[(?P<code>[A-Z]{1,8}\d{1,6})(?:\([\w-]{1,80}\))?[\],].*)$"
+)
+_COLLECT = ("no input files", "ld returned", "linker command failed")
 
 
 def read_mypy(output: Output) -> Iterator[Mention]:
@@ -118,12 +128,21 @@ def read_tsc(output: Output) -> Iterator[Mention]:
 def read_rules(output: Output) -> Iterator[Mention]:
     """Findings by code: ruff (short, and in several lines), flake8, pylint; ruff's and black's formatting."""
     text = output.text
+    heading: str | None = None
     for number, line in enumerate(output.lines):
         if output.taken[number] or ":" not in line:
             continue
-        if (found := _RULE.match(line)) and (found["code"] != "TS"):
+        if line[-1] == ":":
+            heading = found["path"] if (found := _RULE_FILE.match(line)) else heading
+            continue
+        if line[0] == " " and heading and (found := _RULE_BELOW.match(line)):
+            yield Mention(found["message"], "ruff", number, number, heading, int(found["line"]))
+            continue
+        if found := _RULE.match(line):
             yield _mention(found, _linter(output, found), number)
-        elif line[0] in "ISABCDEFGNPQRTUWY" and (found := _RULE_NAME.match(line)) is not None:
+        elif ": [" in line and (found := _RULE_BRACKETS.match(line)):
+            yield _mention(found, "flake8" if "flake8" in output.words else "pylint", number)
+        elif line[0] != " " and (found := _RULE_NAME.match(line)) is not None:
             for ahead in range(number + 1, min(number + 4, len(output.lines))):
                 if place := _ARROW.match(output.lines[ahead]):
                     yield Mention(found["message"], "ruff", number, ahead, place["path"], int(place["line"]))
@@ -193,6 +212,26 @@ def read_go(output: Output) -> Iterator[Mention]:
             yield _mention(found, "go", number)
         elif line[0] not in " \t":
             under_package = False
+
+
+def read_annotations(output: Output) -> Iterator[Mention]:
+    """`::error file=a.py,line=3::…`, which many tools write for GitHub."""
+    for number, line in output.having("::error "):
+        if found := _ANNOTATION.match(line):
+            fields = dict(one.partition("=")[::2] for one in found["fields"].split(","))
+            tool = next(
+                (name for name in ("ruff", "mypy", "eslint", "tsc", "pyright") if name in output.words or name in line),
+                "lint",
+            )
+            at = fields.get("line", "")
+            yield Mention(
+                found["message"].partition("%0A")[0],
+                tool,
+                number,
+                number,
+                fields.get("file"),
+                int(at) if at.isdecimal() else None,
+            )
 
 
 def read_maven(output: Output) -> Iterator[Mention]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from contracts.memory.model import MAX_MESSAGE_CHARACTERS
 from memory.extraction.errors.commands import Commands, Step, read_command
 from memory.extraction.errors.found import MAX_FOUND, FoundError, Mention
+from memory.extraction.errors.json_reports import unfold_go_test
 from memory.extraction.errors.kinds import kind_of
 from memory.extraction.errors.output import Output
 from memory.extraction.errors.project import Project
@@ -19,6 +20,9 @@ from memory.extraction.errors.shell import read_shell
 from memory.extraction.errors.tools import KNOWN_PROGRAMS, TOOLS, Tool
 
 _STATED_EXIT = re.compile(r"\s*(?:Error: )?Exit code:? (-?\d{1,5})\s*\n")
+_NOT_MOVED = re.compile(r"\bcd: (?:can't cd to )?\S.{0,300}")
+_FROM_THE_ROOT = frozenset({"rustc", "clippy", "cargo", "cargo test", "rust", "go test"})
+"""They name files from the folder of the workspace or module, wherever they were started."""
 _TWO_WORDS = frozenset({"go", "cargo", "npm", "ruff", "git"})
 
 
@@ -41,7 +45,8 @@ def find_errors(output: str, *, command: str | None, exit_code: int | None, root
     steps = _may_have_failed(commands, exit_code)
     if steps is not None and not steps:
         return ()
-    text = Output(output, Project.of(root, commands.folder if commands else None), _words(commands))
+    moved = commands.folder if commands and not _NOT_MOVED.search(output) else None
+    text = Output(output, Project.of(root, moved), _words(commands), unfold_go_test)
     if steps is not None and all(step.reads for step in steps):
         names = frozenset(step.program for step in steps)
         return _told(text, read_shell(text, names)) if exit_code != 0 else ()
@@ -104,7 +109,10 @@ def _told(output: Output, mentions: Iterable[Mention]) -> tuple[FoundError, ...]
 
 def _error(output: Output, mention: Mention) -> FoundError:
     message = mention.message.strip()[:MAX_MESSAGE_CHARACTERS] or f"{mention.tool} failed"
-    path, outside = output.project.locate(mention.path, output.folder_at(mention.first))
+    printed = mention.path
+    if printed is not None and mention.tool in _FROM_THE_ROOT:
+        printed = output.project.anchored(printed)
+    path, outside = output.project.locate(printed, output.folder_at(mention.first))
     line = mention.line if path is not None and mention.line else None
     kind = mention.error_type or kind_of(mention.tool, message)
     return FoundError(message, kind, path, line, mention.tool, outside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,6 +16,10 @@ _SAID = re.compile(r" +(?P<path>[^\s:/]{1,200}\.go):(?P<line>\d{1,7}): ?(?P<mess
 _PACKAGE = re.compile(r"(?P<result>FAIL|ok  |\?   |---)\t(?P<package>\S{1,300})")
 _PANIC = re.compile(r"\t?(?P<message>(?:panic|fatal error): .*)$")
 _FRAME = re.compile(r"\t(?P<path>\S.{0,400}\.go):(?P<line>\d{1,7})(?: \+0x[0-9a-f]+)?$")
+_FAILURE = re.compile(
+    r"\b(?:want|got|expect|unexpected|fail|error|err\b|should|must|not |wrong|mismatch|invalid|bad)|!=|==",
+    re.IGNORECASE,
+)
 _RUN = re.compile(r"=== (?:RUN|CONT|NAME) +(?P<name>\S{1,300})")
 
 
@@ -75,28 +80,40 @@ def _tests(output: Output) -> Iterator[Mention]:
                 current.said, current.absolute = [(path, at, panic["message"])], True
         elif line[0] not in " \t":
             current = None if line[:4] in ("FAIL", "ok  ", "PASS") else current
-    names = [one.name for one in failing]
+    parents = {parent for one in failing for parent in _parents(one.name)}
+    ends = [number for number, _ in packages]
     for one in failing:
-        if not one.said and not one.panic and any(name.startswith(one.name + "/") for name in names):
+        if not one.said and not one.panic and one.name in parents:
             output.take(one.first, one.first)
             continue
-        package = next((name for number, name in packages if number >= one.first), None)
+        after = bisect_left(ends, one.first)
+        package = packages[after][1] if after < len(packages) else None
         folder = None if one.absolute else _folder(output, package, modules)
         if not one.said:
             yield Mention(one.panic or f"{one.name} failed", "go test", one.first, one.last)
             continue
-        path, at, message = one.said[0]
-        text = message or _next_line(output, path, at)
+        path, at, message = _failure(one.said)
+        text = message or _below(output, one, f"{path}:{at}:")
         yield Mention(f"{one.name}: {text}", "go test", one.first, one.last, f"{folder}/{path}" if folder else path, at)
 
 
-def _next_line(output: Output, path: str, line: int) -> str:
-    """A message that begins on the line below (testify)."""
-    mark = f"{path}:{line}:"
-    for number, text in enumerate(output.lines):
-        if mark in text:
+def _failure(said: list[tuple[str, int, str]]) -> tuple[str, int, str]:
+    """The first message that sounds like a failure (`t.Log` prints as `t.Error` does), else the last."""
+    return next((one for one in said if not one[2] or _FAILURE.search(one[2])), said[-1])
+
+
+def _below(output: Output, one: _Failing, mark: str) -> str:
+    """A message that begins on the line below its place (testify)."""
+    for number in range(one.first, min(one.last, one.first + 200) + 1):
+        if mark in output.lines[number]:
             return output.line(number + 1).strip() + " " + output.line(number + 2).strip()
     return "failed"
+
+
+def _parents(name: str) -> Iterator[str]:
+    """`TestA`, `TestA/b` of the subtest `TestA/b/c`."""
+    parts = name.split("/")[:8]
+    yield from ("/".join(parts[:count]) for count in range(1, len(parts)))
 
 
 def _frame(output: Output, number: int) -> tuple[str | None, int | None, int]:
@@ -111,7 +128,7 @@ def _frame(output: Output, number: int) -> tuple[str | None, int | None, int]:
             last = ahead
             if place[0] is None and output.project.holds(found["path"]):
                 place = (found["path"], int(found["line"]))
-        elif line.startswith(("exit status", "FAIL\t")):
+        elif line.startswith(("exit status", "FAIL\t", "panic: ", "fatal error: ")):
             break
     return place[0], place[1], last
 

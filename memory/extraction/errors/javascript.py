@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from contracts.memory.model import ErrorType
 from memory.extraction.errors.found import Mention
 from memory.extraction.errors.output import Output
 
 FRAME = re.compile(
-    r"\s+at (?:.{0,300}? \(|async )?(?P<path>(?:file://|[A-Za-z]:[\\/])?[^()\s:][^():]{0,400}):(?P<line>\d{1,7}):\d{1,6}\)?(?:,.*| \{)?$"
+    r"\s+at (?:.{0,300}? \(|async )?(?P<path>(?:file://|node:|[A-Za-z]:[\\/])?[^()\s:][^():]{0,400}):(?P<line>\d{1,7}):\d{1,6}\)?(?:,.*| \{)?$"
 )
 RAISED = re.compile(
     r"(?:Uncaught )?(?P<name>[A-Z]\w{0,60}(?:Error|Exception|Rejection|Warning)?(?: \[\w{1,60}\])?)(?: \[\w{1,60}\])?: (?P<message>.*)$"
@@ -29,7 +30,7 @@ _PRETTIER = re.compile(
 )
 _PRETTIER_STYLE = re.compile(r"\[warn\] (?P<path>\S[^:]{0,300}\.\w{1,10})$")
 
-_HEAD = re.compile(r"(?P<path>(?:file://|[A-Za-z]:[\\/])?[^\s:][^:]{0,400}):(?P<line>\d{1,7})$")
+_HEAD = re.compile(r"(?P<path>(?:file://|node:|[A-Za-z]:[\\/])?[^\s:][^:]{0,400}):(?P<line>\d{1,7})$")
 _NODE_TEST = re.compile(r"\s*(?:✖ .{1,300} \([\d.]+ms\)|not ok \d+ - .*)$")
 
 
@@ -107,15 +108,18 @@ def _uncaught(output: Output, number: int, line: str) -> Mention | None:
     if stack is None and head is None:
         return None
     path, at, last = first_frame(output, stack, len(output.lines)) if stack is not None else (None, None, number)
+    at_run_time = path is not None
     if head is not None and (path is None or line.startswith("SyntaxError")) and output.project.holds(head["path"]):
-        path, at = head["path"], int(head["line"])
+        path, at, at_run_time = head["path"], int(head["line"]), False
     while last + 1 < len(output.lines) and (
         output.lines[last + 1].startswith((" ", "}", "Node.js v", "- "))
         or (not output.lines[last + 1] and output.line(last + 2).startswith("Node.js v"))
     ):
         last += 1
     test = stack is not None and "TestContext" in "\n".join(output.lines[stack : stack + 3])
-    return Mention(line.removesuffix(" {"), "node test" if test else "node", first, last, path, at)
+    # `JSON.parse` raises a SyntaxError too; then the head names no file of ours and a frame does.
+    kind = ErrorType.RUNTIME if at_run_time and not test and line.startswith("SyntaxError") else None
+    return Mention(line.removesuffix(" {"), "node test" if test else "node", first, last, path, at, error_type=kind)
 
 
 def _ends(line: str) -> bool:

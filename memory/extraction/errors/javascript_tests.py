@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from memory.extraction.errors.found import Mention
 from memory.extraction.errors.javascript import FRAME, first_frame
@@ -15,6 +16,7 @@ _SUMMARY = re.compile(r"Summary of all failing tests$")
 _PARSE = re.compile(r"\s*SyntaxError: (?P<path>/?[^\s:][^:]{0,400}): (?P<message>.*?) ?\((?P<line>\d{1,7}):\d{1,6}\)")
 _POINTED = re.compile(r"\s+>? *(?P<line>\d{1,7}) \|")
 
+_POINTER = re.compile(r" +> +\d{1,7} \| ")
 _VITEST = re.compile(r" *FAIL +(?:\|\S{1,80}\| )?(?P<path>\S+?\.\w{1,5})(?: > (?P<title>.*)| \[ .* \])?$")
 _VITEST_FRAME = re.compile(r" *❯ (?:.{0,200} )?(?P<path>[^\s:]{1,400}):(?P<line>\d{1,7}):\d{1,6}$")
 
@@ -45,8 +47,11 @@ def _jest(output: Output) -> Iterator[Mention]:
             starts.append((number, suite, headed["title"]))
         elif line.startswith(("Test Suites:", "Tests: ")) or _SUMMARY.match(line):
             starts.append((number, None, ""))
+    head = starts[0][0] if starts else end
+    if any(_POINTER.match(line) for line in lines[:head]) and first_frame(output, 0, head)[0] is not None:
+        starts.insert(0, (0, suite, "(cut off)"))
     seen: set[tuple[str | None, str]] = set()
-    for (first, path, title), following in zip(starts, [*(one[0] for one in starts[1:]), end], strict=True):
+    for (first, path, title), (following, _, _) in pairwise([*starts, (end, None, "")]):
         if not title or title.startswith(("Console", "Cannot log after")):
             continue
         last = following - 1
@@ -95,7 +100,8 @@ def _vitest(output: Output) -> Iterator[Mention]:
         for n, line in enumerate(output.lines)
         if "FAIL" in line and (m := _VITEST.match(line)) and not output.taken[n]
     ]
-    for (first, found), following in zip(starts, [*(one[0] for one in starts[1:]), len(output.lines)], strict=True):
+    ends = [*(number for number, _ in starts[1:]), len(output.lines)]
+    for (first, found), following in zip(starts, ends[: len(starts)], strict=True):
         path, at, last = found["path"], None, first
         for number in range(first + 1, following):
             frame = _VITEST_FRAME.match(output.lines[number])
@@ -115,7 +121,7 @@ def read_mocha(output: Output) -> Iterator[Mention]:
         return
     lines = output.lines
     starts = [n for n in range(begin + 1, len(lines)) if lines[n].startswith("  ") and _MOCHA_TITLE.match(lines[n])]
-    for first, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for first, following in pairwise([*starts, len(lines)]):
         path, at, last = first_frame(output, first + 1, following)
         body = [line.strip() for line in lines[first:following] if line.strip()]
         stack = next((n for n, line in enumerate(lines[first:following]) if FRAME.match(line)), None)

@@ -18,7 +18,7 @@ from contracts.memory.model import ErrorType
 
 TEST_RUNNERS = frozenset({"pytest", "unittest", "jest", "vitest", "mocha", "node test", "go test", "cargo test"})
 COMPILERS = frozenset({
-    "gcc", "clang", "ld", "javac", "kotlinc", "swiftc", "tsc", "mypy", "pyright", "rustc", "go", "maven",
+    "gcc", "clang", "ld", "javac", "kotlinc", "swiftc", "tsc", "mypy", "pyright", "rustc", "cargo", "go", "maven",
 })  # fmt: skip
 LINTERS = frozenset({"ruff", "flake8", "pylint", "black", "eslint", "go vet", "golangci-lint", "clippy", "prettier"})
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from memory.extraction.errors.project import Project
 
-MAX_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 250_000
+MAX_LINES = 8_000
 MAX_LINE_CHARACTERS = 2_000
 
 _CONTROL = re.compile(
@@ -25,11 +26,10 @@ _MOVE = re.compile(r"g?make(?:\[\d+\])?: (?P<way>Enter|Leav)ing directory ['`](?
 class Output:
     """The lines of an output; `taken` are those that an earlier reader explained."""
 
-    def __init__(self, text: str, project: Project, words: frozenset[str] = frozenset()) -> None:
-        self.text = plain(text)
-        self.lines = [
-            line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] for line in self.text.split("\n")
-        ]
+    def __init__(self, text: str, project: Project, words: frozenset[str], unfold: Callable[[str], str]) -> None:
+        self.text = unfold(plain(text))
+        self._whole = self.text.split("\n")
+        self.lines = [line if len(line) <= MAX_LINE_CHARACTERS else line[:MAX_LINE_CHARACTERS] for line in self._whole]
         self.project = project
         self.words = words
         """Programs of the command (`mypy`, `go`, `go vet`)."""
@@ -48,6 +48,10 @@ class Output:
     def line(self, number: int) -> str:
         """The line of this number, empty beyond the ends."""
         return self.lines[number] if 0 <= number < len(self.lines) else ""
+
+    def whole(self, number: int) -> str:
+        """The line of this number, however long it is."""
+        return self._whole[number]
 
     def folder_at(self, number: int) -> str | None:
         """The folder that make said it entered before this line; None where it said nothing."""
@@ -82,7 +86,7 @@ class Output:
 def plain(text: str) -> str:
     """`text` without colours, window titles and control characters, in lines that end in a newline.
 
-    Of what is longer than a million characters the middle goes: tools say what failed at the head or at the end.
+    Of what is too long the middle goes: tools say what failed at the head or at the end.
     """
     if len(text) > MAX_CHARACTERS:
         half = MAX_CHARACTERS // 2
@@ -93,6 +97,9 @@ def plain(text: str) -> str:
         text = text.replace("\r\r\n", "\n").replace("\r\n", "\n")
         if "\r" in text:
             text = "\n".join(_overwritten(line) for line in text.split("\n"))
+    if text.count("\n") > MAX_LINES:
+        lines = text.split("\n")
+        text = "\n".join([*lines[: MAX_LINES // 2], *lines[-MAX_LINES // 2 :]])
     return text
 
 

@@ -57,6 +57,16 @@ class Project:
         except ValueError:
             return None, True
 
+    def anchored(self, path: str) -> str:
+        """`path` as it stands, or from the root where it already begins with the folder that the command changed to.
+
+        Cargo names files from the workspace's folder, wherever it was started.
+        """
+        if self.root is None or self.folder is None or self.folder == self.root or path.startswith("/"):
+            return path
+        moved = posixpath.relpath(self.folder, self.root)
+        return f"{self.root}/{path}" if path.startswith(moved + "/") else path
+
     def holds(self, path: str) -> bool:
         """Whether `path` is a file of the project, and none of an installed library."""
         return self.locate(path)[0] is not None

@@ -15,6 +15,8 @@ _BLOCK = re.compile(r"_{3,} (.{1,300}?) _{3,}$")
 _PLACE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:]{0,300}?):(?P<line>\d{1,7}): ?(?P<what>in \S.{0,200}|[A-Za-z_][\w.]{0,200}(?:: .*)?|)$"
 )
+_PLACE_ALONE = re.compile(r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:]{0,300}?):(?P<line>\d{1,7}): (?P<message>\S.*)$")
+_SESSION = re.compile(r"=+ test session starts =+$")
 _SUMMARY = re.compile(r"(FAILED|ERROR) (\S.*)$")
 _PROGRESS = re.compile(
     r"(?:\[gw\d+\] (?:\[ *\d+%\] )?)?(\S[^:]{0,300}\.\w{1,8}::\S.*?) (FAILED|ERROR)(?: +\[ *\d+%\])?$"
@@ -71,6 +73,7 @@ def read_pytest(output: Output) -> Iterator[Mention]:
             yield Mention(f"{node} failed", "pytest", number, number, _path_of(node))
     if not blocks and not summary:
         yield from _usage(output)
+    _take_session(output)
 
 
 def _collect(output: Output) -> tuple[list[_Failure], dict[str, tuple[int, str]], dict[str, int]]:
@@ -89,14 +92,8 @@ def _collect(output: Output) -> tuple[list[_Failure], dict[str, tuple[int, str]]
         elif first == "_" and (header := _BLOCK.match(line)) and (section in ("FAILURES", "ERRORS", "")):
             block, captured = _Failure(header[1], number, number), False
             blocks.append(block)
-        elif (
-            section == "FAILURES"
-            and block is None
-            and (place := _PLACE.match(line))
-            and place["what"]
-            and not place["what"].startswith("in ")
-        ):
-            blocks.append(_Failure("", number, number, [(place["path"], int(place["line"]))], place["what"]))
+        elif section == "FAILURES" and block is None and first not in " E" and (place := _PLACE_ALONE.match(line)):
+            blocks.append(_Failure("", number, number, [(place["path"], int(place["line"]))], place["message"]))
         elif first == "-" and _CAPTURED.match(line):
             captured = True
         elif (
@@ -110,6 +107,10 @@ def _collect(output: Output) -> tuple[list[_Failure], dict[str, tuple[int, str]]
             block.last = number
             if not captured:
                 _read_line(block, line)
+        elif first == "E" and not section and line[1:3] == "  " and "while loading conftest" not in output.text:
+            block = _Failure("", number, number)
+            blocks.append(block)
+            _read_line(block, line)
         elif (" FAILED" in line or " ERROR" in line) and (one := _PROGRESS.match(line)):
             progress.setdefault(one[1], number)
         elif first == "[" and (one := _PROGRESS_XDIST.match(line)):
@@ -124,6 +125,15 @@ def _collect(output: Output) -> tuple[list[_Failure], dict[str, tuple[int, str]]
     )
 
 
+def _take_session(output: Output) -> None:
+    """What tests print while pytest runs (`-s`, its dots) is told by nothing else."""
+    first = next((n for n, line in enumerate(output.lines) if line[:1] == "=" and _SESSION.match(line)), None)
+    if first is not None and "INTERNALERROR>" not in output.text:
+        ends = (n for n, line in enumerate(output.lines) if n > first and line[:1] == "=" and _END.match(line))
+        output.take(first, next(ends, len(output.lines) - 1))
+
+
+_END = re.compile(r"=+ (?:\d+ \w+|no tests ran).* in [\d.]+s.* ?=+$")
 _SECTIONED = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)
 
 

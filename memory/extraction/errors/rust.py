@@ -38,7 +38,9 @@ def read_rustc(output: Output) -> Iterator[Mention]:
     """`error[E0308]: …` with the arrow below it; `could not compile` only repeats that there were some."""
     for number, line in output.having("error"):
         if short := _SHORT.match(line):
-            yield Mention(short["message"], "rustc", number, number, short["path"], int(short["line"]))
+            yield Mention(
+                short["message"], "rustc", number, number, output.project.anchored(short["path"]), int(short["line"])
+            )
             continue
         if not line.startswith("error") or not (found := _ERROR.match(line)):
             continue

@@ -10,6 +10,7 @@ from memory.extraction.errors.found import Mention
 from memory.extraction.errors.output import Output
 
 _SHELL = r"(?:/(?:usr/)?bin/)?(?:bash|sh|zsh|dash|ksh)"
+_FROM_SHELL = re.compile(rf"{_SHELL}: (?:line )?\d+: ")
 _NOT_FOUND = re.compile(
     rf"(?:{_SHELL}: (?:line \d+: |-c: line \d+: |\d+: )?)?(?P<name>[^\s:][^:]{{0,200}}): (?:command )?not found$"
     rf"|zsh:(?:\d+:)? command not found: (?P<zsh>.{{1,200}})$"
@@ -58,7 +59,12 @@ def read_shell(output: Output, own: frozenset[str] | None = None) -> Iterator[Me
         if line[0] in " \t" or len(line) > 600:
             continue
         if own is not None:
-            if (found := _SYSTEM.match(line)) and (found["program"] or "").rpartition("/")[2] in own:
+            missing = _NOT_FOUND.match(line)
+            if missing and (missing["name"] or missing["zsh"]) in own:
+                yield Mention(line, "shell", number, number)
+            elif (found := _SYSTEM.match(line)) and (
+                (found["program"] or "").rpartition("/")[2] in own or _FROM_SHELL.match(line)
+            ):
                 yield _system(found, line, number)
             continue
         if found := _SCRIPT.match(line):
@@ -113,7 +119,7 @@ def _told(message: str, line: str) -> str:
 
 
 def _system(found: re.Match[str], line: str, number: int) -> Mention:
-    rest = found["rest"]
+    rest = found["rest"] if found["program"] not in ("make", "gmake") else ""
     quoted = _QUOTED.search(rest)
     path = quoted[1] if quoted else rest.rpartition(": ")[2]
     if " " in path and not quoted:
@@ -159,6 +165,8 @@ def read_npm(output: Output) -> Iterator[Mention]:
         spoken = [(number, text) for number, text in told if text and not _NPM_SKIP.match(text)]
         follows = any(_NPM_FOLLOWS.match(text) for _, text in told)
         message = spoken[0][1] if spoken else told[0][1] or "npm failed"
+        if path is None and "package.json" in message:
+            path = "package.json"
         yield Mention(
             message,
             "npm",

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from memory.extraction.errors.diagnostics import read_gcc, read_go, read_maven, read_mypy, read_rules, read_tsc
+from memory.extraction.errors.diagnostics import (
+    read_annotations,
+    read_gcc,
+    read_go,
+    read_maven,
+    read_mypy,
+    read_rules,
+    read_tsc,
+)
 from memory.extraction.errors.found import Mention
 from memory.extraction.errors.go_test import read_go_test
 from memory.extraction.errors.java import read_java
 from memory.extraction.errors.javascript import read_eslint, read_node
 from memory.extraction.errors.javascript_tests import read_jest, read_mocha
+from memory.extraction.errors.json_reports import read_json
 from memory.extraction.errors.output import Output
 from memory.extraction.errors.pytest_report import read_pytest
 from memory.extraction.errors.python_traceback import read_tracebacks
@@ -41,6 +50,8 @@ def _tool(read: Read, programs: str, *marks: str, anywhere: bool = False, only: 
 
 
 TOOLS = (
+    _tool(read_json, "", '"message', '"runs"', anywhere=True),
+    _tool(read_annotations, "ruff eslint mypy pyright", "::error "),
     _tool(read_pytest, "pytest", "FAILED ", "ERROR ", "= FAILURES =", "= ERRORS =", "conftest", " FAILED", "ERROR: "),
     _tool(read_unittest, "unittest django python", "FAIL: ", "ERROR: "),
     _tool(read_jest, "jest vitest react-scripts", " ● ", " ❯ "),
@@ -54,11 +65,11 @@ TOOLS = (
     _tool(read_maven, "mvn mvnw", "[ERROR] "),
     _tool(read_mypy, "mypy dmypy pyright basedpyright", "error:", "mypy: "),
     _tool(read_tsc, "tsc ts-node vue-tsc tsx", "error TS"),
-    _tool(read_rules, "ruff flake8 pycodestyle pyflakes pydocstyle pylint black", ":"),
+    _tool(read_rules, "ruff flake8 pycodestyle pyflakes pydocstyle pylint black", ":", "ould reformat"),
     _tool(read_eslint, "eslint stylelint prettier standard xo", "error", "Error", "Oops!", "[warn] ", "✖", "couldn't find"),
-    _tool(read_go, "go gofmt golangci-lint staticcheck", ".go:", "go: ", "go.mod:", "package "),
+    _tool(read_go, "go gofmt golangci-lint staticcheck", ".go:", "go: ", "go.mod:", "package ", "pattern "),
     _tool(read_gcc, "gcc g++ cc c++ clang clang++ ld javac kotlinc swiftc ninja cmake protoc", "error: ", "undefined reference", "multiple definition", "ld: "),
-    _tool(read_npm, "npm yarn pnpm npx", "npm error", "npm ERR!", "error ", "ERR_PNPM", "ELIFECYCLE"),
+    _tool(read_npm, "npm yarn pnpm npx", "npm error", "npm ERR!", "error ", "ERR_PNPM", "ELIFECYCLE", anywhere=True),
     _tool(read_pip, "pip uv", "ERROR: "),
     _tool(read_git, "git", "fatal: ", "error: ", "CONFLICT ", only=True),
     _tool(read_make, "make gmake", "*** "),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from memory.extraction.errors.found import Mention
 from memory.extraction.errors.output import Output
@@ -21,7 +22,7 @@ def read_unittest(output: Output) -> Iterator[Mention]:
         for number, line in enumerate(lines)
         if line[:5] in ("FAIL:", "ERROR") and not output.taken[number] and _HEAD.match(line) and _framed(output, number)
     ]
-    for first, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for first, following in pairwise([*starts, len(lines)]):
         end = next((n for n in range(first + 3, following) if _RULE.match(lines[n])), following)
         found = list(tracebacks(output, first, end))
         name = lines[first].partition(": ")[2]
