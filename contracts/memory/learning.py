@@ -32,7 +32,10 @@ class LearningSource(StrEnum):
     @property
     def priority(self) -> int:
         """The higher the number, the more it counts."""
-        return list(LearningSource).index(self)
+        return _PRIORITIES[self]
+
+
+_PRIORITIES = {source: place for place, source in enumerate(LearningSource)}
 
 
 class LearningState(StrEnum):

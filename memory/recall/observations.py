@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from contracts.memory.learning import FeatureLearning
+from contracts.memory.learning import FeatureLearning, LearningSource
 from memory.journal.feature_memory import FeatureMemory
 from memory.recall.journal_search import search_journal
 from memory.recall.last_iterations import ITERATIONS, standing_errors
 from memory.recall.prompt_line import PromptLine, PromptSection, Quote
 from memory.recall.weight import Ages, fared, in_order, weigh_learning
+from memory.recall.words import words_of
 
 MAX_LEARNINGS = 12
 MAX_CONFLICTS = 4
 LEARNING_CHARACTERS = 500
 LEAST_FARED = 0.4
 """A learning below it failed four times more often than it helped: it is still found by recall, and not volunteered."""
+SAYS_NO_MORE = 2
+"""Words beside those of an error, as in "it fails again: …"."""
 TASK_GAIN = 1.2
 """For a learning of the very task."""
 UNRELATED = 0.5
@@ -38,8 +41,8 @@ def tell_observations(
 
 def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[FeatureLearning]:
     ages = Ages(state)
-    recent = in_order(state)[: -ITERATIONS - 1 : -1]
-    troubles = "\n".join(one.error.message for one in standing_errors(recent))
+    standing = [one.error for one in standing_errors(in_order(state)[: -ITERATIONS - 1 : -1])]
+    troubles = "\n".join(one.message for one in standing)
     on_query, on_troubles = (search_journal(state, text, task_id) for text in (query, troubles))
 
     def score(one: FeatureLearning) -> float:
@@ -47,8 +50,17 @@ def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[F
         relevance = max(on_query.get(one.id, 0.0), on_troubles.get(one.id, 0.0))
         return (UNRELATED + relevance) * weigh_learning(one, ages) * task
 
-    offered = [one for one in state.active(task_id) if fared(one) >= LEAST_FARED]
+    told = [{*words_of(f"{one.message} {one.file_path} {one.tool}")} for one in standing]
+    offered = [one for one in state.active(task_id) if fared(one) >= LEAST_FARED and not _is_told(one, told)]
     return sorted(offered, key=lambda one: (-score(one), one.id))
+
+
+def _is_told(one: FeatureLearning, errors: Sequence[set[str]]) -> bool:
+    """Whether a learning that was made by rule only names an error that the block tells anyway."""
+    if one.source is not LearningSource.AUTO:
+        return False
+    words = {*words_of(one.text)}
+    return any(len(words - error) <= SAYS_NO_MORE for error in errors)
 
 
 def _pair(one: FeatureLearning, offered: Mapping[str, FeatureLearning]) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ from memory.block_marks import LINE_PREFIX, MAX_BLOCK_CHARACTERS, mark_block
 from memory.journal.entry import BlockPrinted, JournalEntry
 from memory.journal.feature_memory import FeatureMemory, RecordedIteration
 from memory.ports import Sanitise
+from memory.recall.journal_search import search_journal
 from memory.recall.last_iterations import ITERATIONS, SUMMARY_CHARACTERS, tell_last_iterations
 from memory.recall.observations import tell_observations
 from memory.recall.prompt_line import PromptLine, PromptSection, Quote
-from memory.recall.rank import rank
-from memory.recall.weight import in_order
+from memory.recall.weight import Ages, in_order, weigh_record
 
 INTRODUCTION = (
     "Memory of this feature: observations of earlier iterations, each to be verified before relying on it. "
@@ -60,7 +60,7 @@ def make_prompt_block(
         tell_last_iterations(state, quote),
         observations,
         disagreements,
-        _earlier(state, quote, query, task_id, now),
+        _earlier(state, quote, query),
     )
     chosen = _choose(sections, max_tokens, count_tokens)
 
@@ -104,15 +104,20 @@ def _choose(sections: Iterable[PromptSection], max_tokens: int, count_tokens: Co
     return chosen
 
 
-def _earlier(state: FeatureMemory, quote: Quote, query: str, task_id: int | None, now: datetime) -> PromptSection:
+def _earlier(state: FeatureMemory, quote: Quote, query: str) -> PromptSection:
     """Iterations on the question, without the last ones, which are told already."""
     heading = "Earlier iterations on the question:"
     if not query.strip():
         return PromptSection(heading, ())
     recent = {one.entry_id for one in in_order(state)[-ITERATIONS:]}
-    found = rank(state, None, query, top_k=MAX_EARLIER + ITERATIONS + len(state.learnings), task_id=task_id, now=now)
-    ids = [one.id for one in found if one.kind == "iteration" and one.id not in recent][:MAX_EARLIER]
-    return PromptSection(heading, tuple(_tell(state.iterations[one], quote) for one in ids))
+    ages = Ages(state)
+    scores = {
+        key: relevance * weigh_record(state.iterations[key], ages)
+        for key, relevance in search_journal(state, query, None).items()
+        if key in state.iterations and key not in recent
+    }
+    best = sorted(scores, key=lambda key: -scores[key])[:MAX_EARLIER]
+    return PromptSection(heading, tuple(_tell(state.iterations[one], quote) for one in best))
 
 
 def _tell(one: RecordedIteration, quote: Quote) -> PromptLine:

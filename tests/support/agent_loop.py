@@ -46,7 +46,7 @@ collected 7 items
 {self.test} ......F                                               [100%]
 
 =================================== FAILURES ===================================
-{name:_^80}
+{f" {name} ":_^80}
 
     def {name}(client):
         answer = client.post("/session", json={{"user": "ada"}})

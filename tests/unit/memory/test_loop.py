@@ -66,7 +66,8 @@ def test_an_error_of_several_iterations_becomes_a_learning(tmp_path: Path) -> No
     loop = Loop(tmp_path)
     for number in range(1, 4):
         loop.iterate(number, lambda stream, _: work_on(stream, PROBLEMS[2]))
-    (again,) = (one for one in loop.memory.learnings(FEATURE).learnings if "KeyError" in one.text)
+    loop.iterate(4, lambda stream, _: work_on(stream, None))
+    again = next(one for one in loop.memory.learnings(FEATURE).learnings if "KeyError" in one.text)
     assert again.source is LearningSource.AUTO
     assert again.text in loop.memory.prompt(FEATURE).text
 

@@ -134,6 +134,15 @@ def test_a_learning_that_failed_again_and_again_is_not_volunteered() -> None:
     assert block_of(memory_of(failed))[0].learning_ids == ()
 
 
+def test_a_learning_that_only_names_a_standing_error_is_not_told_beside_it() -> None:
+    """One that says what made it go is."""
+    named = learning("It fails again: KeyError: 'token' in src/auth.py")
+    mended = learning("KeyError: 'token' in src/auth.py went away after changing src/store.py")
+    block, _ = block_of(memory_of(named, mended, failing(1, "KeyError: 'token'")))
+    assert block.learning_ids == (mended.id,)
+    assert set(block_of(memory_of(named, mended))[0].learning_ids) == {named.id, mended.id}
+
+
 def test_earlier_iterations_are_told_where_a_question_is_asked() -> None:
     """Not those that are among the last ones anyway."""
     early = iteration(1, IterationOutcome.SUCCESS, summary="Cookies need SameSite=None behind the proxy")
