@@ -1,0 +1,60 @@
+"""A process that records an iteration and kills itself at one point on the way from the journal to the ledger.
+
+`python -m tests.integration.pipeline.killed_recorder DATA_DIR POINT` with the agent's output as standard input. POINT is
+a method and a side of it: `transact.after` is behind the journal's append, `create_run.after` behind the ledger's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from contracts.memory.api import IterationSubmission
+from ledger.ledger import Ledger
+from memory.journal.file import Journal
+from tests.support.remembering import PROJECT
+from workers.context import Context
+from workers.runtime.heartbeat import Heartbeat
+from workers.service.caller import OWN_MACHINE
+from workers.service.memory.desk import MemoryDesk
+from workers.service.service import Service
+from workers.settings import Settings
+from workers.task import StageWorker, use_wake_up
+
+WORKER = "chunk-killed"
+
+
+def main(data_dir: Path, point: str) -> None:
+    """Record until the point is reached; for `handler.…` handle what was recorded until then."""
+    where, _, method = point.rpartition(":")
+    name, _, side = method.partition(".")
+    owner: type = Ledger if hasattr(Ledger, name) else Journal
+    context = Context(Settings(data_dir=data_dir))
+    if where == "handler":
+        setattr(owner, name, _dying(getattr(owner, name), side))
+        worker = StageWorker("chunk", WORKER, context, Heartbeat(context.ledger, 30.0))
+        for wake_up in context.ledger.next_ready("chunk", 10):
+            use_wake_up(wake_up.event_id, worker)
+    else:
+        desk = MemoryDesk(context, Service(context))
+        setattr(owner, name, _dying(getattr(owner, name), side))
+        desk.record(IterationSubmission(project=PROJECT, feature="auth", data=sys.stdin.read()), OWN_MACHINE)
+    print("done")
+
+
+def _dying(call: Callable[..., Any], side: str) -> Callable[..., Any]:
+    def dying(*arguments: Any, **named: Any) -> Any:
+        if side == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        call(*arguments, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return dying
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
