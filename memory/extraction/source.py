@@ -41,6 +41,8 @@ def open_source(data: object, format_name: StreamFormat) -> Source:
     Raises:
         InvalidInput: `data` is neither text nor JSON, too long, empty, or in no format that is known.
     """
+    if isinstance(data, list) and data and all(isinstance(line, str) for line in data):
+        data = "\n".join(data) + "\n"
     if isinstance(data, (bytes, bytearray)):
         data = bytes(data).decode("utf-8", "replace")
     if isinstance(data, str):

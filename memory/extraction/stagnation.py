@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from contracts.memory.model import ErrorEntry, FileAction, FileTouched, IterationOutcome, IterationRecord
+from contracts.memory.model import ErrorEntry, FileAction, IterationOutcome, IterationRecord
 from memory.extraction.files import FileChange
 
 DEFAULT_REPEATS = 3
@@ -59,11 +59,15 @@ def effect_sha256(changes: Iterable[FileChange], errors: Iterable[ErrorEntry]) -
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
-def effect_of_record(files: Iterable[FileTouched], errors: Iterable[ErrorEntry]) -> str | None:
-    """The effect that a plain record tells of; None where it names no changed file and no error."""
-    changes = [FileChange(one.path, one.action) for one in files if one.action is not FileAction.READ]
-    met = list(errors)
-    return effect_sha256(changes, met) if changes or met else None
+def effect_of_record(record: IterationRecord) -> str | None:
+    """The effect that a plain record tells of; None where it names no changed file and no error.
+
+    It does not tell what was written. So where it met no error, its summary stands for that.
+    """
+    written = "" if record.errors else _same(record.summary, _IN_MESSAGES)
+    changed = [one for one in record.files_touched if one.action is not FileAction.READ]
+    changes = [FileChange(one.path, one.action, written) for one in changed]
+    return effect_sha256(changes, record.errors) if changes or record.errors else None
 
 
 def is_stagnating(effect: str | None, earlier: Sequence[IterationRecord], *, repeats: int = DEFAULT_REPEATS) -> bool:

@@ -161,7 +161,7 @@ class _Reader:
             self._notification(content)
         for block in objects(content):
             if block.get("type") == "tool_result":
-                self._tool_result(block, mapping(event.get("tool_use_result")))
+                self._tool_result(block, mapping(event.get("tool_use_result") or event.get("toolUseResult")))
             elif block.get("type") not in ("text", "image", "document"):
                 self.run.unknown("unknown_block", block)
 

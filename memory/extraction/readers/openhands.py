@@ -2,7 +2,8 @@
 
 V0: an observation answers the action that its `cause` names; a command's exit code of -1 is not known.
 V1: events form a tree by `parent_id`, as a conversation can be taken back to an earlier point. What was said counts
-on the branch of the last event alone; tool calls count on all, as they were run. `base_state.json` may be among them.
+on the branch of `leaf_event_id`, else of the last event; tool calls count on all, as they were run. `base_state.json`
+may be among the events.
 Times are naive and of the agent's own clock: only their difference is used.
 """
 
@@ -45,7 +46,8 @@ def read_events(events: Sequence[Mapping[str, Any]]) -> AgentRun:
     ids = [event.get("id") for event in events]
     if all(isinstance(one, int) for one in ids):
         events = sorted(events, key=lambda event: event["id"])
-    active = _branch_of_last(events)
+    leaf = next((one for event in events if _is_state(event) and (one := name_of(event.get("leaf_event_id")))), None)
+    active = _branch(events, leaf)
     for event in events:
         on_branch = active is None or name_of(event.get("id")) in active
         if "kind" in event and not _is_state(event):
@@ -271,13 +273,14 @@ def _is_state(event: Mapping[str, Any]) -> bool:
     return "agent" in event and ("execution_status" in event or "agent_status" in event or "workspace" in event)
 
 
-def _branch_of_last(events: Sequence[Mapping[str, Any]]) -> set[str] | None:
-    """The ids on the way from the last event to the first; None where no event has a parent."""
+def _branch(events: Sequence[Mapping[str, Any]], leaf: str | None) -> set[str] | None:
+    """The ids on the way from `leaf`, else the last event, to the first; None where no event has a parent."""
     parents = {event["id"]: event.get("parent_id") for event in events if isinstance(event.get("id"), str)}
     if not any(isinstance(parent, str) for parent in parents.values()):
         return None
     branch: set[str] = set()
-    current = next((event.get("id") for event in reversed(events) if isinstance(event.get("parent_id"), str)), None)
+    last = next((event.get("id") for event in reversed(events) if isinstance(event.get("parent_id"), str)), None)
+    current: object = leaf if leaf in parents else last
     while isinstance(current, str) and current not in branch:
         branch.add(current)
         current = parents.get(current)

@@ -66,7 +66,7 @@ def extract_record(source: Source, *, feature: str, context: IterationContext, n
         duration_ms=record.duration_ms if context.duration_ms is None else context.duration_ms,
         model_tier=context.model_tier or record.model_tier,
         session_id=context.session_id or record.session_id,
-        effect_sha256=record.effect_sha256 or effect_of_record(record.files_touched, record.errors),
+        effect_sha256=record.effect_sha256 or effect_of_record(record),
         not_kept=not_kept + Counter(record.not_kept),
         **same,
     )

@@ -41,6 +41,8 @@ _OWN_TOOLS = frozenset({
 })  # fmt: skip
 _EDITORS = frozenset(("str_replace_editor", "edit_anthropic"))
 _HEAD = re.compile(r"^\[File: (.+?) \(\d+ lines total\)\]", re.MULTILINE)
+_LONGEST_PROMPT = 2_000
+_PROMPT = re.compile(r"\n?\(Open file: ([^\n]*)\)\n\(Current directory: ([^\n]*)\)\nbash-\$\s*\Z")
 _FOUND_IN = re.compile(r"^Found \d+ matches for .{1,200} in (/[^\s:]{1,300}):", re.MULTILINE)
 _EDITOR_REFUSED = re.compile(
     r"\s*(?:Your proposed edit has introduced new syntax error|No file open|File .{1,300} not found|Error:|Usage:"
@@ -76,7 +78,7 @@ def read_trajectory(value: object) -> AgentRun:
     return reader.finish(
         "swe-agent",
         exit_status=name_of(info.get("exit_status")),
-        patch=reader.run.clean(info.get("submission")),
+        patch=reader.run.clean(info.get("submission")) or reader.submitted,
         tokens=sum(known) if known else None,
         model=_model(document.get("replay_config")),
     )
@@ -94,7 +96,12 @@ def read_trace(values: Sequence[Any]) -> AgentRun:
     reader = _Reader()
     steps = runs[0].get("steps")
     reader.steps(steps if isinstance(steps, list) else [])
-    return reader.finish("trace", exit_status=name_of(runs[0].get("exit")), session_id=name_of(runs[0].get("_id")))
+    return reader.finish(
+        "trace",
+        exit_status=name_of(runs[0].get("exit")),
+        session_id=name_of(runs[0].get("_id")),
+        patch=reader.submitted,
+    )
 
 
 class _Reader:
@@ -106,6 +113,8 @@ class _Reader:
         self.seen_files: list[str] = []
         self.latest: str | None = None
         """The latest call that has an id of ours, as its result will name none."""
+        self.submitted = ""
+        """What `submit` printed, where that is a patch."""
 
     def steps(self, steps: Iterable[object]) -> None:
         for step in steps:
@@ -130,10 +139,11 @@ class _Reader:
             elif role == "tool":
                 ids = fields.get("tool_call_ids") or [fields.get("tool_call_id")]
                 for call_id in ids if isinstance(ids, list) else []:
-                    self._answer(text_of(fields.get("content")), name_of(call_id))
+                    self._answer(self._before_prompt(fields.get("content")), name_of(call_id) or self.latest)
             elif role == "user":
+                observation = self._before_prompt(fields.get("content"))
                 if self.latest is not None:
-                    self._answer(text_of(fields.get("content")), self.latest)
+                    self._answer(observation, self.latest)
             else:
                 self.run.unknown("unknown_event", message)
 
@@ -177,6 +187,8 @@ class _Reader:
         if call is None:
             self.run.counts["result_without_call"] += 1
             return
+        if call.name == "submit" and "diff --git " in output:
+            self.submitted = output
         self.run.answer(
             call_id,
             output=output,
@@ -184,6 +196,15 @@ class _Reader:
             open_file=self.open_file if call.name in ("edit", "insert") else call.open_file,
         )
         self.latest = None
+
+    def _before_prompt(self, content: object) -> str:
+        """An observation without the prompt that a history has at its end, which tells where the agent stands."""
+        text = text_of(content)
+        prompt = _PROMPT.search(text[-_LONGEST_PROMPT:])
+        if prompt is None:
+            return text
+        self._stand({"open_file": prompt[1], "working_dir": prompt[2]})
+        return text[: -len(prompt[0])]
 
     def _stand(self, state: object) -> None:
         """Where the agent stands after a step."""

@@ -157,7 +157,10 @@ def test_a_background_command_that_failed_later_is_a_failed_call() -> None:
 
 
 def test_a_stream_and_its_events_as_json_give_the_same() -> None:
-    assert extracted(lines(FAILING_TEST)).effect_sha256 == extracted(recorded(FAILING_TEST)).effect_sha256
+    stream = recorded(FAILING_TEST)
+    effect = extracted(stream).effect_sha256
+    assert extracted(lines(FAILING_TEST)).effect_sha256 == effect
+    assert extracted(stream.splitlines()).effect_sha256 == effect
 
 
 def test_a_repeated_event_is_one_call() -> None:

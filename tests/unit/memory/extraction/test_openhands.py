@@ -63,6 +63,17 @@ def test_v1_calls_count_on_every_branch_and_words_on_the_last_events_alone() -> 
     assert result.unknown[0]["kind"] == "QuantumEvent"
 
 
+def test_v1_the_state_names_the_event_that_the_conversation_stands_at() -> None:
+    def say(event_id: str, parent: str, text: str) -> dict[str, object]:
+        message = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+        return {"kind": "MessageEvent", "id": event_id, "parent_id": parent, "source": "agent", "llm_message": message}
+
+    events = [say("a", "__root__", "First."), say("b", "a", "Kept."), say("c", "a", "Taken back.")]
+    state = {"agent": {"kind": "Agent"}, "execution_status": "finished", "leaf_event_id": "b"}
+    assert extracted(events).summary == "Taken back."
+    assert extracted([state, *events]).summary == "Kept."
+
+
 def test_v1_errors_of_tools_refusals_and_compilers_have_their_types() -> None:
     errors = extracted(recorded("openhands/v1_folder.json")).errors
     assert [(one.error_type, one.file_path, one.line) for one in errors] == [

@@ -51,6 +51,28 @@ def test_a_history_alone_is_read_and_its_demonstration_is_none_of_the_agents_doi
     assert extracted(bare).tool_calls == result.tool_calls
 
 
+def test_a_history_tells_by_its_prompts_where_the_agent_stands() -> None:
+    def prompt(directory: str) -> str:
+        return f"\n(Open file: n/a)\n(Current directory: {directory})\nbash-$"
+
+    history = [
+        {"role": "user", "content": "Solve it." + prompt("/acme__shop/src")},
+        {"role": "assistant", "content": "I write.", "thought": "I write.", "action": "echo x > a.py"},
+        {"role": "user", "content": prompt("/acme__shop")},
+        {"role": "assistant", "content": "", "thought": "", "action": "cat b.py"},
+        {"role": "tool", "content": "y" + prompt("/acme__shop")},
+        {"role": "assistant", "content": "", "thought": "", "action": "submit"},
+        {"role": "tool", "content": "diff --git a/c.py b/c.py\n--- a/c.py\n+++ b/c.py\n" + prompt("/acme__shop")},
+    ]
+    result = extracted({"history": history})
+    assert result.tool_calls == {"ok": 3}
+    assert files(result) == {
+        "src/a.py": FileAction.CREATED,
+        "c.py": FileAction.MODIFIED,
+        "b.py": FileAction.READ,
+    }
+
+
 def test_a_hostile_trajectory_is_counted_and_never_a_crash() -> None:
     result = extracted(recorded("swe_agent/hostile.traj"))
     assert result.not_kept == {"path_outside": 1, "step_without_action": 3}

@@ -99,5 +99,17 @@ def test_f28_an_iteration_that_a_limit_stopped_is_passed_over_and_an_unknown_eff
     assert not is_stagnating(None, records(None, None, None))
 
 
+def test_f28_a_plain_record_that_met_no_error_is_told_apart_by_its_summary() -> None:
+    def effect(summary: str, **fields: Any) -> str | None:
+        changed = {"outcome": "Success", "files_touched": [{"path": "a.py", "action": "Modified"}]}
+        return extracted(changed | {"summary": summary} | fields).effect_sha256
+
+    assert effect("Added login") != effect("Added logout")
+    assert effect("Ran for 3 s") == effect("Ran for 4 s")
+    failed = {"errors": [{"message": "boom"}]}
+    assert effect("Once more", **failed) == effect("And once more", **failed)
+    assert extracted({"outcome": "Success", "summary": "Looked around"}).effect_sha256 is None
+
+
 def test_f28_a_stream_without_a_tool_call_has_no_effect_that_could_be_compared() -> None:
     assert extracted(recorded("claude_code/api_failure.jsonl")).effect_sha256 is None
