@@ -50,17 +50,18 @@ def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[F
         relevance = max(on_query.get(one.id, 0.0), on_troubles.get(one.id, 0.0))
         return (UNRELATED + relevance) * weigh_learning(one, ages) * task
 
-    told = [{*words_of(f"{one.message} {one.file_path} {one.tool}")} for one in standing]
-    offered = [one for one in state.active(task_id) if fared(one) >= LEAST_FARED and not _is_told(one, told)]
+    told = [(one.message, f"{one.message} {one.file_path} {one.tool}") for one in standing]
+    errors = [({*words_of(message)}, {*words_of(line)}) for message, line in told]
+    offered = [one for one in state.active(task_id) if fared(one) >= LEAST_FARED and not _is_told(one, errors)]
     return sorted(offered, key=lambda one: (-score(one), one.id))
 
 
-def _is_told(one: FeatureLearning, errors: Sequence[set[str]]) -> bool:
-    """Whether a learning that was made by rule only names an error that the block tells anyway."""
+def _is_told(one: FeatureLearning, errors: Sequence[tuple[set[str], set[str]]]) -> bool:
+    """Whether a learning that was made by rule only names an error (words of its message, of its line) that is told."""
     if one.source is not LearningSource.AUTO:
         return False
     words = {*words_of(one.text)}
-    return any(len(words - error) <= SAYS_NO_MORE for error in errors)
+    return any(message <= words and len(words - line) <= SAYS_NO_MORE for message, line in errors)
 
 
 def _pair(one: FeatureLearning, offered: Mapping[str, FeatureLearning]) -> tuple[str, ...]:
