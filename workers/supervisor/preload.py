@@ -37,6 +37,7 @@ SHARED = (
     "index.local.writer",
     "ingest.embed.embed",
     "kombu.pidbox",
+    "memory.memory",
     "opentelemetry.sdk.trace.export",
     "otel.exporter",
     "trafilatura",

@@ -40,7 +40,7 @@ def test_an_iteration_is_accepted_with_its_run_and_the_next_prompt_tells_of_it(h
     assert recorded(http)["run"] == accepted["run"]
 
 
-def test_learnings_are_added_changed_and_listed_and_never_replaced_in_bulk(http: TestClient) -> None:
+def test_f01_learnings_are_added_changed_and_listed_and_never_replaced_in_bulk(http: TestClient) -> None:
     body = {**AUTH, "text": "The tests need a running database", "reason": "the build log"}
     added = http.post("/v1/memory/learnings", json=body).json()
     assert (added["verdict"], added["learning"]["source"]) == ("unique", "Agent")
@@ -124,7 +124,7 @@ def test_every_route_asks_for_the_feature_s_corpus(http: TestClient) -> None:
     assert found == (asked - {("POST", "/v1/gate")}) | {refused_always, of_visible_features}
 
 
-def test_two_projects_with_a_feature_of_the_same_name_are_apart(http: TestClient) -> None:
+def test_f18_two_projects_with_a_feature_of_the_same_name_are_apart(http: TestClient) -> None:
     recorded(http)
     other = http.get("/v1/memory/prompt", params={"project": "/home/you/shop", "feature": "auth"}).json()
     assert other["text"] == ""

@@ -109,8 +109,7 @@ def test_what_a_full_queue_refused_is_sent_later_and_what_the_guard_holds_is_not
     assert set(entries_of(memory)) <= memory.indexed().keys()
 
 
-def test_a_collection_without_a_journal_is_shown_and_removed_only_on_request(make_instance: MakeInstance) -> None:
-    """F24 in an instance."""
+def test_f24_a_collection_without_a_journal_is_shown_and_removed_only_on_request(make_instance: MakeInstance) -> None:
     memory = Remembering(make_instance())
     memory.record(STREAM)
     kept = memory.record(claude_stream("s9", output=FAILED), "payments")
