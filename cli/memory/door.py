@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Door = FolderDoor | InstanceDoor
     """The memory of one project: both offer the same."""
 
+HERE = "."
 EMBEDDED = ".ralph"
 """The folder of a project that keeps an agent's memory itself."""
 
@@ -26,6 +27,7 @@ EMBEDDED = ".ralph"
 @contextmanager
 def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bool = False) -> Iterator[Door]:
     """The memory of a project; errors become a message and an exit code."""
+    project = _repository() if project == HERE else project
     if folder is not None or (local if local is not None else _is_local(Path(project))):
         from cli.memory.folder_door import FolderDoor
         from memory import open_memory
@@ -43,6 +45,16 @@ def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bo
 
     with session(as_json=as_json) as context:
         yield InstanceDoor(context, _name_of(project))
+
+
+def _repository() -> str:
+    """The project that one stands in: the nearest folder above with `.ralph`, else with `.git`, else this one."""
+    here = Path.cwd()
+    for name in (EMBEDDED, ".git"):
+        for folder in (here, *here.parents):
+            if (folder / name).exists():
+                return str(folder)
+    return str(here)
 
 
 def _is_local(project: Path) -> bool:

@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 Feature = Annotated[str, typer.Option("--feature", "-f", help="The feature that is worked on.")]
-Project = Annotated[str, typer.Option(help="The project: its folder, or in an instance any name of it.")]
+Project = Annotated[
+    str,
+    typer.Option(help="The project: its folder, by default that of this repository; in an instance any name of it."),
+]
 Folder = Annotated[
     Path | None, typer.Option(help="Remember in this folder, without an instance; .ralph/db/memory by default.")
 ]

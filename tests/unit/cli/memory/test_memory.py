@@ -54,6 +54,18 @@ def test_a_file_is_recorded_and_the_next_prompt_knows_its_error(elsewhere: Path)
     assert (elsewhere / ".ralph/db/memory/auth.jsonl").is_file()
 
 
+def test_in_a_folder_of_a_repository_it_is_the_repository_s_memory(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (elsewhere / ".git").mkdir()
+    (elsewhere / "src").mkdir()
+    monkeypatch.chdir(elsewhere / "src")
+    Path("run.jsonl").write_text(STREAM)
+    sluice("record", "--feature", "auth", "run.jsonl")
+    assert (elsewhere / ".ralph/db/memory/auth.jsonl").is_file()
+    assert not (elsewhere / "src/.ralph").exists()
+
+
 def test_a_pipe_is_passed_on_as_it_comes_and_recorded_at_its_end() -> None:
     with piped("--tee") as process:
         told, _ = process.communicate(STREAM.encode())
