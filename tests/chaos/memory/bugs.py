@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from memory.journal import Journal, JournalEntry, file, write
+from memory.journal import Journal, JournalEntry, file, read, write
 from tests.chaos.memory import writer
 
 Bug = Callable[[], AbstractContextManager[Any]]
@@ -73,6 +74,33 @@ def _look_at_no_id() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _look_at_no_checksum() -> Iterator[None]:
+    from_json_line = JournalEntry.from_json_line.__func__  # type: ignore[attr-defined]
+
+    def without(kind: type[JournalEntry], line: bytes) -> JournalEntry:
+        begin = line[: -len(',"checksum":"0123456789abcdef"}')]
+        right = hashlib.sha256(begin).hexdigest()[:16].encode()
+        return from_json_line(kind, begin + b',"checksum":"' + right + b'"}')  # type: ignore[no-any-return]
+
+    with patch.object(JournalEntry, "from_json_line", classmethod(without)):
+        yield
+
+
+def _tell_of_no_damage() -> AbstractContextManager[Any]:
+    return patch.object(file.Journal, "problems", lambda _: ())
+
+
+def _end_at_damage() -> AbstractContextManager[Any]:
+    read_on = read.Position.read_on
+
+    def to_the_first(position: read.Position, descriptor: int) -> list[read.ReadEntry]:
+        found = read_on(position, descriptor)
+        return [one for one in found if not position.problems or one.line < position.problems[0].line]
+
+    return patch.object(read.Position, "read_on", to_the_first)
+
+
 _append_lines = write.append_lines
 _journal_path = file.journal_path
 
@@ -116,6 +144,11 @@ BUGS: dict[str, tuple[Planted, ...]] = {
             lambda: patch.object(write, "refusals", lambda *_: nullcontext()),
             ("is told as",),
         ),
+    ),
+    "damage": (
+        Planted("no checksum is looked at", _look_at_no_checksum, ("of damaged lines count",)),
+        Planted("damage is passed over", _tell_of_no_damage, ("is not told",)),
+        Planted("damage ends the reading", _end_at_damage, ("do not count",)),
     ),
     "writers": (
         NO_LOCK,

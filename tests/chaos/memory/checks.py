@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.chaos.memory import recorder, writer
 from tests.chaos.memory.bugs import BUGS
 from tests.chaos.memory.calls import Trial, die, refuse, trials
 from tests.chaos.memory.crowd import Crowd, Write
+from tests.chaos.memory.damage import Damaged, damages
 from tests.chaos.memory.writer import Plan
 from tests.chaos.report import Result
 
@@ -42,6 +44,15 @@ def disk(folder: Path, seed: int, is_short: bool) -> Result:
     return _of_trials("disk", "ENOSPC from a call on, EIO of one", "a clear error, nothing half-written", done)
 
 
+def damage(folder: Path, seed: int, is_short: bool) -> Result:
+    """Journals whose lines are damaged at random."""
+    done = list(damages(folder, seed, 60 if is_short else 2_000))
+    figures = {"damaged lines": sum(one.lines for one in done), "used": sum(one.is_used for one in done)}
+    figures |= Counter(harm for one in done for harm in one.harms)
+    limit = "whole lines count, all others are told, memory goes on"
+    return _result("damage", f"{len(done):,} damaged journals", limit, figures, _told(done))
+
+
 def writers(folder: Path, seed: int, is_short: bool) -> Result:
     """Eight writers of many features, killed at random and at the telling points."""
     return _of_crowd("writers", _crowd(folder, seed, *(SHORT if is_short else LONG)))
@@ -53,10 +64,17 @@ def recorders(folder: Path, seed: int, is_short: bool) -> Result:
     return _of_crowd("recorders", _crowd(folder, seed, *(SHORT if is_short else LONG), recorder.write))
 
 
-CHECKS: dict[str, Check] = {"calls": calls, "power": power, "disk": disk, "writers": writers, "recorders": recorders}
+CHECKS: dict[str, Check] = {
+    "calls": calls,
+    "power": power,
+    "disk": disk,
+    "damage": damage,
+    "writers": writers,
+    "recorders": recorders,
+}
 """Every check by its name, in the order in which they run."""
 ON_DISK = ("writers", "recorders")
-"""Those that wait for a disk, as writers do; the others look at the calls of one transaction."""
+"""Those that wait for a disk, as writers do."""
 
 
 def planted(name: str, folder: Path, seed: int) -> Result:
@@ -73,7 +91,7 @@ def planted(name: str, folder: Path, seed: int) -> Result:
 
 def why_not(name: str) -> str:
     """Why a check cannot run here; empty where it can."""
-    return "" if name in ON_DISK else can_trace()
+    return can_trace() if name in ("calls", "power", "disk") else ""
 
 
 def _problems_of(name: str, folder: Path, seed: int) -> Iterator[str]:
@@ -85,11 +103,18 @@ def _problems_of(name: str, folder: Path, seed: int) -> Iterator[str]:
             found = trials(partial(die, cuts_power=True), folder)
         case "disk":
             found = _refusals(folder)
+        case "damage":
+            yield from _told(damages(folder, seed, 200))
+            return
         case _:
             yield from _crowd(folder, seed, *SHORT).run().problems
             return
     for trial in found:
         yield from trial.told()
+
+
+def _told(done: Iterable[Damaged]) -> Iterator[str]:
+    return (f"{', '.join(one.harms)}: {problem}" for one in done for problem in one.problems)
 
 
 def _refusals(folder: Path, every: int = 1) -> Iterator[Trial]:
@@ -117,5 +142,6 @@ def _of_trials(name: str, done: str, limit: str, found: Sequence[Trial]) -> Resu
     return _result(name, done, limit, figures, [problem for one in found for problem in one.told()])
 
 
-def _result(name: str, done: str, limit: str, figures: dict[str, int], problems: Sequence[str]) -> Result:
-    return Result(name, done, limit, not problems, figures, tuple(problems))
+def _result(name: str, done: str, limit: str, figures: dict[str, int], problems: Iterable[str]) -> Result:
+    problems = tuple(problems)
+    return Result(name, done, limit, not problems, figures, problems)

@@ -55,6 +55,10 @@ def test_a_full_or_failing_disk_is_a_clear_error_and_the_same_journal_goes_on(tm
     short_form("disk", tmp_path, "--unplanted")
 
 
+def test_every_whole_line_of_a_damaged_journal_counts_and_every_other_is_told(tmp_path: Path) -> None:
+    assert short_form("damage", tmp_path, "--unplanted")["figures"]["damaged lines"] > 60
+
+
 @pytest.mark.smoke
 def test_writers_of_many_features_that_are_killed_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     assert short_form("writers", tmp_path, "--unplanted")["figures"]["entries"] > 400
