@@ -101,16 +101,20 @@ class _Blocks:
 
     def __init__(self, state: FeatureMemory) -> None:
         self._learnings = state.learnings
+        self._sessions = {one.record.session_id for one in state.iterations.values()} - {None}
         self._by_number: dict[int, list[BlockPrinted]] = defaultdict(list)
         for block in state.printed:
             if block.learning_ids:
                 self._by_number[block.iteration_number].append(block)
 
     def of(self, one: RecordedIteration) -> list[BlockPrinted]:
-        """Of the iteration's number, and of its session where both are known."""
+        """Of the iteration's number, but for those that were printed for another session that iterations are of.
+
+        A loop may name its sessions otherwise than the agent does in its output: such a name decides nothing.
+        """
         session = one.record.session_id
         of_number = self._by_number.get(one.record.iteration_number, [])
-        return [each for each in of_number if None in (session, each.session_id) or session == each.session_id]
+        return [each for each in of_number if each.session_id == session or each.session_id not in self._sessions]
 
     def shown_in(self, one: RecordedIteration) -> list[FeatureLearning]:
         ids = dict.fromkeys(each for block in self.of(one) for each in block.learning_ids)

@@ -113,8 +113,14 @@ def test_weighing_twice_adds_nothing() -> None:
     assert weigh(state, BEGINNING) == []
 
 
-def test_an_iteration_of_another_session_is_not_the_block_s() -> None:
-    """Where only one of the two is known, the number decides."""
-    assert weighed(memory_of(TOKENS, printed(2, TOKENS, session="a"), iteration(2, session_id="b"))) == []
-    assert len(weighed(memory_of(TOKENS, printed(2, TOKENS), iteration(2, session_id="b")))) == 1
-    assert len(weighed(memory_of(TOKENS, printed(2, TOKENS, session="a"), iteration(2)))) == 1
+def test_a_block_of_another_session_is_not_the_iteration_s() -> None:
+    """Two loops on one feature, which both count from one."""
+    said = [printed(2, TOKENS, session="a"), iteration(1, session_id="a"), iteration(2, session_id="b")]
+    assert weighed(memory_of(TOKENS, *said)) == []
+
+
+def test_a_loop_may_name_its_sessions_otherwise_than_the_agent_does() -> None:
+    """Claude Code gives each run an id of its own; the number of the iteration decides then."""
+    assert len(weighed(memory_of(TOKENS, printed(2, TOKENS, session="night-1"), iteration(2, session_id="0f-e1")))) == 1
+    assert len(weighed(memory_of(TOKENS, printed(2, TOKENS), iteration(2, session_id="0f-e1")))) == 1
+    assert len(weighed(memory_of(TOKENS, printed(2, TOKENS, session="night-1"), iteration(2)))) == 1
