@@ -86,7 +86,7 @@ def check_deduplication(
     if judge is None and doubtful:
         return Duplicate(doubtful[0][0], "says probably the same")
     for index, comparison in compared:
-        if comparison.opposite and comparison.similarity >= SAME_SUBJECT:
+        if comparison.opposite and comparison.similarity >= SAME_SUBJECT and (index, comparison) not in doubtful:
             return Conflict(index, text, ", ".join(comparison.differences))
     near = [(index, comparison) for index, comparison in compared if comparison.similarity >= SAME_SUBJECT]
     near = doubtful + [pair for pair in near if pair not in doubtful]

@@ -109,7 +109,9 @@ class _Reader:
         if self.exists and place is not None:
             self.phrases.remove(place)
             self.main[:0] = place[1]
-        if self.main or self.phrases:
+        if self.negated:
+            self.into.append(Atom(NOT, Kind.SIGN))
+        if self.main or self.phrases or self.relator in _TURNING:
             self.done.append(_clause(self.relator, self.main, self.phrases, passive=self.passive))
         self._begin(following)
 
@@ -135,7 +137,7 @@ class _Reader:
             self._make_passive(at, verb_at)
             return verb_at + 1
         elif text == "then":
-            self._sign(",", at)
+            self._then(at)
         elif text == "of":
             self.of = len(self.into) - 1 if self.into else None
             return at + 1
@@ -154,10 +156,20 @@ class _Reader:
         if text in BE:
             self.of = None
             self._predicate(at)
-        elif self.fronted_phrase and self.into and text in _SUBJECTS:
+        elif self.fronted_phrase and self.into and text in _SUBJECTS and self.phrases[-1][0] != "to":
             self._sign(",", at)
         elif text == "there" and at + 1 < len(self.tokens) and self.tokens[at + 1].text in BE:
             self.exists = True
+
+    def _then(self, at: int) -> None:
+        """ "First A, then B" is "A before B"; behind "if X" it only ends the condition."""
+        if self.relator != MAIN or not self.main:
+            self._sign(",", at)
+            return
+        first = Atom("first", Kind.WORD)
+        if first in self.main:
+            self.main.remove(first)
+        self._finish("before")
 
     def _predicate(self, at: int) -> None:
         """ "The cache is not empty" is read as "not empty cache"."""
@@ -191,6 +203,8 @@ class _Reader:
         after = next((token for token in self.tokens[at + 1 :] if token.text not in (NOT, "not", "but")), None)
         if after is None or verb is None or after.kind is not Kind.WORD:
             return False
+        if not self.fronted_phrase and after.text in _ADVISING:
+            return True
         return self.words.base(after.text) == verb.text or (verb == _NOT_USE and after.text in _PREFERRING)
 
     def _is_fronted(self) -> bool:
@@ -262,6 +276,12 @@ class _Reader:
             if not gerund:
                 self._add(Atom("use", Kind.WORD))
             return
+        only = Atom("only", Kind.WORD)
+        if len(self.main) > 1 and self.into is self.main and self.main[-1] == only and self.words.is_verb(base):
+            self.main.pop()
+            self._add(Atom(base, Kind.WORD))
+            self._add(only)
+            return
         self._add(Atom(base, Kind.WORD))
 
     def _add(self, atom: Atom) -> None:
@@ -276,6 +296,10 @@ class _Reader:
 
 
 _SUBJECTS = frozenset({"the", "a", "an", "we", "you", "they", "it", "i", "this", "these", "those", "our", "your"})
+_ADVISING = frozenset({"use", "prefer", "avoid", "call", "run", "set"})
+"""Verbs that begin a sentence of their own behind a comma: "X is deprecated, use Y"."""
+_TURNING = frozenset({INSTEAD, "unless", "until", "except", "before", "after"})
+"""What turns a sentence round even where nothing follows."""
 _REFERRING = frozenset({"it", "this", "that", "they"})
 """What begins a remark behind a comma: "avoid X, it creates a cycle"."""
 _PREFERRING = frozenset({"prefer", "favor", "favour", "choose", "pick", "select"})

@@ -56,12 +56,18 @@ def compare_readings(one: Reading, other: Reading) -> Comparison:
     if not differences and not _same_structure(first, second):
         differences.append("order")
     total = max(len(left), len(right), 1)
-    opposite = bool(flips % 2 or differences == ["order"]) and others <= total * _MOST_OTHERS
+    swapped = differences == ["order"] and _shape(first) == _shape(second)
+    opposite = bool(flips % 2 or swapped) and others <= total * _MOST_OTHERS
     return Comparison(not differences, similarity, tuple(differences), opposite)
 
 
 _MOST_OTHERS = 0.34
 """Of texts that contradict each other, at most this share of the words differs by anything but what contradicts."""
+
+
+def _shape(clauses: Iterable[Clause]) -> list[tuple[str, list[str]]]:
+    """Conjunctions and prepositions: where they are the same and the words in other places, these were swapped."""
+    return sorted((clause.relator, sorted(preposition for preposition, _ in clause.phrases)) for clause in clauses)
 
 
 def _without_lone_reasons(one: Sequence[Clause], other: Sequence[Clause]) -> tuple[Sequence[Clause], Sequence[Clause]]:

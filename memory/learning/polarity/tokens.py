@@ -29,6 +29,8 @@ _UNITS = {
     "kilobyte": "kB", "kilobytes": "kB", "megabyte": "MB", "megabytes": "MB", "gigabyte": "GB", "gigabytes": "GB",
     "%": "%", "percent": "%", "px": "px", "hz": "Hz", "khz": "kHz", "mhz": "MHz", "ghz": "GHz",
 }  # fmt: skip
+_OTHER_UNITS = frozenset({"M", "S", "H", "D", "b", "Kb", "Mb", "Gb"})
+"""Not minutes, seconds or bytes: a letter's case tells units apart."""
 _COUNTED = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split()) if word != "one"} | {
     "twice": "2",
@@ -89,7 +91,7 @@ def _number(digits: str, unit: str | None) -> list[Token]:
     value = digits.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", digits) else digits
     if unit is None:
         return [Token(value, Kind.NUMBER)]
-    known = _UNITS.get(unit.lower())
+    known = None if unit in _OTHER_UNITS else _UNITS.get(unit.lower())
     if known:
         return [Token(f"{value} {known}", Kind.NUMBER)]
     return [Token(value, Kind.NUMBER), *_word(unit)]

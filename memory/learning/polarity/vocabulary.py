@@ -6,7 +6,7 @@ WordNet (see `lexicon`) knows general English; it does not know that a repo is a
 from __future__ import annotations
 
 IDLE_TEXT = """
-a an the this that these those it its they them their theirs we us our ours you your yours i me my he him his she her
+a an the this that these those it its they them we us our you your i me my
 am is are was were be been being do does did has have had having will would shall there here
 also too just so then very really simply please already now currently actually basically always both own itself
 definitely certainly indeed well quite rather explicitly here
@@ -86,7 +86,7 @@ need to: <must>
 is required to: <must>
 are required to: <must>
 it is required that: <must>
-it is important to: <must>
+it is important to: <should>
 is supposed to: <should>
 are supposed to: <should>
 ought to: <should>

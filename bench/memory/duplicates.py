@@ -1,0 +1,136 @@
+"""How often the check for duplicates merges opposites, and how many paraphrases it recognises.
+
+`python -m bench.memory.duplicates [PAIRS]`: the sets by rule and the pairs written by hand, by topic, and CondaQA's
+development pairs where their file is given: there ten folds by passage, each with weights fitted on the others.
+Beside it the rule that merges what has a Jaccard similarity above 0.7, and the time of a check against 500 learnings.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.memory.pairs.pair import Pair, condaqa, made, written
+from contracts.memory.learning import FeatureLearning
+from memory.learning.deduplication import Conflict, Duplicate, check_deduplication
+from memory.learning.polarity.compare import compare
+
+Verdict = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Shares of the pairs of a set: paraphrases recognised, others merged, and either kind taken for a conflict."""
+
+    pairs: int
+    recognised: float
+    merged: float
+    conflicts: float
+    false_conflicts: float
+
+    def __str__(self) -> str:
+        shares = f"{self.recognised:.3f} | {self.merged:.4f} | {self.conflicts:.3f} | {self.false_conflicts:.3f}"
+        return f"{self.pairs:5} | {shares}"
+
+
+def main() -> None:
+    """Prints the tables."""
+    print("set, fold | pairs | paraphrases recognised | others merged | others in conflict | paraphrases in conflict")
+    for name, pairs in own_sets().items():
+        print(f"{name:12} {'all':8} |", rates(pairs, verdict))
+        print(f"{name:12} {'Jaccard':8} |", rates(pairs, jaccard_verdict))
+        for topic in dict.fromkeys(pair.topic for pair in pairs) if name != "written" else ():
+            print(f"{name:12} {topic:8} |", rates([pair for pair in pairs if pair.topic == topic], verdict))
+    if len(sys.argv) > 1:
+        print_condaqa(condaqa(Path(sys.argv[1])))
+    print_times()
+
+
+def own_sets() -> dict[str, list[Pair]]:
+    """The sets of this repository, by name: the first was chosen on, the last never."""
+    return {name: made(name) for name in ("advice", "findings", "practices")} | {"written": written()}
+
+
+def rates(pairs: Sequence[Pair], verdict: Verdict) -> Rates:
+    """What a verdict makes of pairs, the first text being kept and the second new."""
+    same = [verdict(pair.one, pair.other) for pair in pairs if pair.label == "paraphrase"]
+    others = [verdict(pair.one, pair.other) for pair in pairs if pair.label != "paraphrase"]
+    return Rates(
+        len(pairs),
+        share(same, "duplicate"),
+        share(others, "duplicate"),
+        share(others, "conflict"),
+        share(same, "conflict"),
+    )
+
+
+def share(verdicts: Sequence[str], wanted: str) -> float:
+    """How many of the verdicts are the wanted one; 0 of none."""
+    return verdicts.count(wanted) / len(verdicts) if verdicts else 0.0
+
+
+def verdict(kept: str, new: str) -> str:
+    """What the product says, without a model."""
+    match check_deduplication(new, [learning(kept)]):
+        case Duplicate():
+            return "duplicate"
+        case Conflict():
+            return "conflict"
+        case _:
+            return "unique"
+
+
+def learning(text: str) -> FeatureLearning:
+    """A learning of any length: paragraphs of CondaQA are longer than memory would keep."""
+    made = FeatureLearning.auto_extracted("a text", 1, None)
+    return made.model_copy(update={"text": text})
+
+
+def jaccard_verdict(kept: str, new: str) -> str:
+    """The rule of the first design: more than 0.7 of the words."""
+    one, other = (set(re.findall(r"\w+", text.lower())) for text in (kept, new))
+    return "duplicate" if len(one & other) > 0.7 * len(one | other) else "unique"
+
+
+def print_condaqa(pairs: list[Pair]) -> None:
+    """The weights of the product saw all of these, so folds with weights that did not are the figure."""
+    from bench.memory.prose import FOLDS, THRESHOLD, features, folds_of, is_vetoed, left_out, row
+
+    print(f"{'condaqa':12} {'seen':8} |", rates(pairs, verdict))
+    print(f"{'condaqa':12} {'Jaccard':8} |", rates(pairs, jaccard_verdict))
+    x = np.array([features(pair.one, pair.other) for pair in pairs])
+    y = np.array([pair.label == "paraphrase" for pair in pairs])
+    vetoed = np.array([is_vetoed(pair) for pair in pairs])
+    same = np.array([compare(pair.one, pair.other).same for pair in pairs])
+    scores = np.where(same, 1.0, left_out(pairs, x, y, 0))
+    for fold in [*range(FOLDS), None]:
+        inside = np.ones(len(y), bool) if fold is None else folds_of(pairs, 0) == fold
+        merged, recognised = row(scores[inside], y[inside], vetoed[inside], THRESHOLD)
+        name = "left out" if fold is None else str(fold)
+        print(f"{'condaqa':12} {name:8} | {inside.sum():5} | {recognised:.3f} | {merged:.4f}")
+
+
+def print_times() -> None:
+    """Milliseconds of a check against 500 learnings, each text being new to the process."""
+    texts = list(
+        dict.fromkeys(text for pairs in own_sets().values() for pair in pairs for text in (pair.one, pair.other))
+    )
+    kept = [learning(text) for text in texts[:500]]
+    check_deduplication("read the lexicon first", kept[:1])
+    spent = []
+    for text in texts[500:700]:
+        began = time.perf_counter()
+        check_deduplication(text, kept)
+        spent.append(1000 * (time.perf_counter() - began))
+    p50, p95 = np.quantile(spent, (0.5, 0.95))
+    print(f"check against {len(kept)}: p50 {p50:.1f} ms, p95 {p95:.1f} ms, first {spent[0]:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What a new learning is beside those that are kept, with and without models."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.errors import BudgetExhausted, Unavailable
+from contracts.memory.learning import FeatureLearning
+from memory.learning.deduplication import MOST_JUDGED, Conflict, Duplicate, Unique, check_deduplication
+from memory.ports import Polarity, Vectors
+
+NEAR = ("Flush the write buffer in the nightly export", "Empty the write buffer in the nightly export job")
+
+
+def kept(*texts: str) -> list[FeatureLearning]:
+    return [FeatureLearning.auto_extracted(text, 5, None) for text in texts]
+
+
+class Judge:
+    """Answers what it is told to, and keeps what it was asked."""
+
+    def __init__(self, answer: Polarity | Exception | None) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, one: str, other: str) -> Polarity | None:
+        self.asked.append((one, other))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_a_duplicate_goes_before_a_conflict_with_another():
+    existing = kept("Never use mocks in tests", "Run black on commit", "Use mocks in tests")
+    found = check_deduplication("You should use mocks in tests", existing)
+    assert isinstance(found, Duplicate)
+    assert found.existing_index == 2
+
+
+def test_a_conflict_names_the_other_and_why():
+    found = check_deduplication("Never use mocks in tests", kept("Run black on commit", "Use mocks in tests"))
+    assert found == Conflict(1, "Never use mocks in tests", "negation")
+
+
+def test_what_is_near_and_says_something_else_is_linked():
+    existing = kept("Run black on commit", "Set the pool size of the worker to 30")
+    assert check_deduplication("Set the pool size of the worker to 50", existing) == Unique(near_index=1)
+
+
+def test_another_subject_is_linked_to_nothing():
+    assert check_deduplication("The API answers 404", kept("Run black on commit")) == Unique()
+
+
+def test_a_judge_is_asked_about_the_near_ones_that_the_words_leave_open():
+    judge = Judge("same")
+    found = check_deduplication(NEAR[1], kept("Run black on commit", NEAR[0]), judge=judge)
+    assert isinstance(found, Duplicate)
+    assert found.existing_index == 1
+    assert judge.asked == [(NEAR[1], NEAR[0])]
+
+
+def test_a_judges_opposite_is_a_conflict():
+    found = check_deduplication(NEAR[1], kept(NEAR[0]), judge=Judge("opposite"))
+    assert isinstance(found, Conflict)
+
+
+@pytest.mark.parametrize("answer", [None, "different", Unavailable("away"), BudgetExhausted("spent")])
+def test_a_judge_that_fails_or_does_not_know_leaves_both(answer: Polarity | Exception | None):
+    assert check_deduplication(NEAR[1], kept(NEAR[0]), judge=Judge(answer)) == Unique(near_index=0)
+
+
+def test_a_judge_is_not_asked_where_the_words_decide():
+    judge = Judge("same")
+    existing = kept("Set the pool size of the worker to 30", "Use mocks in tests")
+    assert isinstance(check_deduplication("Set the pool size of the worker to 50", existing, judge=judge), Unique)
+    assert isinstance(check_deduplication("Never use mocks in tests", existing, judge=judge), Conflict)
+    assert isinstance(check_deduplication("use mocks in tests.", existing, judge=judge), Duplicate)
+    assert judge.asked == []
+
+
+def test_a_judge_is_asked_about_few_pairs():
+    judge = Judge(None)
+    existing = kept(*(f"Flush the {word} buffer in the nightly export" for word in ("sort", "page", "join", "log")))
+    check_deduplication(NEAR[1], existing, judge=judge)
+    assert 0 < len(judge.asked) <= MOST_JUDGED
+
+
+def test_a_judge_stands_against_a_duplicate_that_is_only_probable():
+    one = "Adults lack incisors, canines, and premolars, and instead have eight grinding teeth on each side of the jaw."
+    other = one.replace("lack", "have no")
+    assert check_deduplication(other, kept(one)) == Duplicate(0, "says probably the same")
+    assert isinstance(check_deduplication(other, kept(one), judge=Judge("opposite")), Conflict)
+    assert check_deduplication(other, kept(one), judge=Judge(Unavailable("away"))) == Unique(near_index=0)
+
+
+def embed_all_alike(texts: Sequence[str]) -> Vectors:
+    return np.ones((len(texts), 1), np.float32)
+
+
+def test_an_embedder_links_what_is_near_in_other_words_and_merges_nothing():
+    existing = kept("Run black on commit", "The exporter drops rows that carry no timestamp at all")
+    text = "Records without a date vanish in the exporter"
+    assert check_deduplication(text, existing) == Unique()
+    assert check_deduplication(text, existing, embed=embed_all_alike) == Unique(near_index=1)
+
+
+def test_an_embedder_that_is_away_changes_nothing():
+    def away(texts: Sequence[str]) -> Vectors:
+        raise Unavailable("no model")
+
+    existing = kept("The exporter drops rows that carry no timestamp at all")
+    assert check_deduplication("Records without a date vanish in the exporter", existing, embed=away) == Unique()
+
+
+@given(st.text(min_size=1, max_size=200).filter(lambda text: text.strip()))
+def test_any_text_is_a_duplicate_of_itself(text: str):
+    assert isinstance(check_deduplication(text, kept("Run black on commit", text)), Duplicate)
+
+
+@given(st.text(max_size=60), st.sampled_from(["Use mocks in tests", "Set the limit to 30", "Call close() before exit"]))
+def test_a_text_that_says_not_is_never_merged_with_one_that_does_not(tail: str, text: str):
+    found = check_deduplication(f"Do not {text[0].lower()}{text[1:]}", kept(text, f"{text} {tail}"))
+    assert not isinstance(found, Duplicate)
