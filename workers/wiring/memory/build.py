@@ -32,6 +32,7 @@ def build_memories(
     """
 
     def open_memory(folder: Path, project: str) -> Memory:
+        from memory.learning.judge_pair import judge_by
         from memory.memory import Memory
 
         return Memory(
@@ -39,6 +40,7 @@ def build_memories(
             project,
             sanitise=sanitise,
             search=search,
+            judge=judge_by(ask) if ask else None,
             ask=ask,
             count_tokens=count_tokens,
             derives=derives,
