@@ -54,7 +54,7 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
   that nobody wrote, with a clock of its own and crashes between any two steps, and asks after each whether a law was
   broken. Bugs planted in the product, one at a time, must each be noticed.
 - **Memory's journals.** A transaction is killed before each of its system calls, killed with everything lost that was
-  not flushed, and refused by the disk at each call; eight writers of fifty features are killed a hundred times. All of a
+  not flushed, and refused by the disk at each call; eight writers of fifty features are killed a hundred times; lines are damaged at random. All of a
   transaction is there or nothing, nothing acknowledged is lost, doubled or in another feature, and a rebuild gives
   equal ids.
 """
