@@ -43,7 +43,7 @@ _EDITOR_KINDS: dict[str, FileUseKind] = {
 _PATH_KEYS = ("file_path", "notebook_path", "path", "filename", "file", "target_file")
 _PATCHED_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _PATCH_KINDS: dict[str, FileUseKind] = {"Add": "write", "Update": "change", "Delete": "delete"}
-_RUNS_SOMETHING = re.compile(r"run|exec|test|lint|build|compile|check|diagnos", re.IGNORECASE)
+_RUNS_SOMETHING = re.compile(r"run|exec|test|lint|build|compile|check|diagnos|(?:bash|task)_?output", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

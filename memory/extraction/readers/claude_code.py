@@ -39,6 +39,9 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
+_BACKGROUND = re.compile(r"\s*<(?:status|retrieval_status)>")
+"""What a background command has printed so far begins so; it has an exit code once it ended."""
+_BACKGROUND_EXIT_CODE = re.compile(r"<exit_code>(\d{1,5})</exit_code>")
 _NOTIFICATION = re.compile(r"<task-notification>.*?<tool-use-id>\s*([\w-]{1,200})\s*</tool-use-id>", re.DOTALL)
 _NOTIFIED_EXIT_CODE = re.compile(r"exit code (\d{1,5})")
 _LIMIT = re.compile(
@@ -180,7 +183,7 @@ class _Reader:
     def _tool_result(self, block: Mapping[str, Any], detail: Mapping[str, Any]) -> None:
         output = self.run.clean(text_of(block.get("content")))
         is_error = block.get("is_error") is True
-        exit_code = _EXIT_CODE.match(output) if is_error else None
+        exit_code = _EXIT_CODE.match(output) if is_error else _BACKGROUND_EXIT_CODE.search(output[:500])
         if is_error and _DENIED.search(output[:1_000]):
             status = CallStatus.DENIED
         elif detail.get("interrupted") is True or (is_error and _INTERRUPTED.search(output[:1_000])):
@@ -191,7 +194,7 @@ class _Reader:
             block.get("tool_use_id"),
             output=output,
             status=status,
-            exit_code=int(exit_code[1]) if exit_code else 0 if status is CallStatus.OK else None,
+            exit_code=int(exit_code[1]) if exit_code else None if is_error or _BACKGROUND.match(output) else 0,
         )
 
     def _result(self, event: Mapping[str, Any]) -> None:

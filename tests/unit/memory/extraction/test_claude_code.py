@@ -156,6 +156,18 @@ def test_a_background_command_that_failed_later_is_a_failed_call() -> None:
     assert [one.message for one in result.errors] == ['Background command "npm test" failed with exit code 3']
 
 
+def test_what_a_background_command_printed_is_read_for_errors() -> None:
+    failed = "FAILED tests/test_cart.py::test_total - assert None == 0\n1 failed in 0.02s"
+    printed = f"<status>completed</status>\n\n<exit_code>1</exit_code>\n\n<stdout>\n{failed}\n</stdout>"
+    use = {"type": "tool_use", "id": "t1", "name": "BashOutput", "input": {"bash_id": "b1"}}
+    block = {"type": "tool_result", "tool_use_id": "t1", "content": printed}
+    events = [
+        {"type": "assistant", "message": {"content": [use]}},
+        {"type": "user", "message": {"content": [block]}},
+    ]
+    assert [one.file_path for one in extracted(events).errors] == ["tests/test_cart.py"]
+
+
 def test_a_stream_and_its_events_as_json_give_the_same() -> None:
     stream = recorded(FAILING_TEST)
     effect = extracted(stream).effect_sha256

@@ -26,7 +26,7 @@ def test_v0_actions_are_answered_by_the_observations_that_name_them() -> None:
         "build.log": FileAction.READ,
     }
     assert [(one.error_type, one.file_path) for one in result.errors] == [
-        (ErrorType.TEST, "tests/test_cart.py"),
+        (ErrorType.TEST, "src/cart.py"),
         (ErrorType.LOGIC, "src/cart.py"),
         (ErrorType.UNKNOWN, None),
     ]
