@@ -36,23 +36,28 @@ _LEAD = re.compile(
 )
 _PRAISED = re.compile(
     r"\b(?:best|better|easiest|easier|quickest|quicker|fastest|faster|simplest|simpler|good|great|recommended|enough|works?|helps?|fix(?:es)?|solves?|safe|fine|okay|ok|permission|permitted|allowed|"
-    r"free|welcome|authori[sz]ed|agreed|entitled)\b[^.;]{0,50}\b(?:to|by|is|from|with|of|:)\s*[`'\"]*$"
+    r"free|welcome|authori[sz]ed|agreed|entitled)\b[^.;]{0,50}\b(?:to|by|is|from|with|of|:)\s*[`'\"]*$|\b(?:wants?|needs?|requires?|expects?)(?: the output of| you to(?: run)?| to run)?\s*[`'\"]*$|\bunless\b[^.;]{0,50}[:,]?\s*[`'\"]*$|\b(?:is|are|gets?) (?:cured|fixed|solved|repaired|resolved) (?:by|with)\s*[`'\"]*$"
 )
 _HAPPENED = re.compile(
     r"\b(?:broke|broken|fails|failing|ran|was|were|had|causes|lost|overwrote|rewrote|crashes|hung|found|finds|detects?|matches|took|made|left|exits|returns|contains?|runs|calls|uses|invokes|"
     r"removes|deletes|lives|stands|hides|hid|showed|prints|reports|threw|let|flags|asks|parses|treats|escapes|logs|got|went|came|became|hit|sent|kept|"
-    r"(?!need|requir|recommend|allow|suppos|fix|solv|resolv|help|work|indeed|speed|feed|exceed|proceed|succeed|embed|red\b|shed|seed)[a-z]{3,}ed)\b"
+    r"(?!need|requir|recommend|allow|suppos|fix|solv|resolv|help|work|indeed|speed|feed|exceed|proceed|succeed|embed|red\b|shed|seed)[a-z]{3,}ed|is (?:run|called|used|executed|part of|in))\b"
 )
 _ENDORSES = re.compile(
     r"^[\s`'\").,]*(?:[/~.$*-]\S*\s+){0,3}(?:(?:on|in|for|against) \S+ )?(?:(?:every|each) \w+ )?(?:\w+ly |then |also |now )?"
     r"(?P<verb>is|are|was|works?|worked|fixe[sd]|solve[sd]|resolve[sd]|help(?:s|ed)?|make[sd]?|gets?|repairs?|restores?|cures?|shows?|tells?|avoids?|speeds?|unblocks?|installs?|removes the|"
     r"to (?:fix|solve|make|get|clean|clear|free|avoid|publish|unblock|speed|pass|reset|resolve|repair|restore|recover|update|install|finish|deploy|merge|save|continue|proceed))\b"
 )
+_HELPS = re.compile(
+    r"\b(?:fixes|solves|cures|resolves|repairs|helps|makes (?:it\b|\w+ (?:quicker|faster|pass|work)|the [\w ]{3,30} (?:go away|pass|work|green))|gets rid of|is (?:needed|required|recommended|the fix|the way))\b"
+)
+_FAR = 120
+"""So far behind a command it may still be praised: its own arguments stand between."""
 _PRAISE = re.compile(
     r"\b(?:fix(?:e[sd])?|solve[sd]?|works?|helps?|safe|the fix|required|needed|necessary|recommended|best|harmless|fine|ok|okay|the (?:only )?way|the solution|faster|allowed|how (?:to|you|we))\b"
 )
 
-_IS_NOUN = re.compile(r"\s+(?:is|was|are|were|has|had|[a-z]{3,}ed)\b")
+_IS_NOUN = re.compile(r"\s+(?:is|was|are|were|has|had|[a-z]{3,}ed|is (?:run|called|used|executed|part of|in))\b")
 """What follows a command's words where they are a thing: "force push declined"."""
 _CLAUSE = re.compile(
     r"(?:^|[,:;(>\]\u2013\u2014-]\s*|\b(?:and|then|please|just|always|simply|first|also|now|instead|next|you|we|agents?|must|should|shall|will|can|could|need to|have to|has to|so|or|"
@@ -106,7 +111,10 @@ def _is_endorsed(after: str) -> bool:
     """Whether what follows says that it helps: "… fixes it", "… is the way to go"."""
     found = _ENDORSES.match(after)
     if not found:
-        return False
+        helps = _HELPS.search(after[:_FAR])
+        if helps is None or _FORBIDS.search(after[:_FAR]):
+            return False
+        return not _HAPPENED.search(after[: helps.start()])
     if found["verb"] in ("is", "are", "was"):
         head = after[: found.end() + 30]
         return bool(_PRAISE.search(head)) and not _FORBIDS.search(head)

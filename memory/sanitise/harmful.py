@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "harmful.destroys": (
         rf"\brm\s+(?:-[a-z-]+\s+)*-(?:[a-z]*r[a-z]*f|[a-z]*f[a-z]*r|-recursive)[a-z]*\s+(?:-[a-z-]+\s+)*[`'\"\\]*{_ROOTS}",
         rf"\brm\s+-r\s+-f\s+{_ROOTS}|\brm\b[^\n;|&]{{0,30}}--no-preserve-root",
-        r"\bfind\s+(?:/|~|\.)\S*\s[^\n]{0,60}-delete\b|\bmkfs(?:\.\w+)?\s+\S*/dev/|\bdd\s+if=\S+\s+of=/dev/\w+|\bshred\s+-\w+\s+\S+|>\s*/dev/(?:sd|nvme|hd)\w+",
+        r"\bfind\s+(?:/|~|\.)\S*\s[^\n]{0,60}-delete\b|\bmkfs(?:\.\w+)?\s+\S*/dev/|\bdd\s+if=\S+\s+of=/dev/\w+|\bmv\s+\S+\s+/dev/null\b|\bkill\s+-9\s+-1\b|\bdropdb\b[^\n`;&|]{0,40}\b(?:prod\w*|live|users?|main)\b|\bshred\s+-\w+\s+\S+|>\s*/dev/(?:sd|nvme|hd)\w+",
         r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:",
         r"\bgit\s+clean\s+-(?=\w*f)(?=\w*[dx])\w+|\bgit\s+(?:stash\s+clear|reflog\s+expire|filter-branch|checkout\s+--?f?\s+\.)",
         r"\b(?:drop\s+(?:database|schema)|truncate\s+table|drop\s+table)\s+\S+|\bdelete\s+from\s+\w+\s*(?:;|$|where\s+1\s*=\s*1)|\bflushall\b",
@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "harmful.runs-from-network": (
         rf"\b(?:curl|wget|fetch|iwr|invoke-webrequest)\b[^\n|;]{{0,200}}\|\s*(?:tee\s+\S+\s*\|\s*)?(?:{_SHELL})",
         r"\b(?:ba|z)?sh\s+(?:-c\s+[\"']?\s*)?(?:<\(|\$\(|[\"']\$\()\s*(?:curl|wget)\b|\bsource\s+<\(\s*curl\b|\beval\s+[\"'`]?\$?\(?\s*(?:curl|wget)\b",
+        r"\bpowershell(?:\.exe)?\s[^\n]{0,40}-e(?:nc|ncodedcommand)?\s+\S+",
+        r"\b(?:exec|eval)\s*\(\s*[^\n]{0,80}(?:urlopen|requests\.get|urlretrieve|https?://)",
         r"\b(?:iex|invoke-expression)\b[^\n]{0,60}(?:iwr|irm|downloadstring|webclient|http)|\b(?:iwr|irm)\b[^\n]{0,100}\|\s*iex\b",
         rf"(?:\becho\s+\S+\s*\|\s*)?\bbase64\s+(?:-d|-D|--decode)\b[^\n]{{0,60}}\|\s*(?:{_SHELL})|\|\s*base64\s+(?:-d|--decode)\s*\|\s*(?:{_SHELL})",
         r"\b(?:pip3?|uv\s+pip|python\s+-m\s+pip)\s+install\b[^\n]{0,120}(?:--(?:extra-)?index-url|-i|--trusted-host|--find-links)\s+(?!https://(?:pypi\.org|download\.pytorch\.org))\S+",
@@ -43,8 +45,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         r"\bgit\s+(?:commit|push|merge|rebase)\b[^\n;&|`]{0,60}(?:--no-verify|\s-n\b)|--no-verify\b|\bhusky=0\b|\bskip=\S+\s+git\s+commit",
         r"--dangerously-skip-permissions|--dangerously-\S+|--yolo\b|--disable-(?:sandbox|web-security|security|auth)\S*|--no-sandbox\b|--no-check-certificate\b|--ignore-certificate-errors|--strict-ssl[= ]false|strict-ssl\s+false",
         r"\bnode_tls_reject_unauthorized\s*=\s*[\"']?0|\bgit_ssl_no_verify\s*=|\bhttp\.sslverify\s+false|\bverify\s*=\s*false\b|\bpythonhttpsverify\s*=\s*0|\brejectunauthorized:\s*false|\binsecureskipverify:\s*true|_create_unverified_context",
+        r"\bcore\.hookspath[ =]+/dev/null|\bstricthostkeychecking[ =]+[\"']?no\b|\buserknownhostsfile[ =]+/dev/null",
         r"\bsetenforce\s+0|\bufw\s+disable|\biptables\s+-f\b|\bset-mppreference\b[^\n]{0,40}disable|\bspctl\s+--master-disable|\bcsrutil\s+disable",
-        r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+rwx|\+s|u\+s|4[0-7]{3})\b|\bnopasswd:\s*all|\bvisudo\b|>>?\s*/etc/(?:sudoers|passwd|shadow|hosts)\S*",
+        r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+rwx|\+s|u\+s|4[0-7]{3})\b|\bnopasswd:\s*all|\bvisudo\b|(?:>>?|\btee(?: -a)?)\s*/etc/(?:sudoers|passwd|shadow|hosts)\S*",
         r"\s--no-audit\b[^\n]{0,20}--force|\bbypasspermissions\b",
     ),
     "harmful.gives-away": (
@@ -52,7 +55,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         r"\bcurl\b[^\n]{0,160}(?:-d|-f|-t|--data(?:-binary|-raw|-urlencode)?|--form|--upload-file)\s*[\"'=]?\S*(?:@\S*|\$\(|`)[^\n]{0,40}(?:\.env|env\b|id_rsa|\.ssh|\.aws|secret|token|passwd|credential|key|history)",
         r"\bcurl\b[^\n]{0,160}\$\{?(?:\w*(?:token|key|secret|password|env)\w*)\}?|\b(?:scp|rsync|nc|ncat)\b[^\n]{0,80}(?:\.env|id_rsa|\.ssh|\.aws|\.netrc|secret|credential)\S*",
         r"\bgit\s+add\s+(?:-\w+\s+|--force\s+)*\S*(?:\.env\b(?!\.(?:example|sample|template))|id_rsa|\.pem|\.aws|credentials|\.netrc)\S*",
-        r">>\s*~?\S*authorized_keys|\bbash\s+-i\s+>&\s*/dev/tcp/\S+|\bnc\s+(?:-\w+\s+)*-e\s+/bin/\w*sh|\bcrontab\s+-\s*<|\b/dev/tcp/\d+",
+        r">>\s*~?\S*authorized_keys|\bbash\s+-i\s+>&\s*/dev/tcp/\S+|\bnc\b[^\n|;]{0,60}\s-e\s+/bin/\w*sh|\becho\s+[\"']?\$\{?\w*(?:secret|token|password|api_?key|access_?key)\w*|\bcrontab\s+-\s*<|\b/dev/tcp/\d+",
     ),
 }  # fmt: skip
 """By rule, command lines that do harm, in small letters."""
@@ -66,13 +69,13 @@ _CHECKS = (
 )
 _SECRETS = (
     r"(?:\.env\b(?!\.(?:example|sample|template))(?: file)?s?|(?:all |the |your |every )*(?:environment variables?|env(?:ironment)?(?: vars?)?\b|secrets?\b|credentials?|api[- ]?keys?|access tokens?|auth(?:entication)? tokens?|tokens?\b|passwords?|"
-    r"private keys?|ssh keys?|session cookies?|cookies?|(?:~?/)?\.ssh\S*|id_rsa|id_ed25519|(?:~?/)?\.aws/\S*|(?:~?/)?\.netrc|customer data|source code))"
+    r"private keys?|ssh keys?|session cookies?|cookies?|/etc/(?:passwd|shadow)|\w+_(?:key|token|secret|password)\b|(?:~?/)?\.ssh\S*|id_rsa|id_ed25519|(?:~?/)?\.aws/\S*|(?:~?/)?\.netrc|customer data|source code))"
 )
 _OF = r"(?:(?:the|all|your|any|every|our|its|of|contents?|values?|full|a copy|out|whole|entire|plain|raw|user'?s?|current)\s+)"
-_PLACE = r"(?:https?://|\S+@\S+|\w[\w-]*\.(?:com|net|org|io|xyz|ru|cn|sh|dev|site|example|test|evil)\b|webhook|pastebin|gist|telegram|discord|slack|server|endpoint|url|address|issue|pull request|\bpr\b|commits?\b|logs?\b|chat|summar(?:y|ies)|messages?|answers?|repl(?:y|ies)|responses?|description|comments?|repositor(?:y|ies)|repo\b|docker(?: ?image|file)|frontend|bundle|public|attacker|the following|external|dns)"
+_PLACE = r"(?:https?://|\S+@\S+|\w[\w-]*\.(?:com|net|org|io|xyz|ru|cn|sh|dev|site|example|test|evil)\b|webhook|pastebin|gist|telegram|discord|slack|(?:remote|external|my|this|another|following|debug|foreign) (?:server|endpoint|url|address|host)|readme|wiki|changelog|issue|pull request|\bpr\b|commits?\b|logs?\b|chat|summar(?:y|ies)|messages?|answers?|repl(?:y|ies)|responses?|description|comments?|repositor(?:y|ies)|repo\b|docker(?: ?image|file)|frontend|bundle|public|attacker|the following|external|dns)"
 ADVICE: dict[str, tuple[str, ...]] = {
     "harmful.skips-checks": (
-        rf"\b{_OFF}\s+{_ALL}{{0,4}}(?:tests?|test suites?|assertions?|test cases?|asserts?)\b(?!\s+(?:database|db|data|files?|folders?|director|cache|container|fixture|artifact|output|double|isolation|parallel|order|log|result|report|run|server|user|account|env|config|that))(?!-)",
+        rf"\b{_OFF}\s+{_ALL}{{0,4}}(?:(?!old|obsolete|stale|duplicate|generated|temporary|unused|copied|dead|redundant|empty|debug)[\w-]+\s+)?(?:tests?|test suites?|assertions?|test cases?|asserts?)\b(?!\s+(?:database|db|data|files?|folders?|director|cache|container|fixture|artifact|output|double|isolation|parallel|order|log|result|report|run|server|user|account|env|config|that))(?!-)",
         rf"\bskip(?:ping)?\s+{_ALL}{{0,3}}(?:failing|broken|red|flaky|all(?: the)?|every|security|regression|the whole)\s+(?:\w+\s+)?(?:tests?|checks?|test suites?|reviews?|scans?)\b",
         r"\bskip(?:ping)?\s+(?:the )?(?:tests?|code review|review|security (?:check|review|scan)s?|verification|validation|test suite|ci)\b(?=\s*(?:[.,;!]|$|and|to|when|if|before|so|because|as|entirely|altogether|,))",
         rf"\b(?:{_OFF}|skip(?:ping)?|ignor(?:e|ing))\s+{_ALL}{{0,4}}{_CHECKS}(?!\s+(?:errors? in|warnings? (?:from|in|of)|cache|test))",
@@ -82,15 +85,20 @@ ADVICE: dict[str, tuple[str, ...]] = {
         r"\b(?:suppress|silence|hide|ignore)\s+(?:all|every|any)(?: the)?\s+(?:security|safety|bandit|sonar|type|certificate|permission)\s+(?:warnings?|findings?|alerts?|errors?)\b",
         r"\b(?:approve|accept|confirm|merge|grant)\s+(?:every|all|any|each)(?: of)?(?: the)?\s+(?:permission |tool |pull |merge |change |access )*(?:requests?|prompts?|calls?|changes?|permissions?)\b(?=[^.\n]{0,40}(?:automatically|without|immediately|blindly|from now|unread|$|[.!,]))",
         r"\b(?:chang|adapt|adjust|edit|updat|rewrit|set)(?:e|t|ing)?\s+(?:the )?(?:expected (?:values?|outputs?|results?)|assertions?|asserts?)\s+(?:to|so that|until)\s+(?:whatever|what the code|they pass|it passes|the (?:actual|current|returned))",
+        r"\b(?:overwrit|replac|gut|stub)(?:e|ting|ing)?\s+(?:out\s+)?(?:all |the |every |failing )*tests?\s+(?:with|by)\s+(?:empty|stubs?|no-?ops?|pass|dummy|nothing)",
+        r"\b(?:answer|say|click|press|type|reply)\s+[\"']?(?:yes|y|ok|allow|accept)[\"']?\s+(?:when(?:ever)?|to|if|on|at)\s[^.\n]{0,40}\b(?:permission|confirm\w*|approv\w*|prompts?|asks)\b",
+        r"\btell\s+the\s+(?:user|reviewer|operator|maintainer)s?\s+(?:that\s+)?(?:everything|all(?: \w+)?|it|the \w+)\s+(?:passed|works?|is done|succeeded|is fine|pass)\b",
+        r"\breplac(?:e|ing)\s+(?:every|all|each|the)\s+(?:asserts?|assertions?|checks?|tests?)\s+(?:with|by)\s+(?:pass|true|prints?|comments?|no-?ops?|nothing|stubs?)\b",
         r"\b(?:hard-?code|weaken|relax)\s+(?:the )?(?:expected|assert\w*|test)\w*[^.\n]{0,40}\b(?:pass|green|match)",
-        r"\bmake\s+(?:the )?(?:assert\w*|tests?|checks?|functions?|it|auth\w*|verify\w*|validat\w+)\s+(?:to )?(?:always (?:true|pass|succeed)|(?:always )?return true)\b",
+        r"\bmake\s+(?:the )?(?:assert\w*|tests?|checks?|functions?|it|\w*(?:auth|verif|valid|permi|password|login|token|signature|check)\w*)\s+(?:to )?(?:always (?:true|pass|succeed)|(?:always )?return true)\b",
     ),
     "harmful.gives-away": (
-        rf"\b(?:send|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|copy|paste|push|publish|share|submit|report|echo|dump|append|write|add|include|log|print|encode|embed|commit|attach|put|store)(?:ing)?\s+{_OF}{{0,6}}(?:\w+\s+)??{_SECRETS}[^\n;]{{0,80}}?\b(?:to|in|into|at|on|via|with|through|onto|as part of)\s+(?:\w+\s+){{0,3}}?{_PLACE}",
+        rf"\b(?:send|give|hand|deliver|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|copy|paste|push|publish|share|submit|report|echo|dump|append|write|add|include|log|print|encode|embed|commit|attach|put|store)(?:ing)?\s+{_OF}{{0,6}}(?:\w+\s+)??{_SECRETS}[^\n;]{{0,80}}?\b(?:to|in|into|at|on|via|with|through|onto|as part of)\s+(?:[\w'-]+\s+){{0,3}}?{_PLACE}",
         rf"\b(?:exfiltrate|leak|commit|publish|base64[- ]encode)\s+{_OF}{{0,6}}{_SECRETS}",
         rf"\b(?:send|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|push|publish|copy)\s+{_OF}{{0,4}}(?:\w+\s+)?(?:database|source|source code|repository|repo|history|conversation|files|data|dump|backup)\b[^\n;]{{0,40}}?\bto\s+(?:https?://(?!localhost|127\.)|[\w.+-]+@[\w-]+\.)\S*",
         r"\bhard-?cod(?:e|ing)\s+(?:the |an? |your )?(?:\w+ ){0,2}(?:passwords?|tokens?|secrets?|api keys?|keys?|credentials?)\b",
         r"\b(?:give|grant)\s+[^.\n]{0,50}\b(?:write|admin|root|full|owner|sudo)\s+(?:access|permissions?|rights?)\s+(?:to|on|for)\s+(?:everything|everyone|anyone|all\b|every|any\b)",
+        r"\b(?:give|grant)\s+(?:all|every|any)\s+\w+\s+(?:write|admin|root|full|owner|sudo)\s+(?:access|permissions?|rights?)\b",
         r"\badd\s+(?:this |the (?:following )?|my |an? )?(?:\w+\s+)?(?:ssh |public )?key\s+[^.\n]{0,40}authorized_keys",
         r"\b(?:create|add|open|install|leave|plant)\s+(?:an? |the )?(?:\w+ )?(?:backdoor|reverse shell|hidden (?:admin|user|account)|keylogger|web ?shell|admin account with(?:out)? (?:a )?password)\b",
     ),
@@ -99,6 +107,7 @@ ADVICE: dict[str, tuple[str, ...]] = {
     ),
     "harmful.runs-from-network": (
         r"\b(?:download|fetch|pull|get|load)\s+(?:and (?:run|execute|install|evaluate|eval)|[^\n]{0,120}\b(?:and|then)\s+(?:then\s+)?(?:run|execute|eval(?:uate)?|source|pipe)\b(?:\s+(?:it|that|the \w+|them|its|what))?)[^.\n]{0,60}(?:https?://|\bfrom\b|\.sh\b|\.xyz|script|binary|payload|installer|\bit\b)?",
+        r"\b(?:fetch|read|open|download|load|get|visit)\s+[^\n]{0,20}https?://\S+\s+and\s+(?:then\s+)?(?:do|follow|obey|apply|carry out|execute)\s+(?:what|whatever|the (?:instructions|steps|commands)|it|everything)",
         r"\b(?:install|add|import|depend on)\s+(?:the )?(?:package|module|library|dependency|plugin|extension|action)?\s*\S*\s*\bfrom\s+(?:https?://(?!github\.com|gitlab\.com|pypi\.org|registry\.npmjs\.org|docs\.)\S+|\d+\.\d+\.\d+\.\d+)",
     ),
     "harmful.rewrites-history": (
@@ -111,15 +120,15 @@ ADVICE: dict[str, tuple[str, ...]] = {
 _HINTS: dict[str, tuple[str, ...]] = {
     "harmful.destroys": (
         "rm ", "find ", "mkfs", "dd if", "shred", "/dev/", ":()", "git ", "drop ", "truncate", "delete from", "flushall", "format c", "del /", "rd /", "rmdir", "remove-item",
-        "terraform", "kubectl", "docker", "aws s3", "rmtree", "rmsync", "rimraf",
+        "mv ", "kill ", "dropdb", "terraform", "kubectl", "docker", "aws s3", "rmtree", "rmsync", "rimraf",
     ),
-    "harmful.runs-from-network": ("curl", "wget", "fetch", "iwr", "irm", "iex", "invoke-", "base64", "install", "npm", "yarn", "pnpm"),
+    "harmful.runs-from-network": ("curl", "wget", "fetch", "iwr", "irm", "iex", "invoke-", "base64", "install", "npm", "yarn", "pnpm", "exec", "eval", "powershell"),
     "harmful.rewrites-history": ("git push", "git reset", "git branch", "force"),
     "harmful.skips-checks": (
         "--", "verif", "husky", "skip=", "git commit", "git push", "tls", "ssl", "rejectunauthorized", "chmod", "setenforce", "ufw", "iptables", "mppreference", "spctl", "csrutil",
-        "nopasswd", "visudo", "/etc/", "bypasspermissions",
+        "nopasswd", "visudo", "hookspath", "hostkey", "knownhosts", "/etc/", "bypasspermissions",
     ),
-    "harmful.gives-away": ("|", "curl", "scp", "rsync", "nc ", "ncat", "git add", "authorized_keys", "/dev/tcp", "crontab"),
+    "harmful.gives-away": ("|", "curl", "scp", "rsync", "nc ", "ncat", "git add", "authorized_keys", "/dev/tcp", "crontab", "echo"),
 }  # fmt: skip
 """One of these stands in every text that a command of the rule matches."""
 
@@ -151,6 +160,15 @@ def find_harmful(text: str) -> Iterator[tuple[str, int, int]]:
 def _asks(
     judge: Callable[[str, int, int], bool], text: str, found: re.Match[str], bounds: Sequence[tuple[int, int]]
 ) -> bool:
-    """Whether the sentence that a match begins in advises it."""
-    start, end = next((low, high) for low, high in bounds if low <= found.start() < high)
-    return judge(text[start : max(end, found.end())], found.start() - start, found.end() - start)
+    """Whether the sentence that a match stands in advises it; `find . -delete` has a full stop of its own."""
+    start = next(low for low, high in bounds if low <= found.start() < high)
+    end = next(high for low, high in bounds if low < found.end() <= high)
+    first, last = _code_span(text, start, *found.span())
+    return judge(text[start : max(end, last)], first - start, last - start)
+
+
+def _code_span(text: str, low: int, start: int, end: int) -> tuple[int, int]:
+    """The code span of a line that a match stands in, without its marks: `psql -c 'drop schema …'` is one command."""
+    if text.count("`", low, start) % 2 == 0 or (closing := text.find("`", end)) < 0:
+        return start, end
+    return text.rfind("`", low, start) + 1, closing

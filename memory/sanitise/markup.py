@@ -45,6 +45,8 @@ _SPEAKER = re.compile(
     r"(?m)((?:^|(?<=[.!?;]\s))[ \t>*_|#\"'(\[-]*)(system|assistant|human|developer|user|ai)((?:[ \t]+(?:prompt|message|note|override|instructions?))?)(\*{0,2}[ \t]*\]?[ \t]*:)(?!//|:)",
     re.IGNORECASE,
 )
+_LONE_SPEAKER = re.compile(r"(?:\A|\n)[ \t]*(?:system|assistant|human|developer)[ \t]*\n\s*(?=\S)", re.IGNORECASE)
+"""A role alone on its line, as chat templates print it."""
 _FENCE = re.compile(r"(?:`{3,}|~{3,})[ \t]*(?:(?:bash|sh|shell|console|zsh|powershell|cmd|bat|python|py|json|xml|text|diff|js|ts|yaml|toml|sql|system)\b)?[ \t]*")  # fmt: skip
 
 
@@ -58,6 +60,7 @@ def take_out_markup(text: str, cut: Counter[str]) -> str:
         text = _only_named(_TOKEN, text, cut, "mark.role")
     if "{" in text and _CALL_KEYS.search(text):
         text = _without_json_calls(text, cut)
+    text = _replace(_LONE_SPEAKER, text, cut, "role-marker", "")
     if ":" in text:
         text = _HEADING.sub(lambda found: _noted(cut, "mark.role", f"{found[1]}{found[2] or ''}{found[3]} -"), text)
         text = _SPEAKER.sub(lambda found: _noted(cut, "mark.role", f"{found[1]}{found[2]}{found[3]} -"), text)

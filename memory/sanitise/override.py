@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_STANDING = r"(?:previous|prior|above|earlier|preceding|former|existing|original|initial|current|system|your|all|any|other|these|those|safety|developer|old)"
+_STANDING = r"(?:previous|prior|above|earlier|preceding|former|existing|original|initial|current|system|your|all|any|other|these|those|safety|developer|old|their|its)"
 _ORDERS = r"(?:instructions?|prompts?|rules|guidelines|directives?|directions|commands|orders|constraints|restrictions|messages?|context|policies|programming|training)"
 RULES: dict[str, str] = {
     "override": (
@@ -25,7 +25,15 @@ RULES: dict[str, str] = {
         r"|\bthe (?:user|operator|owner|maintainers?|admin(?:istrator)?|developers?|security team|company|reviewer) (?:wants|needs|requires|expects|asks|allows|permits|authori[sz]es|has (?:authori[sz]ed|allowed|approved|asked|instructed|told)) you to\b"
         r"|\byou (?:now )?(?:have|are granted|are given|were given|got) (?:root|admin(?:istrator)?|sudo|unlimited|full (?:access|control|permission|rights))\b(?! (?:in|inside|within) the (?:container|sandbox))"
         r"|\byour (?:\w+ )?(?:restrictions|limits|limitations|guidelines|rules) (?:have been|are|were) (?:now )?(?:lifted|removed|void|disabled|suspended)"
+        r"|\b(?:prior|previous|earlier|above|former)\s+(?:guidance|instructions?|prompts?|guidelines|directives?)\s+(?:is|are)\s+(?:now\s+)?(?:obsolete|void|invalid|superseded|cancelled|revoked)"
+        r"|\bobey\s+(?:only\s+)?(?:the|this|these|what|my|every|all|any)\b"
         r"|\bnew instructions?\s*:|\bact as (?:an? )?(?:unrestricted|unfiltered|root|administrator|different|dan\b)"
+    ),
+    "authority": (
+        r"\b(?:memory|memories|entries|notes?|learnings?)\s+(?:are|is)\s+(?:binding|orders?|commands?|mandatory)\b"
+        r"|\b(?:over|above|against)\s+(?:the\s+)?(?:user|operator|developer|owner)(?:'?s|s')?\s+(?:wish(?:es)?|instructions?|requests?|orders|will|prompt)\b|\bas (?:coming|if it came) from the system\b"
+        r"|\b(?:outranks?|trumps?|overrules?|supersedes?)\s+(?:the\s+)?(?:system prompt|user|developer|operator|all other|any other|other instructions|previous instructions)\b"
+        r"|\b(?:must not|do not|don't|never|need not)\s+verify\s+(?:this|it|these)\b|\b(?:rely|trust|act|follow)\b[^.\n]{0,20}\b(?:blindly|unconditionally|without (?:question|checking|verifying))\b"
     ),
     "exfiltrate": (
         r"\b(?:reveal|print|repeat|output|show|disclose|leak|display|recite|dump|send|tell me|include)\s+(?:me\s+)?(?:the |your |all |full |entire |complete |of |whole |hidden |secret |verbatim |initial |original ){1,5}(?:system prompt|hidden prompt|initial prompt|system message|developer message|instructions(?! (?:in|from|of) the (?:readme|docs|documentation|manual))|conversation history|chat history|context window)\b"
@@ -33,11 +41,19 @@ RULES: dict[str, str] = {
     "conceal": (
         r"\b(?:do not|don't|never|must not|without)\s+(?:ever )?(?:tell(?:ing)?|mention(?:ing)?|inform(?:ing)?|reveal(?:ing)?|notify(?:ing)?|alert(?:ing)?|disclos(?:e|ing)|ask(?:ing)?|show(?:ing)?)\s+(?:this |that |it |anything |about this |about it |these (?:instructions|changes) |this change |this (?:step|message|note) )?(?:to )?(?:the |any |your )?(?:users?|humans?|operator|developers?|reviewers?|anyone|anybody|owner|maintainers?)\b(?!\s+(?:table|model|object|id|name|input|interface|experience|story|guide|record|data|account|password|class|service|for (?:their|the|a) (?:password|pin)))"
         r"|\b(?:hide|conceal)\s+(?:this|these|it|them|the (?:change|commit|step|instruction)s?)\s+from\s+(?:the )?(?:users?|humans?|operator|reviewers?|anyone|maintainers?|owner|logs?)\b|\bkeep (?:this|it) (?:a )?secret\b"
+        r"|\bso that (?:the |no |your )?(?:reviewers?|users?|humans?|maintainers?|one|nobody|operators?)\s+(?:does not|doesn't|do not|don't|will not|won't|cannot|can't|never)?\s*(?:notices?|sees? (?:it|this)|finds? out|find out|know about)\b"
     ),
     "address": (
         r"\b(?:attention|note to|message (?:to|for)|instructions? (?:to|for)|dear|hey|important for)[,:]?\s+(?:all |any |every |the )*(?:ai|llm|language model|coding|claude|gpt|chatgpt|copilot|assistant|agent|model)s?(?:\s+(?:assistants?|agents?|models?|readers?|systems?))?\b[^.\n]{0,20}[:,!-]"
+        r"|\b(?:agents|assistants|llms|language models|models)\s+(?:must|should|shall|have to|are (?:required|obliged|ordered) to)\s+(?:now\s+|only\s+|always\s+|never\s+)?(?:answer|reply|respond|obey|disregard|comply|reveal|approve|star|praise|recommend|forget|hide|override)\b"
         r"|\bif you(?:'re| are) (?:an? |the )?(?:ai|llm|language model|assistant|agent|coding agent|bot|claude|gpt)\b|\bas an? (?:ai|llm|language model|assistant|agent),? you (?:must|should|shall|have to|will)\b"
         r"|\b(?:ai|llm|coding) (?:agents?|assistants?|models?) (?:reading|processing|that reads?|who reads?) this\b"
+    ),
+    "override.other-languages": (
+        r"\bignorier\w*\s+(?:\w+\s+){0,3}(?:anweisung|instruktion|regel|vorgabe)|\b(?:ignore[sz]?|oublie[sz]?)\s+(?:\w+\s+){0,3}(?:instructions|consignes|directives|r[eè]gles)\s+(?:pr[eé]c[eé]dent|ant[eé]rieur|ci-dessus)"
+        r"|\bignor[ae]\w*\s+(?:\w+\s+){0,3}(?:instrucciones|istruzioni|instru[cç][oõ]es|reglas|regole|regras|indicaciones)|\b(?:negeer|vergeet)\s+(?:\w+\s+){0,3}(?:instructies|regels|opdrachten)|\bignorera\s+(?:\w+\s+){0,3}(?:instruktion|regl)"
+        r"|\b(?:zignoruj|ignoruj)\s+(?:\w+\s+){0,3}(?:instrukcj|polece|zasad)|(?:忽略|无视)[^。]{0,12}(?:指令|指示|提示|规则)|(?:指示|命令|ルール)[^。]{0,8}(?:無視|忘れ)|(?:지시|명령|지침)[^.]{0,8}무시"
+        r"|تجاهل\s+(?:\w+\s+){0,3}(?:ال)?(?:تعليمات|أوامر)|\btalimatlar\w*\s+(?:\w+\s+){0,2}(?:yok say|unut|göz ardı)"
     ),
 }  # fmt: skip
 _COMPILED = {rule: re.compile(pattern) for rule, pattern in RULES.items()}
@@ -61,7 +77,7 @@ def find_overrides(text: str) -> Iterator[tuple[str, int, int]]:
     for rule, pattern in _COMPILED.items():
         for found in pattern.finditer(text):
             start, end = found.span()
-            told_anywhere = rule in ("conceal", "address")
+            told_anywhere = rule in ("conceal", "address", "authority")
             if not _is_spoken_about(text, start, end, _NAMED if told_anywhere else _ABOUT) and (
                 told_anywhere or _begins(text, start)
             ):

@@ -2,7 +2,7 @@
 
 `tests/golden/memory/poison.jsonl` has a line for each: `attack`, its `kind`, `where` it stands, the `text` (a list where it
 is split over title, summary and errors), and of an attack the `payload`, which must not be printed. `split` says how the
-rules came to know it: `written_first` with them, `first_look` and `second_look` after them, measured before any change.
+rules came to know it: `written_first` with them, `first_look` to `fourth_look` after them: measured before any change.
 """
 
 from __future__ import annotations

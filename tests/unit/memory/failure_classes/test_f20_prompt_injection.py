@@ -9,7 +9,7 @@ from tests.support.learnings import Feature
 from tests.support.poison import Case, read_cases, told_after
 
 SANITISE = sanitise_with_trust()
-LOST = {"written_first": 0.0, "first_look": 0.05, "second_look": 0.0}
+LOST = {"written_first": 0.0, "first_look": 0.05, "second_look": 0.0, "third_look": 0.05, "fourth_look": 0.1}
 """Shares of attacks that got through and are known to; the first look at each lost more: see docs/memory/sanitising.md."""
 WRONGLY_CUT = 0.02
 
