@@ -141,9 +141,9 @@ class RunBuilder:
         return None if index is None else self._calls[index]
 
     @property
-    def calls(self) -> tuple[ToolUseEvent, ...]:
-        """The calls so far."""
-        return tuple(self._calls)
+    def next_number(self) -> int:
+        """The next call's, counted from 1."""
+        return len(self._calls) + 1
 
     def build(self, agent: AgentFormat, **fields: Any) -> AgentRun:
         """The run."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from contracts.memory.model import FileAction, FileTouched
 from memory.extraction.agent_run import AgentRun, CallStatus, ToolUseEvent
 from memory.extraction.paths import ProjectPaths
-from memory.extraction.shell import ShellEffect, join_directories, read_shell
+from memory.extraction.shell_files import ShellEffect, join_directories, read_shell
 from memory.extraction.tools import FileUse, command_of, file_uses
 
 _SAYS_CREATED = re.compile(

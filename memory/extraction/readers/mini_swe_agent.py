@@ -48,7 +48,7 @@ def read_trajectory(value: object) -> AgentRun:
             run.say((content[:start] + content[end:]).strip().removeprefix("THOUGHT:"))
             tokens.extend(_tokens(message))
             for command in _commands(message):
-                call_id = f"command {len(run.calls) + 1}"
+                call_id = f"command {run.next_number}"
                 pending.append(call_id)
                 run.call(ToolUseEvent("bash", {"command": run.clean(command)}, call_id, working_directory=directory))
         elif role in ("user", "tool") and pending:

@@ -24,7 +24,7 @@ from memory.extraction.agent_run import (
     name_of,
     text_of,
 )
-from memory.extraction.shell import directory_before
+from memory.extraction.shell_files import directory_before
 from memory.extraction.tools import command_of
 
 _NO_CALLS = frozenset({

@@ -170,7 +170,7 @@ class _Reader:
 
     def _call(self, action: str, call_id: str | None) -> None:
         name, given = _tool_of(self.run.clean(action))
-        self.latest = None if call_id else f"step {len(self.run.calls) + 1}"
+        self.latest = None if call_id else f"step {self.run.next_number}"
         self.run.call(
             ToolUseEvent(
                 name, given, call_id or self.latest, working_directory=self.directory, open_file=self.open_file
