@@ -36,7 +36,15 @@ def main() -> None:
     scores: dict[str, Score] = {}
     for number in range(0, len(python), 4):
         files = [str(path.relative_to(folder)) for path in python[number : number + 4]]
-        compare(scores, folder, "mypy --strict", files, "-O json", mypy_json, ["", "--pretty", "--show-column-numbers"])
+        compare(
+            scores,
+            folder,
+            "mypy --strict --follow-imports silent",
+            files,
+            "-O json",
+            mypy_json,
+            ["", "--pretty", "--show-column-numbers"],
+        )
         compare(scores, folder, "ruff check --isolated --select E,F,B,UP,S,N", files, "--output-format json", ruff_json,
                 ["--output-format concise", "--output-format full", "--output-format grouped"])  # fmt: skip
     if given.eslint:
@@ -79,7 +87,7 @@ def mypy_json(text: str, folder: Path) -> Iterator[Found]:
     seen = set()
     for line in text.split("\n"):
         one = json.loads(line) if line.startswith("{") else {}
-        key = (one.get("file"), one.get("line"), one.get("message"))
+        key = (one.get("file"), one.get("line"), one.get("column"), one.get("message"))
         if one.get("severity") == "error" and key not in seen:
             seen.add(key)
             yield "Compile", one["file"], one["line"]
@@ -89,7 +97,7 @@ def ruff_json(text: str, folder: Path) -> Iterator[Found]:
     seen = set()
     for one in json.loads(text[text.index("[") :]):
         path = str(Path(one["filename"]).relative_to(folder))
-        key = (path, one["location"]["row"], one["code"], one["message"])
+        key = (path, *one["location"].values(), one["code"], one["message"])
         if key not in seen:
             seen.add(key)
             yield (
@@ -104,7 +112,7 @@ def eslint_json(text: str, folder: Path) -> Iterator[Found]:
     for one in json.loads(text[text.index("[{") :]) if "[{" in text else ():
         path = str(Path(one["filePath"]).relative_to(folder))
         for message in one["messages"]:
-            key = (path, message.get("line"), message["message"], message["ruleId"])
+            key = (path, message.get("line"), message.get("column"), message["message"], message["ruleId"])
             if message["severity"] == 2 and key not in seen:
                 seen.add(key)
                 yield "Compile" if message.get("fatal") else "Lint", path, message.get("line")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from memory.extraction.errors.found import Mention
 from memory.extraction.errors.output import Output
@@ -16,6 +17,9 @@ _MYPY = re.compile(_PYTHON_FILE + r"(?::\d{1,5})?(?::\d{1,7}:\d{1,5})?: error: (
 _MYPY_FILE = re.compile(r"(?P<path>[^\s:'\"]{1,300}\.pyi?): error: (?P<message>.*)$")
 _MYPY_USAGE = re.compile(r"mypy: (?:error: )?(?P<message>can't read file '(?P<path>[^']{1,300})'.*|error: .*)$")
 _PYRIGHT = re.compile(r" +" + _PYTHON_FILE + r":\d{1,5} - error: (?P<message>.*)$")
+
+_CODED = re.compile(r" +\[[a-z-]{2,40}\]$")
+_AT_ANY = re.compile(r"[^:]{1,300}:\d{1,7}:")
 
 _GCC = re.compile(_AT + r"(?::\d{1,5})?: (?:fatal |internal compiler |internal )?error: (?P<message>.*)$")
 _GCC_DRIVER = re.compile(
@@ -39,13 +43,13 @@ _RULE = re.compile(
 )
 _RULE_FILE = re.compile(r"(?P<path>\S[^:]{0,300}\.(?:pyi?|ipynb)):$")
 _RULE_BELOW = re.compile(
-    r" +(?P<line>\d{1,7}):\d{1,5} +(?P<message>(?:[A-Z]{1,8}\d{1,6}|invalid-syntax:|SyntaxError:) .*)$"
+    r" +(?P<line>\d{1,7}):(?P<column>\d{1,5}) +(?P<message>(?:[A-Z]{1,8}\d{1,6}|invalid-syntax:|SyntaxError:) .*)$"
 )
 _ANNOTATION = re.compile(r"::error (?P<fields>[^:]{0,300}(?::(?!:)[^:]{0,300}){0,4})::(?P<message>.*)$")
 _RULE_NAME = re.compile(
     r"(?P<message>(?:[A-Z]{1,8}\d{1,6} |invalid-syntax: |SyntaxError: |unformatted: )(?:\[\*\] )?\S.*)$"
 )
-_ARROW = re.compile(r" *--> (?P<path>.{1,300}?):(?P<line>\d{1,7}):\d{1,5}$")
+_ARROW = re.compile(r" *--> (?P<path>.{1,300}?):(?P<line>\d{1,7}):(?P<column>\d{1,5})$")
 _RUFF_PARSE = re.compile(r"error: Failed to parse (?P<path>.{1,300}?):(?P<line>\d{1,7}):\d{1,5}: (?P<message>.*)$")
 _REFORMAT = re.compile(r"(?:Would reformat: |would reformat )(?P<path>\S.{0,300})$")
 _BLACK_PARSE = re.compile(
@@ -76,6 +80,7 @@ _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".f90")
 _RULE_BRACKETS = re.compile(
     _AT + r"(?::\d{1,5})?: (?P<message>\[(?P<code>[A-Z]{1,8}\d{1,6})(?:\([\w-]{1,80}\))?[\],].*)$"
 )
+_COLUMN = re.compile(r"\d+")
 _COLLECT = ("no input files", "ld returned", "linker command failed")
 
 
@@ -84,12 +89,24 @@ def read_mypy(output: Output) -> Iterator[Mention]:
     for number, line in output.having("error:"):
         found = _MYPY.match(line) or _MYPY_FILE.match(line)
         if found:
-            yield _mention(found, "mypy", number)
+            yield _wrapped(_mention(found, "mypy", number), output)
         elif found := _PYRIGHT.match(line):
             yield _mention(found, "pyright", number)
     for number, line in output.having("mypy: "):
         if found := _MYPY_USAGE.match(line):
             yield _mention(found, "mypy", number)
+
+
+def _wrapped(mention: Mention, output: Output) -> Mention:
+    """With the lines into which `--pretty` broke the message, up to its code."""
+    message, last = mention.message, mention.last
+    while not _CODED.search(message) and last - mention.first < 6:
+        last += 1
+        line = output.line(last)
+        if not line or line[0] == " " or _AT_ANY.match(line):
+            return mention
+        message += " " + line
+    return replace(mention, message=message, last=last) if _CODED.search(message) else mention
 
 
 def read_gcc(output: Output) -> Iterator[Mention]:
@@ -136,7 +153,7 @@ def read_rules(output: Output) -> Iterator[Mention]:
             heading = found["path"] if (found := _RULE_FILE.match(line)) else heading
             continue
         if line[0] == " " and heading and (found := _RULE_BELOW.match(line)):
-            yield Mention(found["message"], "ruff", number, number, heading, int(found["line"]))
+            yield Mention(found["message"], "ruff", number, number, heading, int(found["line"]), column=found["column"])
             continue
         if found := _RULE.match(line):
             yield _mention(found, _linter(output, found), number)
@@ -145,7 +162,15 @@ def read_rules(output: Output) -> Iterator[Mention]:
         elif line[0] != " " and (found := _RULE_NAME.match(line)) is not None:
             for ahead in range(number + 1, min(number + 4, len(output.lines))):
                 if place := _ARROW.match(output.lines[ahead]):
-                    yield Mention(found["message"], "ruff", number, ahead, place["path"], int(place["line"]))
+                    yield Mention(
+                        found["message"],
+                        "ruff",
+                        number,
+                        ahead,
+                        place["path"],
+                        int(place["line"]),
+                        column=place["column"],
+                    )
                     break
     if " --> " in text:
         yield from _arrows(output)
@@ -167,7 +192,9 @@ def _arrows(output: Output) -> Iterator[Mention]:
         place = _ARROW.match(line)
         above = output.line(number - 1)
         if place and ":" not in above and not output.taken[number - 1] and (found := _RULE_NAME.match(above)):
-            yield Mention(found["message"], "ruff", number - 1, number, place["path"], int(place["line"]))
+            yield Mention(
+                found["message"], "ruff", number - 1, number, place["path"], int(place["line"]), column=place["column"]
+            )
 
 
 def _linter(output: Output, found: re.Match[str]) -> str:
@@ -244,4 +271,8 @@ def read_maven(output: Output) -> Iterator[Mention]:
 def _mention(found: re.Match[str], tool: str, number: int, *, follows: bool = False) -> Mention:
     groups = found.groupdict()
     line = groups.get("line")
-    return Mention(groups["message"], tool, number, number, groups.get("path"), int(line) if line else None, follows)
+    column = _COLUMN.search(found.string, found.end("line"), found.start("message")) if line else None
+    return Mention(
+        groups["message"], tool, number, number, groups.get("path"), int(line) if line else None, follows,
+        column=column[0] if column else "",
+    )  # fmt: skip

@@ -100,7 +100,7 @@ def _told(output: Output, mentions: Iterable[Mention]) -> tuple[FoundError, ...]
     found: dict[tuple[object, ...], FoundError] = {}
     for mention in ordered:
         error = _error(output, mention)
-        key = (error.file_path, error.line, error.outside, " ".join(error.message.split()))
+        key = (error.file_path, error.line, mention.column, error.outside, " ".join(error.message.split()))
         found.setdefault(key, error)
         if len(found) >= MAX_FOUND:
             break

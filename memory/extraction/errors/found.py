@@ -31,7 +31,7 @@ class Mention:
     """What one reader saw in the lines [first, last] of an output: `path` is as printed, `tool` names who reported it.
 
     `follows`: it only says that something failed (`make: *** … Error 1`), so that it counts where nothing else does.
-    `error_type` is given where the reader knows better than the table of `kinds`.
+    `error_type` is given where the reader knows better than the table of `kinds`; `column` tells two of one line apart.
     """
 
     message: str
@@ -42,3 +42,4 @@ class Mention:
     line: int | None = None
     follows: bool = False
     error_type: ErrorType | None = None
+    column: str = ""

@@ -63,10 +63,14 @@ def read_pytest(output: Output) -> Iterator[Mention]:
         path, line = _place(block, output)
         if path is None and node is not None:
             path = _path_of(node)
-        yield Mention(block.parse or block.message(said), "pytest", block.first, block.last, path, line)
+        message = block.parse or _named(block.name, block.message(said))
+        yield Mention(
+            message, "pytest", block.first, block.last, path, line, column=node or block.name or str(block.first)
+        )
     for node, (number, said) in unmatched.items():
         progress.pop(node, None)
-        yield Mention(said or f"{node} failed", "pytest", number, number, _path_of(node))
+        message = _named(_name_of(node.partition("::")[2]), said) if said else f"{node} failed"
+        yield Mention(message, "pytest", number, number, _path_of(node), column=node)
     told = {_name_of(block.name) for block in blocks}
     for node, number in progress.items():
         if _name_of(node.partition("::")[2]) not in told:
@@ -203,6 +207,13 @@ def _node_of(block: _Failure, summary: dict[str, tuple[int, str]]) -> str | None
     if len(same) > 1 and block.places:
         same = [node for node in same if any(path.endswith(_path_of(node)) for path, _ in block.places)] or same
     return same[0] if same else None
+
+
+def _named(name: str, message: str) -> str:
+    """A message behind the name of the test that failed; it is in neither where a file could not be collected."""
+    return (
+        f"{name}: {message}" if name and not name.startswith("ERROR collecting ") and name not in message else message
+    )
 
 
 def _name_of(name: str) -> str:
