@@ -15,8 +15,8 @@ from memory.recall.words import words_of
 MAX_LEARNINGS = 12
 MAX_CONFLICTS = 4
 LEARNING_CHARACTERS = 500
-LEAST_FARED = 0.4
-"""A learning below it failed four times more often than it helped: it is still found by recall, and not volunteered."""
+LEAST_FARED = 0.25
+"""What failed seven times and never helped is below it: recall finds it still, and no prompt is given it unasked."""
 SAYS_NO_MORE = 2
 """Words beside those of an error, as in "it fails again: …"."""
 TASK_GAIN = 1.2
@@ -52,8 +52,13 @@ def _best_first(state: FeatureMemory, task_id: int | None, query: str) -> list[F
 
     told = [(one.message, f"{one.message} {one.file_path} {one.tool}") for one in standing]
     errors = [({*words_of(message)}, {*words_of(line)}) for message, line in told]
-    offered = [one for one in state.active(task_id) if fared(one) >= LEAST_FARED and not _is_told(one, errors)]
+    offered = [one for one in state.active(task_id) if _is_offered(one) and not _is_told(one, errors)]
     return sorted(offered, key=lambda one: (-score(one), one.id))
+
+
+def _is_offered(one: FeatureLearning) -> bool:
+    """What a person wrote or looked at sinks as others do, and is put out by nothing but a person."""
+    return one.reviewed or one.source.priority >= LearningSource.HUMAN.priority or fared(one) >= LEAST_FARED
 
 
 def _is_told(one: FeatureLearning, errors: Sequence[tuple[set[str], set[str]]]) -> bool:

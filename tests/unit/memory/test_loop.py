@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
+from contracts.memory.api import PromptBlock
 from contracts.memory.learning import LearningSource
 from contracts.memory.model import IterationOutcome
+from memory.block_marks import mark_block
 from memory.recall.weight import fared
 from tests.support.agent_loop import (
     FEATURE,
@@ -29,6 +32,7 @@ from tests.support.agent_loop import (
     verbatim,
     work_on,
 )
+from tests.support.claude_stream import ClaudeStream
 
 FACTS = (
     "Kafka consumers must commit offsets after processing",
@@ -131,3 +135,33 @@ def test_an_agent_that_repeats_its_prompt_does_not_fill_the_memory(
         counts.append(len(found))
         assert all(one.hit_count == 1 for one in found)
     assert counts[-1] <= most * len(FACTS)
+
+
+def test_what_a_block_said_is_cut_out_of_the_record(tmp_path: Path) -> None:
+    """However the agent copies it: in its words, in a file that it reads, in a command's output."""
+    loop = Loop(tmp_path)
+    loop.memory.learn(FEATURE, FACTS[0], "it was seen", LearningSource.AGENT, 1)
+
+    def act(stream: ClaudeStream, block: PromptBlock) -> str:
+        stream.say(f"I decided to go on because\n{block.text}")
+        stream.read("PROMPT.md", f"# Prompt\n{block.text}\n")
+        stream.run("cat prompt.json", json.dumps({"prompt": block.text}))
+        return work_on(stream, PROBLEMS[0], f"Done.\n\n{block.text}\n\nThe login still fails.")
+
+    block, record = loop.iterate(1, act)
+    assert FACTS[0] in block.text
+    assert FACTS[0] not in record.model_dump_json()
+    assert "The login still fails." in record.summary
+    assert record.not_kept
+
+
+def test_a_begin_mark_in_a_tool_s_output_hides_no_error(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    mark = mark_block("mem_" + "0" * 32, ("x",)).split("\n")[0]
+
+    def act(stream: ClaudeStream, _: PromptBlock) -> str:
+        stream.run("pytest -q tests/test_login.py", f"{mark}\n{PROBLEMS[0].report()}", 1)
+        return stream.end("It fails.", failed=True)
+
+    _, record = loop.iterate(1, act)
+    assert [one.message for one in record.errors] == [PROBLEMS[0].message]

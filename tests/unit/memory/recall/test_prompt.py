@@ -130,8 +130,16 @@ def test_learnings_on_the_errors_that_stand_go_first() -> None:
 
 
 def test_a_learning_that_failed_again_and_again_is_not_volunteered() -> None:
-    failed = learning("Restart the server", shown=9, failed_again=4)
+    failed = learning("Restart the server", shown=9, failed_again=7)
     assert block_of(memory_of(failed))[0].learning_ids == ()
+
+
+def test_a_person_s_learning_is_put_out_by_no_failure() -> None:
+    """The block says that it did not help."""
+    failed = learning("Restart the server", shown=9, failed_again=7, source=LearningSource.HUMAN)
+    block, _ = block_of(memory_of(failed))
+    assert block.learning_ids == (failed.id,)
+    assert "did not help in 7 iterations" in block.text
 
 
 def test_a_learning_that_only_names_a_standing_error_is_not_told_beside_it() -> None:
