@@ -56,7 +56,7 @@ def extract(
     paths = ProjectPaths.of(root)
     not_kept = Counter(run.not_kept)
 
-    calls = locate_calls(run)
+    calls = locate_calls(run, run.root or context.working_directory)
     changes = file_changes(calls, run.patch, paths, not_kept)
     errors = iteration_errors(calls, paths, root, not_kept)
     effect = effect_sha256(changes, errors) if run.calls or run.patch else None

@@ -57,10 +57,10 @@ class LocatedCall:
     """Words of the command that name files which only its shell knows."""
 
 
-def locate_calls(run: AgentRun) -> list[LocatedCall]:
-    """Each call where it ran: as the output says, else where the last `cd` led, else in the run's own folder."""
+def locate_calls(run: AgentRun, begun_in: str | None) -> list[LocatedCall]:
+    """Each call where it ran: as the output says, else where the last `cd` led, else where the run began."""
     found: list[LocatedCall] = []
-    current = run.root
+    current = begun_in
     for call in run.calls:
         current = call.working_directory or current
         command = command_of(call)

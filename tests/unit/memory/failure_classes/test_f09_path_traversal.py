@@ -82,6 +82,18 @@ def test_f09_a_stream_that_writes_outside_keeps_no_such_path_in_any_field() -> N
     assert result.not_kept == {"path_outside": 5, "path_unclear": 1}
 
 
+def test_f09_relative_paths_begin_where_the_caller_says_if_the_output_does_not() -> None:
+    use = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "cd src && touch a.py ../../b.py"}}
+    events = [
+        {"type": "assistant", "message": {"content": [use]}},
+        {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": ""}]}},
+    ]
+    result = extracted(events, working_directory="/home/dev/shop/web")
+    assert [one.path for one in result.files_touched] == ["web/src/a.py", "b.py"]
+    assert result.not_kept == {}
+    assert extracted(events).not_kept == {"path_outside": 1}
+
+
 @pytest.mark.parametrize("cwd", ["/home/dev/shop/web", "/home/dev"])
 def test_f09_the_project_is_the_root_where_the_agent_worked_in_a_folder_of_it_or_above_it(cwd: str) -> None:
     path = "/home/dev/shop/web/a.py"
