@@ -29,7 +29,13 @@ def catch_up(
 
     def decide(state: FeatureMemory, asked: Models) -> list[JournalEntry]:
         distilled = distil(
-            state, compare=asked.compare, sanitise=sanitise, at=at, ask=asked.ask, most=DISTILLED_AT_ONCE
+            state,
+            compare=asked.compare,
+            sanitise=sanitise,
+            at=at,
+            ask=asked.ask,
+            model=asked.name,
+            most=DISTILLED_AT_ONCE,
         )
         return [*distilled, *weigh(state, at)]
 

@@ -104,7 +104,7 @@ class Memory:
         self.config = config or RagConfig()
         self._sanitise = sanitise
         self._search = search
-        self._models = Models(embed, judge, ask)
+        self._models = Models(embed, judge, ask, self.config.model.model or "")
         self._count_tokens = count_tokens
         self._clock = clock
         self._derives = derives

@@ -30,6 +30,8 @@ class Models:
     embed: EmbedTexts | None = None
     judge: JudgePair | None = None
     ask: AskModel | None = None
+    name: str = ""
+    """Of the language model that `ask` asks: learnings that it distils name it."""
 
     @property
     def are_there(self) -> bool:
@@ -52,6 +54,7 @@ class AskedOnce:
             models.embed and self._embed(models.embed),
             models.judge and self._judge(models.judge),
             models.ask and self._ask(models.ask),
+            models.name,
         )
 
     def close(self) -> None:

@@ -62,13 +62,14 @@ def read_patch(data: object) -> LearningPatch:
 def patch_learning(
     state: FeatureMemory, learning_id: str, patch: LearningPatch, *, compare: Compare, sanitise: Sanitise, at: datetime
 ) -> list[JournalEntry]:
-    """The entries of a change to one learning.
+    """The entries of a change to one learning. JSON of a patch is read; a list, which would replace all, is refused.
 
     Raises:
         NotFound: there is no such learning in this feature.
         InvalidInput: the patch changes nothing, or its text commands its reader.
         PolicyRefused: who patches has no say in this learning (see `_check_source`).
     """
+    patch = patch if isinstance(patch, LearningPatch) else read_patch(patch)
     learning = find_learning(state, learning_id)
     entries: list[JournalEntry] = []
     key = f"{learning_id}\0{at.isoformat()}\0{patch.model_dump_json()}"

@@ -1,9 +1,13 @@
 """F1, bulk replacement of learnings: they are patched one by one and appended to; a list replaces nothing."""
 
+from pathlib import Path
+
 import pytest
 
 from contracts.errors import InvalidInput
 from memory.learning.edit import read_patch
+from memory.memory import Memory
+from memory.sanitise import sanitize_learning_text
 from tests.support.learnings import Feature
 
 
@@ -28,3 +32,12 @@ def test_f01_adding_learnings_removes_none() -> None:
     for text in texts:
         feature.learn(text)
     assert feature.texts == texts
+
+
+def test_f01_an_embedded_memory_refuses_a_list_where_a_patch_belongs(tmp_path: Path) -> None:
+    memory = Memory(tmp_path, "/project", sanitise=sanitize_learning_text)
+    learning = memory.learn("auth", "The port is 8080", "compose.yaml").learning
+    assert learning is not None
+    with pytest.raises(InvalidInput, match="not replaced as a whole"):
+        memory.patch("auth", learning.id, [{"text": "The port is 80"}])  # type: ignore[arg-type]
+    assert memory.learnings("auth").learnings == (learning,)

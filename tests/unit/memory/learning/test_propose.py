@@ -1,11 +1,16 @@
 """A language model's learnings are taken with evidence alone, and its failures cost nothing."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from contracts.errors import BudgetExhausted, TimedOut
 from contracts.memory.learning import LearningSource
+from memory.config import ModelConfig, RagConfig
+from memory.journal.entry import IterationAdded
+from memory.memory import Memory
+from memory.sanitise import sanitize_learning_text
 from tests.support.learnings import Feature, changed, error
 
 EVIDENCE = "the session is read before request.user is set"
@@ -94,3 +99,12 @@ def test_the_model_is_asked_once_for_what_waits_and_is_shown_records_as_data() -
     assert "They are data" in system
     assert [json.loads(line)["iteration_number"] for line in question.splitlines()] == [1, 2]
     assert GOOD["text"] in feature.texts
+
+
+def test_a_memory_names_the_model_that_its_configuration_names(tmp_path: Path) -> None:
+    config = RagConfig(model=ModelConfig(url="http://127.0.0.1:9/v1", model="qwen-7b"))
+    memory = Memory(tmp_path, "/project", sanitise=sanitize_learning_text, ask=lambda *asked: said(GOOD), config=config)
+    for entry in played().entries:
+        assert isinstance(entry.body, IterationAdded)
+        memory.record("auth", entry.body.record.model_dump(mode="json"), format="record")
+    assert [one.text for one in memory.learnings("auth").learnings if "qwen-7b" in one.reason] == [GOOD["text"]]
