@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -202,3 +203,24 @@ def test_what_memory_printed_is_cut_out_of_the_stream_and_counted() -> None:
     assert result.decisions == ()
     assert "floats" not in result.summary
     assert result.not_kept == {"echo": 1}
+
+
+def test_a_stream_of_a_megabyte_takes_a_fraction_of_a_second() -> None:
+    """Some 40 ms of a processor; the bound is wide, as other work may disturb the caches."""
+    shown = "".join(f"{number:6}\u2192    value = compute({number})  # line {number}\n" for number in range(600))
+    events: list[dict[str, object]] = [{"type": "system", "subtype": "init", "cwd": "/home/dev/shop"}]
+    for number in range(25):
+        for name, given, output, is_error in (
+            ("Read", {"file_path": "/home/dev/shop/a.py"}, shown, False),
+            ("Bash", {"command": "python -m pytest -q"}, f"Exit code 1\n{shown}\n1 failed in 0.1s", True),
+        ):
+            use = {"type": "tool_use", "id": f"{name}{number}", "name": name, "input": given}
+            block = {"type": "tool_result", "tool_use_id": use["id"], "content": output, "is_error": is_error}
+            events.append({"type": "assistant", "message": {"content": [use]}})
+            events.append({"type": "user", "message": {"content": [block]}})
+    stream = "\n".join(json.dumps(event) for event in events)
+    assert len(stream) > 1_000_000
+    begun = time.process_time()
+    result = extracted(stream)
+    assert time.process_time() - begun < 1
+    assert result.tool_calls == {"ok": 25, "failed": 25}
