@@ -14,9 +14,14 @@ from memory.ports import Sanitise
 from memory.recall.weigh import weigh
 
 DISTILLED_AT_ONCE = 100
-"""Iterations that are looked through for learnings while the journal is locked: some 4 ms each."""
-CATCH_UP_SECONDS = 1.0
-"""How long a question waits for iterations to be looked through: an import may have brought thousands."""
+"""Iterations that are looked through for learnings between two looks at the clock: some 5 ms each."""
+FEW_ITERATIONS = 50
+"""A question waits until so many were looked through. An iteration brings one; an import may have brought thousands."""
+
+
+def count_new(state: FeatureMemory) -> int:
+    """Iterations that were not looked through."""
+    return len(state.iterations.keys() - state.distilled)
 
 
 def catch_up(
@@ -42,7 +47,7 @@ def catch_up(
     started = time.monotonic()
     derived: list[JournalEntry] = []
     state = journal.read()
-    while not state.distilled.issuperset(state.iterations):
+    while count_new(state) > 0:
         state, entries = transact_with(models, journal, decide)
         derived += entries
         if seconds is not None and time.monotonic() - started > seconds:

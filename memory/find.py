@@ -27,7 +27,7 @@ def find(
     """
     if search is None or not query.strip():
         return None, 0
-    size = len(state.iterations) + len(state.active())
+    size = len(state.iterations) + len(state.learnings)
     try:
         lacking = search.follow(state) if isinstance(search, FollowingIndex) else ()
         if len(lacking) > MOST_LACKING * size:

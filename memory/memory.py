@@ -31,7 +31,7 @@ from contracts.memory.api import (
 )
 from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from contracts.memory.model import IterationRecord
-from memory.catch_up import CATCH_UP_SECONDS, catch_up
+from memory.catch_up import FEW_ITERATIONS, catch_up, count_new
 from memory.config import RagConfig
 from memory.extraction.extract import extract
 from memory.extraction.stagnation import is_stagnating
@@ -51,6 +51,7 @@ from memory.recall.prompt import make_prompt_block
 from memory.recall.rank import rank
 from memory.sanitise import sanitise_record
 from memory.status import make_status
+from memory.upkeep import Upkeep
 
 LOOKED_BACK = 200
 """Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""
@@ -80,7 +81,7 @@ class Memory:
     `search` finds; without it, and where it is away, recall compares words with the journal itself. `embed`, `judge`
     and `ask` are models that help to tell learnings apart and to distil them; where one fails, rules decide.
     `derives`: what follows from new iterations is derived before a question is answered; else `catch_up` is called by
-    another process.
+    another process. `upkeep` does in the background what no question may wait for.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Memory:
         clock: Callable[[], datetime] = _utc_now,
         config: RagConfig | None = None,
         derives: bool = True,
+        upkeep: Upkeep | None = None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = folder
@@ -108,6 +110,7 @@ class Memory:
         self._count_tokens = count_tokens
         self._clock = clock
         self._derives = derives
+        self._upkeep = upkeep or Upkeep()
         self._on_close = on_close
         self._journals: dict[str, Journal] = {}
         self._opening = threading.Lock()
@@ -319,7 +322,8 @@ class Memory:
         return make_status([self.journal(name) for name in self.features()], self._search)
 
     def close(self) -> None:
-        """Let go of the index. The journals need no closing."""
+        """Let go of the index, and leave what is done in the background. The journals need no closing."""
+        self._upkeep.close()
         self._on_close()
 
     def __enter__(self) -> Self:
@@ -331,9 +335,16 @@ class Memory:
         self.close()
 
     def _derive(self, journal: Journal) -> None:
-        """What a question may wait for, unless another process derives it."""
-        if self._derives:
-            self._catch_up(journal, CATCH_UP_SECONDS)
+        """Catch up where new iterations are few, else in the background; not where another process does it."""
+        new = count_new(journal.read()) if self._derives else 0
+        if 0 < new <= FEW_ITERATIONS:
+            self._catch_up(journal)
+        elif new:
+            self._upkeep.do(f"catch up {journal.feature}", lambda: self._catch_up_a_little(journal))
+
+    def _catch_up_a_little(self, journal: Journal) -> bool:
+        self._catch_up(journal, seconds=0)
+        return count_new(journal.read()) > 0
 
     def _catch_up(self, journal: Journal, seconds: float | None = None) -> list[JournalEntry]:
         return catch_up(journal, self._models, sanitise=self._sanitise, at=self._clock(), seconds=seconds)

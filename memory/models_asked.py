@@ -1,8 +1,8 @@
 """Models that help to tell learnings apart and to distil them, asked before the journal is locked and never meanwhile.
 
-A model may take seconds, for which the lock must not wait. So a decision is made twice: without the lock, which asks
-the models, and under it, where what they said is remembered. What has not been asked by then raises `Unavailable`, as a
-model does that is away, and rules decide.
+A model may take seconds, for which the lock must not wait. So it is decided without the lock, which asks the models.
+Where somebody else wrote in the meantime it is decided again under the lock, where what they said is remembered. What
+was not asked by then raises `Unavailable`, as a model does that is away, and rules decide.
 """
 
 from __future__ import annotations
@@ -33,18 +33,13 @@ class Models:
     name: str = ""
     """Of the language model that `ask` asks: learnings that it distils name it."""
 
-    @property
-    def are_there(self) -> bool:
-        """Whether there is any."""
-        return bool(self.embed or self.judge or self.ask)
-
     def compare(self, text: str, existing: Sequence[FeatureLearning]) -> DeduplicationResult:
         """What `text` is beside the learnings that are kept."""
         return check_deduplication(text, existing, embed=self.embed, judge=self.judge)
 
 
 class AskedOnce:
-    """Models for one decision that is made twice. `close` ends the asking: from then on they only remember."""
+    """Models for one decision that may be made twice. `close` ends the asking: from then on they only remember."""
 
     def __init__(self, models: Models) -> None:
         self._vectors = _Answers[Vectors]()
@@ -106,10 +101,23 @@ def _embed_one(embed: EmbedTexts, text: str) -> Vectors:
 def transact_with(
     models: Models, journal: Journal, decide: Callable[[FeatureMemory, Models], list[JournalEntry]]
 ) -> tuple[FeatureMemory, list[JournalEntry]]:
-    """`Journal.transact` of what models have a say in: they are asked before, and only remembered under the lock."""
-    if not models.are_there:
-        return journal.transact(lambda state: decide(state, models))
+    """`Journal.transact` of what takes a while to decide: it is decided before, and only again where much changed.
+
+    Iterations that were recorded meanwhile are no such change: they are looked at in their turn.
+    """
     asked = AskedOnce(models)
-    decide(journal.read(), asked.models)
+    before = journal.read()
+    entries = decide(before, asked.models)
     asked.close()
-    return journal.transact(lambda state: decide(state, asked.models))
+    return journal.transact(lambda state: entries if _is_as_before(state, before) else decide(state, asked.models))
+
+
+def _is_as_before(state: FeatureMemory, before: FeatureMemory) -> bool:
+    return state is before or (
+        state.learnings == before.learnings
+        and state.conflicts == before.conflicts
+        and state.repetitions == before.repetitions
+        and state.distilled == before.distilled
+        and state.weighed == before.weighed
+        and len(state.printed) == len(before.printed)
+    )

@@ -60,7 +60,9 @@ class FollowedCollection:
         self._project_path = project_path
         self._engine, self._vectors = engine, vectors
         self._clock = clock
-        self._mutex = threading.RLock()
+        self._filling = threading.Lock()
+        """Held by the one thread that compares with what is held, and adds to it."""
+        self._opening = threading.Lock()
         self._reader: Reader | None = None
         self._held: dict[str, Version] = {}
         self._held_offset = -1
@@ -70,32 +72,41 @@ class FollowedCollection:
     def follow(self, state: FeatureMemory, until: float) -> list[str]:
         """Take in what is new until that moment of the clock; returns the ids that are left.
 
-        Where another process writes, or the embedding model is away, that is all of it.
+        Where another thread or process writes, or the embedding model is away, that is all of it.
         """
-        with self._mutex:
-            try:
-                return self._follow(state, until)
-            except Corrupted:
-                self._begin_anew()
-                return self._follow(state, until)
+        if not self._filling.acquire(blocking=False):
+            return self._compare(state).ids()
+        try:
+            return self._follow(state, until)
+        except Corrupted:
+            self._begin_anew()
+            return self._follow(state, until)
+        finally:
+            self._filling.release()
 
     def lacking(self, state: FeatureMemory) -> list[str]:
-        """The ids of what is not in the index. Raises `Corrupted` where it is damaged: the next `follow` mends it."""
-        with self._mutex:
+        """The ids of what is not in the index."""
+        if not self._filling.acquire(blocking=False):
+            return self._compare(state).ids()
+        try:
             return self._missing(state).ids()
+        except Corrupted:
+            self._begin_anew()
+            return self._missing(state).ids()
+        finally:
+            self._filling.release()
 
     def search(self, query: str, top_k: int, least_relevance: float) -> Hits:
         """The best of the collection by words and vectors, by words alone where there are no vectors."""
         vector = self._vectors.of_question(query)
-        with self._mutex:
-            probe = self._open_reader().probe(query, vector, top_k)
+        probe = self._open_reader().probe(query, vector, top_k)
         relevant = (Hit(one.document_id, relevance(one, vector is not None)) for one in probe.hits)
         hits = tuple(one for one in relevant if one.relevance >= least_relevance)
         return Hits(hits, "bm25" if vector is None else "hybrid")
 
     def close(self) -> None:
         """Close the reader; the next search opens it again."""
-        with self._mutex:
+        with self._opening:
             if self._reader is not None:
                 self._reader.close()
             self._reader, self._seen, self._held_offset = None, None, -1
@@ -181,9 +192,10 @@ class FollowedCollection:
         return known[1]
 
     def _open_reader(self) -> Reader:
-        if self._reader is None:
-            self._reader = self._engine.open_reader(self._name)
-        return self._reader
+        with self._opening:
+            if self._reader is None:
+                self._reader = self._engine.open_reader(self._name)
+            return self._reader
 
     def _begin_anew(self) -> None:
         self.close()

@@ -1,7 +1,7 @@
 """The search index of an embedded memory: it follows the journals, and is filled when something is asked.
 
-What is new in a feature is embedded and appended, the newest first, as much as a question may wait for. The index can
-be removed at any time: the journals are the truth.
+What is new in a feature is embedded and appended, the newest first: where it is little, before a question is answered,
+else in the background. The index can be removed at any time: the journals are the truth.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from memory.index_port import IndexHealth
 from memory.journal.feature_memory import FeatureMemory
 from memory.ports import Hits
 from memory.qdrant_schema import collection_name, expected_collections, orphan_collections
+from memory.upkeep import Step, Upkeep
 
 if TYPE_CHECKING:
     from memory.embedded.engines import Engine
     from memory.embedded.vectors import TextVectors
 
-QUESTION_SECONDS = 0.25
+QUESTION_SECONDS = 0.5
 """How long a question waits for what is new to be embedded: a record takes some 20 ms, an iteration brings a few."""
 
-SLICE_SECONDS = 2.0
-"""After which a long fill lets others search and write; going on takes 50 ms."""
+FEW_DOCUMENTS = 16
+"""A question waits until so many are embedded; an iteration brings a few, an import thousands."""
+SLICE_SECONDS = 1.0
+"""After which a long fill lets others write; going on takes 50 ms."""
 
 
 class FollowedIndex:
@@ -39,11 +42,13 @@ class FollowedIndex:
         vectors: Callable[[], TextVectors],
         *,
         least_relevance: float = 0.0,
+        upkeep: Upkeep | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._project_path = project_path
         self._make_engine, self._make_vectors = engine, vectors
         self._least_relevance = least_relevance
+        self._upkeep = upkeep or Upkeep()
         self._clock = clock
         self._opening = threading.Lock()
         self._engine: Engine | None = None
@@ -54,12 +59,28 @@ class FollowedIndex:
         """As `FollowingIndex.follow`."""
         collection = self._collection(collection_name(self._project_path, state.feature))
         if not wholly:
-            return collection.follow(state, self._clock() + QUESTION_SECONDS)
+            return self._follow(collection, state)
         lacking = collection.follow(state, self._clock() + SLICE_SECONDS)
         before = 0
         while lacking and len(lacking) != before:
             before, lacking = len(lacking), collection.follow(state, self._clock() + SLICE_SECONDS)
         return lacking
+
+    def _follow(self, collection: FollowedCollection, state: FeatureMemory) -> Collection[str]:
+        """Take in a few at once; many in the background, as the local model takes 30 ms for each."""
+        lacking = collection.lacking(state)
+        if len(lacking) > FEW_DOCUMENTS:
+            self._upkeep.do(f"index {state.feature}", self._fill_step(collection, state, len(lacking)))
+            return lacking
+        return collection.follow(state, self._clock() + QUESTION_SECONDS) if lacking else lacking
+
+    def _fill_step(self, collection: FollowedCollection, state: FeatureMemory, lacking: int) -> Step:
+        def step() -> bool:
+            nonlocal lacking
+            before, lacking = lacking, len(collection.follow(state, self._clock() + SLICE_SECONDS))
+            return 0 < lacking < before
+
+        return step
 
     def lacking(self, state: FeatureMemory) -> Collection[str]:
         """As `FollowingIndex.lacking`."""
@@ -104,7 +125,8 @@ class FollowedIndex:
         return orphans
 
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
+        """End what is done in the background, and let go of files and connections."""
+        self._upkeep.close()
         with self._opening:
             for collection in self._collections.values():
                 collection.close()

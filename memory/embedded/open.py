@@ -15,6 +15,7 @@ from memory.embedded.outside import read_secret, require_allowed
 from memory.embedded.vectors import TextVectors, open_vectors
 from memory.journal.paths import DEFAULT_FOLDER
 from memory.memory import Memory
+from memory.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from memory.embedded.engines import Engine
@@ -39,7 +40,8 @@ def open_memory(
     project = str(Path(project_path).absolute() if project_path is not None else _project_of(folder))
     sanitise = lru_cache(SANITISED_TEXTS)(sanitise_with_trust())
     sanitise("ready")  # loads and compiles the rules now, so that the first recording need not
-    index = _open_index(folder, project, config) if config.engine != "none" else None
+    upkeep = Upkeep()
+    index = _open_index(folder, project, config, upkeep) if config.engine != "none" else None
     model = LanguageModel(config.model) if config.model.url else None
     return Memory(
         folder,
@@ -49,6 +51,7 @@ def open_memory(
         judge=model.judge if model and config.model.judges else None,
         ask=model.ask if model and config.model.distils else None,
         config=config,
+        upkeep=upkeep,
         on_close=index.close if index else lambda: None,
     )
 
@@ -58,7 +61,7 @@ def _project_of(folder: Path) -> Path:
     return next((one.parent for one in folder.parents if one.name == ".ralph"), Path.cwd())
 
 
-def _open_index(folder: Path, project: str, config: RagConfig) -> FollowedIndex:
+def _open_index(folder: Path, project: str, config: RagConfig, upkeep: Upkeep) -> FollowedIndex:
     index = index_folder(folder)
 
     def vectors() -> TextVectors:
@@ -86,4 +89,5 @@ def _open_index(folder: Path, project: str, config: RagConfig) -> FollowedIndex:
         )
         return QdrantEngine(root, settings, config.collection)
 
-    return FollowedIndex(project, engine, vectors, least_relevance=config.collection.least_relevance)
+    relevance = config.collection.least_relevance
+    return FollowedIndex(project, engine, vectors, least_relevance=relevance, upkeep=upkeep)

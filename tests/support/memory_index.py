@@ -16,6 +16,7 @@ from memory.embedded.engines import LocalEngine
 from memory.embedded.folders import folder_of_model
 from memory.embedded.followed_index import FollowedIndex
 from memory.embedded.vectors import EmbeddedTexts, NoVectors, TextVectors
+from memory.upkeep import Upkeep
 
 DIMENSION = 16
 
@@ -46,6 +47,7 @@ def local_index(
     model: CountingModel | None,
     project: str = "/p",
     clock: Callable[[], float] = time.monotonic,
+    upkeep: Upkeep | None = None,
 ) -> FollowedIndex:
     """The index below `folder`, as `open_memory` makes it; without a model of words alone."""
 
@@ -55,7 +57,11 @@ def local_index(
         return EmbeddedTexts(model, folder_of_model(folder, model.fingerprint) / "vectors.sqlite")
 
     return FollowedIndex(
-        project, lambda fingerprint: LocalEngine(folder_of_model(folder, fingerprint)), vectors, clock=clock
+        project,
+        lambda fingerprint: LocalEngine(folder_of_model(folder, fingerprint)),
+        vectors,
+        clock=clock,
+        upkeep=upkeep,
     )
 
 

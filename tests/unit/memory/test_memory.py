@@ -13,10 +13,13 @@ import pytest
 from contracts.errors import InvalidInput, NotFound, Unavailable
 from contracts.memory.api import IterationContext, LearningPatch
 from contracts.memory.learning import LearningSource, LearningState
+from memory.catch_up import FEW_ITERATIONS
+from memory.journal.entry import JournalEntry
 from memory.journal.feature_memory import FeatureMemory
 from memory.memory import Memory, estimate_tokens
 from memory.ports import Hit, Hits, Polarity
 from memory.sanitise import sanitize_learning_text
+from memory.upkeep import Upkeep
 from tests.support.memory import START, record
 
 
@@ -281,3 +284,15 @@ def test_many_threads_record_into_one_memory(memory: Memory) -> None:
     for thread in threads:
         thread.join()
     assert memory.status().records == 8
+
+
+def test_after_an_import_a_question_waits_for_nothing_and_learnings_follow(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path)
+    entries = [JournalEntry.new(record(number)) for number in range(1, FEW_ITERATIONS + 20)]
+    memory.journal("auth").append(entries)
+    upkeep = Upkeep()
+    memory = memory_in(tmp_path, upkeep=upkeep)
+    assert memory.recall("auth", "middleware").results
+    upkeep.wait()
+    assert memory.journal("auth").read().distilled == {entry.id for entry in entries}
+    assert memory.catch_up("auth") == []

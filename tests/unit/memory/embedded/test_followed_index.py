@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +13,13 @@ import pytest
 from contracts.memory.learning import LearningState
 from index.local.writer import IndexWriter
 from index.search.probe import RawHit
+from ingest.embed.port import Embedded
 from memory.embedded.collection import relevance
 from memory.embedded.folders import folder_of_model
-from memory.embedded.followed_index import QUESTION_SECONDS, FollowedIndex
+from memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex
 from memory.embedded.vectors import WORDS_ALONE
 from memory.qdrant_schema import collection_name
+from memory.upkeep import Upkeep
 from tests.support.memory import START, learning, record, state_of
 from tests.support.memory_index import CountingModel, local_index
 
@@ -41,21 +45,43 @@ def test_what_is_recorded_is_found_by_its_words(tmp_path: Path, model: CountingM
     index.close()
 
 
-def test_a_question_waits_only_so_long_and_the_newest_come_first(tmp_path: Path) -> None:
-    now = [0.0]
+def test_a_question_waits_for_a_few_documents_and_many_are_taken_in_behind_it(tmp_path: Path) -> None:
+    upkeep = Upkeep()
     model = CountingModel()
+    index = local_index(tmp_path, model, upkeep=upkeep)
+    records = [record(number) for number in range(1, FEW_DOCUMENTS + 3)]
+    assert not index.follow(state_of(*records[:FEW_DOCUMENTS]))
+    late = [record(number) for number in range(100, 100 + 2 * FEW_DOCUMENTS)]
+    state = state_of(*records, *late)
+    assert len(index.follow(state)) == 2 * FEW_DOCUMENTS + 2
+    upkeep.wait()
+    assert not index.lacking(state)
+    assert model.texts[FEW_DOCUMENTS] == late[-1].embedding_text(), "the newest come first"
+    index.close()
+
+
+def test_while_much_is_taken_in_a_question_searches_what_is_there(tmp_path: Path) -> None:
+    embedding, may_go_on = threading.Event(), threading.Event()
 
     class SlowModel(CountingModel):
-        def embed(self, texts, required_fingerprint=None):  # type: ignore[no-untyped-def]
-            now[0] += QUESTION_SECONDS
-            return model.embed(texts, required_fingerprint)
+        def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
+            if len(self.texts) >= FEW_DOCUMENTS and any("Attempt" in text for text in texts):
+                embedding.set()
+                may_go_on.wait(20)
+            return super().embed(texts, required_fingerprint)
 
-    index = local_index(tmp_path, SlowModel(), clock=lambda: now[0])
-    state = state_of(*(record(number) for number in range(1, 31)))
-    newest = [*state.iterations][-8:]
-    lacking = index.follow(state)
-    assert len(lacking) == 22
-    assert not set(lacking) & set(newest)
+    upkeep = Upkeep()
+    index = local_index(tmp_path, SlowModel(), upkeep=upkeep)
+    first = [record(number) for number in range(FEW_DOCUMENTS) if number] + [record(99)]
+    index.follow(state_of(*first))
+    state = state_of(*first, *(record(number) for number in range(200, 220)))
+    index.follow(state)
+    assert embedding.wait(20)
+    assert len(found(index, "middleware")) == len(first)
+    assert len(index.follow(state)) == 20
+    may_go_on.set()
+    upkeep.wait()
+    assert not index.follow(state)
     index.close()
 
 
