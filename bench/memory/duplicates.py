@@ -21,6 +21,8 @@ from contracts.memory.learning import FeatureLearning
 from memory.learning.deduplication import Conflict, Duplicate, check_deduplication
 from memory.learning.polarity.compare import compare
 
+MANY = 100
+"""Pairs of a set that has topics; the smaller ones are by hand."""
 Verdict = Callable[[str, str], str]
 
 
@@ -45,7 +47,7 @@ def main() -> None:
     for name, pairs in own_sets().items():
         print(f"{name:12} {'all':8} |", rates(pairs, verdict))
         print(f"{name:12} {'Jaccard':8} |", rates(pairs, jaccard_verdict))
-        for topic in dict.fromkeys(pair.topic for pair in pairs) if name != "written" else ():
+        for topic in dict.fromkeys(pair.topic for pair in pairs) if len(pairs) > MANY else ():
             print(f"{name:12} {topic:8} |", rates([pair for pair in pairs if pair.topic == topic], verdict))
     if len(sys.argv) > 1:
         print_condaqa(condaqa(Path(sys.argv[1])))
@@ -54,7 +56,9 @@ def main() -> None:
 
 def own_sets() -> dict[str, list[Pair]]:
     """The sets of this repository, by name: the first was chosen on, the last never."""
-    return {name: made(name) for name in ("advice", "findings", "practices")} | {"written": written()}
+    return {name: made(name) for name in ("advice", "findings", "practices")} | {
+        name: written(name) for name in ("natural", "written")
+    }
 
 
 def rates(pairs: Sequence[Pair], verdict: Verdict) -> Rates:

@@ -23,7 +23,7 @@ SAME_SUBJECT = 0.5
 MOST_COMPARED = 32
 """Learnings that are compared in full, of all that are kept: 0.2 ms each."""
 PROSE_WORDS = 16
-"""Texts of so many words are prose: another wording may take a negation into a word, as "not known" and "unknown"."""
+"""Texts of so many words are prose, whose edits are weighed; of shorter ones each difference counts."""
 NEAR_COSINE = 0.8
 """Above it two texts are linked as near. It tells nothing of their agreement: opposites are as near as paraphrases."""
 MOST_EMBEDDED = 8
@@ -100,11 +100,9 @@ def check_deduplication(
 
 
 def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool:
-    """Whether an edited paragraph still says the same. In a short text a negation more or less always counts."""
-    if comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
-        return False
-    is_short = min(len(text.split()), len(other.split())) < PROSE_WORDS
-    if is_short and set(comparison.differences) != {"words"}:
+    """Whether an edited paragraph still says the same."""
+    is_prose = min(len(text.split()), len(other.split())) >= PROSE_WORDS
+    if not is_prose or comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
         return False
     return same_probability(text, other) >= threshold()
 

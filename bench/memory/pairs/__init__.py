@@ -1,1 +1,1 @@
-"""Pairs of learnings: `advice` to choose the comparison on, `findings` and `written.tsv` to check it on."""
+"""Pairs of learnings: by rule (`*.toml`) and by hand (`*.tsv`), to choose the comparison on and to check it."""

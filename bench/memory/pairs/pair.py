@@ -37,12 +37,12 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
-def written() -> list[Pair]:
-    """The pairs that were written by hand, as a last check: nothing was chosen on them."""
-    lines = Path(__file__).with_name("written.tsv").read_text(encoding="utf-8").splitlines()
+def written(name: str) -> list[Pair]:
+    """The pairs by hand of `natural.tsv`, or of `written.tsv`, the last check: nothing was chosen on these."""
+    lines = Path(__file__).with_name(f"{name}.tsv").read_text(encoding="utf-8").splitlines()
     labels = {"P": "paraphrase", "O": "opposite"}
     split = [line.split("\t") for line in lines if line and not line.startswith("#")]
-    return [Pair(labels[label], "written", str(number), one, other) for number, (label, one, other) in enumerate(split)]
+    return [Pair(labels[label], name, str(number), one, other) for number, (label, one, other) in enumerate(split)]
 
 
 def condaqa(path: Path) -> list[Pair]:

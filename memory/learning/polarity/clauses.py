@@ -8,21 +8,22 @@ their preposition, in no order; beside the main clause stand those that a conjun
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from memory.learning.polarity import vocabulary
 from memory.learning.polarity.lexicon import Lexicon, lexicon
+from memory.learning.polarity.normal import IN_FAVOUR, normal
+from memory.learning.polarity.phrases import rewritten
+from memory.learning.polarity.reading import MAIN, Atom, Clause, Reading
 from memory.learning.polarity.tokens import Kind, Token, tokens_of
 from memory.learning.polarity.vocabulary import BE, CAN, CLAUSES, INSTEAD, MUST, NEED_NOT, NOT, SHOULD
 
-MAIN = ""
-_IN_FAVOUR, _MAY, _ADVERB = "<in favour>", "<may>", "<adverb>"
+_MAY, _ADVERB = "<may>", "<adverb>"
 _IDLE = frozenset(vocabulary.IDLE_TEXT.split())
 _PREPOSITIONS = frozenset(vocabulary.PREPOSITIONS_TEXT.split())
-_RELATORS = CLAUSES | {_IN_FAVOUR, "which", "who", "whose"}
+_RELATORS = CLAUSES | {IN_FAVOUR, "which", "who", "whose"}
 _NO_ADVERBS_TEXT = """
 only early apply reply supply family assembly rely fly ally multiply comply anomaly
 daily weekly monthly hourly nightly yearly reapply
@@ -31,41 +32,11 @@ _NO_ADVERBS = frozenset(_NO_ADVERBS_TEXT.split())
 _END_OF_SENTENCE = frozenset(".!?;:")
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """A word in its base form, an identifier or a number; `negated`: with a "not" before it."""
-
-    text: str
-    kind: Kind
-    negated: bool = False
-
-
-Phrase = tuple[str, tuple[Atom, ...]]
-"""A preposition and its words. Modal verbs and adverbs are phrases too, as they may stand anywhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """`relator`: what ties it to the main clause, which has the empty one."""
-
-    relator: str
-    main: tuple[Atom, ...]
-    phrases: tuple[Phrase, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A text read. `modality`: the words that say how much it binds, of "<must>" and "<should>"."""
-
-    clauses: tuple[Clause, ...]
-    modality: frozenset[str]
-
-
 @lru_cache(maxsize=2048)
 def read(text: str) -> Reading:
     """Reads a text; never fails. The readings of the last texts are kept, as each learning is compared many times."""
-    reader = _Reader(_rewritten(tokens_of(text)), lexicon())
-    return Reading(_normal(reader.clauses()), frozenset(reader.modality))
+    reader = _Reader(rewritten(tokens_of(text)), lexicon())
+    return Reading(normal(reader.clauses()), frozenset(reader.modality))
 
 
 class _Reader:
@@ -105,8 +76,9 @@ class _Reader:
             words[at - 1 :] = sorted(words[at - 1 :], key=_by_text) if at == len(words) - 1 else words[at - 1 :]
         if self.predicate is not None and self.predicate == len(self.main) - 1 and self.main[-1].kind is Kind.WORD:
             self.main.insert(0, self.main.pop())
-        place = next((phrase for phrase in self.phrases if phrase[0] in ("in", "on", "for")), None)
-        if self.exists and place is not None:
+        place = next((phrase for phrase in self.phrases if phrase[0] == "in"), None)
+        is_there = self.exists or (self.predicate is not None and self.predicate == len(self.main))
+        if is_there and place is not None and place[1]:
             self.phrases.remove(place)
             self.main[:0] = place[1]
         if self.negated:
@@ -155,7 +127,11 @@ class _Reader:
         text = self.tokens[at].text
         if text in BE:
             self.of = None
+            if self.main and not self.fronted_phrase:
+                self.into = self.main
             self._predicate(at)
+        elif text in _SUBJECTS and self._ends_condition():
+            self._finish(MAIN)
         elif self.fronted_phrase and self.into and text in _SUBJECTS and self.phrases[-1][0] != "to":
             self._sign(",", at)
         elif text == "there" and at + 1 < len(self.tokens) and self.tokens[at + 1].text in BE:
@@ -174,6 +150,11 @@ class _Reader:
     def _predicate(self, at: int) -> None:
         """ "The cache is not empty" is read as "not empty cache"."""
         self.predicate = len(self.main) if self.into is self.main and self.main else None
+
+    def _ends_condition(self) -> bool:
+        """Whether a condition at the head of a sentence ends without a comma: "after a timeout the client stops"."""
+        is_condition = self.relator not in (MAIN, INSTEAD) and self._is_fronted()
+        return is_condition and bool(self.main) and not self.words.is_verb(self.main[-1].text)
 
     def _join(self, at: int) -> None:
         """ "A and B" is "B and A" where both are single words; two things to do one after the other stay in order."""
@@ -302,6 +283,7 @@ _TURNING = frozenset({INSTEAD, "unless", "until", "except", "before", "after"})
 """What turns a sentence round even where nothing follows."""
 _REFERRING = frozenset({"it", "this", "that", "they"})
 """What begins a remark behind a comma: "avoid X, it creates a cycle"."""
+_NOT_USE = Atom("use", Kind.WORD, negated=True)
 _PREFERRING = frozenset({"prefer", "favor", "favour", "choose", "pick", "select"})
 
 
@@ -316,142 +298,9 @@ def _is_adverb(text: str) -> bool:
 def _clause(relator: str, main: list[Atom], phrases: list[tuple[str, list[Atom]]], *, passive: bool) -> Clause:
     kept = [(preposition, tuple(words)) for preposition, words in phrases]
     if passive:
-        agent = next((phrase for phrase in kept if phrase[0] == "by"), None)
+        agents = ("by", "for") if main and main[0].text in ("need", "require") else ("by",)
+        agent = next((phrase for phrase in kept if phrase[0] in agents), None)
         if agent is not None:
             kept.remove(agent)
             main = [*agent[1], *main]
     return Clause(relator, tuple(main), tuple(kept))
-
-
-def _normal(clauses: list[Clause]) -> tuple[Clause, ...]:
-    """The same clauses in the form that all ways of saying them share."""
-    found = [replaced for clause in clauses for replaced in _replacement(clause)]
-    found = _turned(_contrasted(found))
-    return tuple(found)
-
-
-def _replacement(clause: Clause) -> list[Clause]:
-    """ "Replace X with Y" is "use Y instead of X"."""
-    phrases = dict(clause.phrases)
-    by = "with" if "with" in phrases else "by"
-    if len(clause.main) > 1 and clause.main[0] == Atom("replace", Kind.WORD) and phrases.get(by):
-        kept = tuple(phrase for phrase in clause.phrases if phrase[0] != by)
-        use = Clause(clause.relator, (_USE, *phrases[by]), kept)
-        return [use, Clause(INSTEAD, clause.main[1:])]
-    into = phrases.get("to")
-    if len(clause.main) > 1 and clause.main[0] == Atom("set", Kind.WORD) and into:
-        kept = tuple(phrase for phrase in clause.phrases if phrase[0] != "to")
-        return [Clause(clause.relator, (*clause.main[1:], *into), kept)]
-    return [clause]
-
-
-_USE = Atom("use", Kind.WORD)
-_NOT_USE = Atom("use", Kind.WORD, negated=True)
-
-
-def _contrasted(clauses: list[Clause]) -> list[Clause]:
-    """ "Do not use X; use Y" and "avoid X in favour of Y" are "use Y instead of X"."""
-    found: list[Clause] = []
-    for clause in clauses:
-        last = found[-1] if found else None
-        if clause.relator == INSTEAD and clause.main:
-            head = _positive(clause.main[0])
-            same_verb = last is not None and last.main and _positive(last.main[0]) == head
-            main = clause.main[1:] if head == _USE or same_verb else clause.main
-            found[-1:] = _instead(last, main, clause.phrases) if last else [replace(clause, main=main)]
-        elif last and last.main and clause.main and clause.relator == _IN_FAVOUR:
-            verb = _positive(last.main[0])
-            meant = Clause(last.relator, (verb, *clause.main), clause.phrases)
-            found[-1:] = _instead(meant, last.main[1:], last.phrases)
-        elif (
-            last
-            and last.main
-            and clause.main
-            and clause.relator in (MAIN, "but")
-            and last.relator == MAIN
-            and last.main[0].text == clause.main[0].text
-            and last.main[0].negated != clause.main[0].negated
-        ):
-            meant, other = (clause, last) if last.main[0].negated else (last, clause)
-            found[-1:] = _instead(replace(meant, relator=MAIN), other.main[1:], other.phrases)
-        else:
-            found.append(clause)
-    return found
-
-
-def _instead(meant: Clause, other: tuple[Atom, ...], phrases: tuple[Phrase, ...]) -> list[Clause]:
-    """What is said, and what it is said against. A phrase that only one of them has belongs to the whole."""
-    taken = {preposition for preposition, _ in meant.phrases}
-    whole = tuple(phrase for phrase in phrases if phrase[0] not in taken)
-    own = tuple(phrase for phrase in phrases if phrase[0] in taken and phrase not in meant.phrases)
-    return [replace(meant, phrases=meant.phrases + whole), Clause(INSTEAD, other, own)]
-
-
-def _turned(clauses: list[Clause]) -> list[Clause]:
-    """ "A after B" is "B before A", "A, so B" is "B because A"; a clause before its main clause goes behind it."""
-    if len(clauses) > 1 and clauses[0].relator not in (MAIN, INSTEAD) and clauses[1].relator == MAIN:
-        clauses = [clauses[1], clauses[0], *clauses[2:]]
-    at = next((at for at, clause in enumerate(clauses) if clause.relator == "so"), 0)
-    if at and clauses[at - 1].relator == MAIN:
-        clauses = list(clauses)
-        clauses[at - 1 : at + 1] = [replace(clauses[at], relator=MAIN), replace(clauses[at - 1], relator="because")]
-    mains = [clause for clause in clauses if clause.relator == MAIN]
-    afters = [clause for clause in clauses if clause.relator == "after"]
-    if len(mains) == len(afters) == 1:
-        main, after = mains[0], afters[0]
-        turned = {id(main): replace(after, relator=MAIN), id(after): replace(main, relator="before")}
-        clauses = [turned.get(id(clause), clause) for clause in clauses]
-    return clauses
-
-
-def _positive(atom: Atom) -> Atom:
-    return replace(atom, negated=False)
-
-
-def _rewritten(tokens: Sequence[Token]) -> list[Token]:
-    """Phrases of several words as what they are read as (`vocabulary.PHRASES_TEXT`), the longest first."""
-    found: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        words, length = _phrase_at(tokens, at)
-        if length:
-            found.extend(Token(word, Kind.WORD) for word in words)
-            at += length
-        else:
-            found.append(tokens[at])
-            at += 1
-    return found
-
-
-def _phrase_at(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
-    if tokens[at].kind is not Kind.WORD:
-        return (), 0
-    text = tokens[at].text
-    if text.startswith("un") and text.endswith("ed") and lexicon().is_verb(lexicon().base(text[2:])):
-        return (NOT, text[2:]), 1
-    if text == "once":
-        after = tokens[at + 1] if at + 1 < len(tokens) else None
-        counts = after is None or after.kind is Kind.SIGN or after.text in _PREPOSITIONS or after.text in ("a", "and")
-        return (("<1>",) if counts else ("when",)), 1
-    for wanted, words in _PHRASES.get(tokens[at].text, ()):
-        if tuple(token.text for token in tokens[at : at + len(wanted)]) == wanted:
-            return words, len(wanted)
-    return (), 0
-
-
-def _phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
-    found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-    for line in vocabulary.PHRASES_TEXT.strip().splitlines():
-        wanted, _, words = line.partition(": ")
-        found.setdefault(wanted.split()[0], []).append((tuple(wanted.split()), _markers(words)))
-    for choices in found.values():
-        choices.sort(key=lambda choice: -len(choice[0]))
-    return found
-
-
-def _markers(text: str) -> tuple[str, ...]:
-    """Splits at blanks, but not within "<need not>"."""
-    return tuple(re.findall(r"<[^>]+>|\S+", text))
-
-
-_PHRASES = _phrases()

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from memory.learning.polarity.clauses import MAIN, Atom, Clause, Phrase, Reading, read
+from memory.learning.polarity.clauses import read
 from memory.learning.polarity.lexicon import lexicon
+from memory.learning.polarity.reading import MAIN, Atom, Clause, Phrase, Reading
 from memory.learning.polarity.tokens import Kind
 from memory.learning.polarity.vocabulary import REASONS
 
@@ -182,6 +183,21 @@ _MOST_TIED = 4
 
 
 def _same_clause(one: Clause, other: Clause) -> bool:
+    if _same_as_it_stands(one, other):
+        return True
+    return any(_same_as_it_stands(_by_its_place(a), b) for a, b in ((one, other), (other, one)))
+
+
+def _by_its_place(clause: Clause) -> Clause:
+    """ "X is defined in the file" as "the file defines X"."""
+    place = next((phrase for phrase in clause.phrases if phrase[0] == "in"), None)
+    if place is None or not clause.main or not lexicon().is_verb(clause.main[0].text):
+        return clause
+    kept = tuple(phrase for phrase in clause.phrases if phrase is not place)
+    return Clause(clause.relator, (*place[1], *clause.main), kept)
+
+
+def _same_as_it_stands(one: Clause, other: Clause) -> bool:
     return (
         one.relator == other.relator
         and (_same_words(one.main, other.main) or _same_but_for_the_verb(one.main, other.main))

@@ -208,6 +208,9 @@ bring up: start
 tear down: stop
 look up: find
 point to: refer
+by hand: manually
+picks up: read
+pick up: read
 have an absence of: lack
 against the law: illegal
 turn down: reject
@@ -224,6 +227,11 @@ is the reason for: cause
 is responsible for: cause
 is due to: because
 lives in: is in
+live in: is in
+are located in: is in
+are found in: is in
+reside in: is in
+are stored in: is in
 is located in: is in
 is found in: is in
 resides in: is in
@@ -414,7 +422,8 @@ when/unless best/worst better/worse
 reset/keep continue/abort resume/pause resume/suspend approve/reject use/avoid use/skip run/skip
 clean/dirty cause/prevent create/destroy fill/drain persistent/transient temporary/permanent often/rarely
 usually/rarely sometimes/always sometimes/never rarely/always frequently/rarely many/few most/few every/some any/none
-enough/insufficient trusted/untrusted verified/unverified authenticated/anonymous manual/automatic
+hold/release held/released ignore/check enough/insufficient
+trusted/untrusted verified/unverified authenticated/anonymous manual/automatic
 manually/automatically
 """
 """Pairs of words for things that differ by more than a "not"; WordNet's come on top."""

@@ -12,7 +12,9 @@ from tests.support.repository import DATA
 CONDAQA = DATA / "pairs" / "condaqa_dev.jsonl"
 
 
-@pytest.mark.parametrize(("name", "least"), [("advice", 0.9), ("findings", 0.9), ("practices", 0.85), ("written", 0.4)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("advice", 0.9), ("findings", 0.9), ("practices", 0.9), ("natural", 0.5), ("written", 0.4)]
+)
 def test_opposites_are_not_merged_and_paraphrases_are_recognised(name: str, least: float):
     pairs = own_sets()[name]
     measured = rates(pairs, verdict)
@@ -22,14 +24,15 @@ def test_opposites_are_not_merged_and_paraphrases_are_recognised(name: str, leas
 
 
 def test_the_sets_are_large_enough_to_show_it():
-    assert all(len(pairs) >= 300 for name, pairs in own_sets().items() if name != "written")
-    assert len(own_sets()["written"]) >= 60
+    sets = own_sets()
+    assert all(len(sets[name]) >= 300 for name in ("advice", "findings", "practices"))
+    assert all(len(sets[name]) >= 60 for name in ("natural", "written"))
 
 
 def test_the_rule_of_word_overlap_alone_merges_opposites_and_fails_these_limits():
     for pairs in own_sets().values():
         measured = rates(pairs, jaccard_verdict)
-        assert measured.merged > 0.4
+        assert measured.merged > 0.3
         assert measured.recognised < 0.5
 
 
