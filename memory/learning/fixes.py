@@ -15,7 +15,7 @@ from contracts.memory.model import DecisionEntry, ErrorEntry, IterationOutcome, 
 from memory.learning.candidate import Candidate
 from memory.learning.fingerprint import Fingerprint
 from memory.learning.history import History, task_of
-from memory.learning.wording import changed_files, first_sentence, fit, list_files, one_line, the_error
+from memory.learning.wording import as_decision, changed_files, first_sentence, fit, list_files, one_line, the_error
 
 MOST_ITERATIONS_TO_FIX = 10
 """What changed longer ago than that has little to do with an error that is gone."""
@@ -107,7 +107,11 @@ def _is_related(error: ErrorEntry, before: IterationRecord, record: IterationRec
         return record.iteration_number - before.iteration_number == 1
     place = PurePosixPath(error.file_path)
     beside = (PurePosixPath(path) for path in files)
-    return place.name in said or any(one.parent == place.parent or _subject(one) == _subject(place) for one in beside)
+    return place.name in said or any(_is_beside(one, place) or _subject(one) == _subject(place) for one in beside)
+
+
+def _is_beside(one: PurePosixPath, other: PurePosixPath) -> bool:
+    return one.parent == other.parent and one.suffix == other.suffix
 
 
 def _subject(path: PurePosixPath) -> str:
@@ -126,4 +130,4 @@ def _how(record: IterationRecord) -> str:
 
 def _told(decision: DecisionEntry, most: int) -> str:
     because = f" (because {one_line(decision.rationale, most // 2).rstrip('.')})" if decision.rationale else ""
-    return first_sentence(decision.description, most).rstrip(".") + because + "."
+    return as_decision(first_sentence(decision.description, most)).rstrip(".") + because + "."

@@ -11,6 +11,25 @@ from memory.learning.exclude import should_exclude_from_auto_accumulation
 from memory.learning.fingerprint import Fingerprint, fingerprint
 from memory.sanitise.record import WITHHELD
 
+_AGENTS_TOOLS = frozenset(
+    (
+        "Edit",
+        "MultiEdit",
+        "Write",
+        "NotebookEdit",
+        "Read",
+        "Glob",
+        "file_editor",
+        "str_replace_editor",
+        "str_replace_based_edit_tool",
+        "edit",
+        "open",
+        "think",
+        "finish",
+    )
+)
+"""What they report is that the agent misquoted a file, or gave an argument too few: nothing of the code base."""
+
 
 class History:
     """The iterations of a feature, the oldest first, as errors are looked up in them."""
@@ -35,10 +54,12 @@ def task_of(*records: IterationRecord) -> int | None:
 
 
 def teaching_errors(record: IterationRecord) -> dict[Fingerprint, ErrorEntry]:
-    """The first error of each kind, without those in files that teach nothing."""
+    """The first error of each kind, without those in files that teach nothing and slips with the agent's own tools."""
     errors: dict[Fingerprint, ErrorEntry] = {}
     for error in record.errors:
         path = error.file_path
+        if error.tool in _AGENTS_TOOLS:
+            continue
         if error.message != WITHHELD and not (path and should_exclude_from_auto_accumulation(path)):
             errors.setdefault(fingerprint(error), error)
     return errors

@@ -11,6 +11,7 @@ from memory.learning.fixes import find_fixes
 from memory.learning.history import History, task_of, teaching_errors
 from memory.learning.statements import find_statements
 from memory.learning.wording import (
+    as_decision,
     first_sentence,
     fit,
     is_about_excluded_files,
@@ -86,7 +87,7 @@ def _stagnation(record: IterationRecord) -> Iterator[Candidate]:
 def _decisions(record: IterationRecord) -> Iterator[Candidate]:
     decided = (one for one in record.decisions if one.rationale and not is_about_excluded_files(one.description))
     for decision, _ in zip(decided, range(MOST_DECISIONS), strict=False):
-        decided_on = first_sentence(decision.description, 250).rstrip(".")
+        decided_on = as_decision(first_sentence(decision.description, 250)).rstrip(".")
         text = fit(f"{decided_on}, because {one_line(decision.rationale or '', 200)}")
         reason = f"a decision of iteration {record.iteration_number}, which ended with Success"
         yield Candidate(text, reason, LearningSource.AUTO, record.iteration_number, task_of(record))

@@ -12,6 +12,10 @@ from memory.learning.exclude import should_exclude_from_auto_accumulation
 _BLANKS = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(.+?[.!?])(?=\s+[A-Z\"'`(\[]|\s*$)", re.DOTALL)
 _PATH = re.compile(r"[\w@.+-]*(?:/[\w@.+-]+)+|\b[\w-]+\.(?:lock|log|pyc|map|json|ya?ml|toml|env)\b|\.env\b")
+_DECIDED = re.compile(
+    r"\A\s*(?:so |therefore,? |thus,? )?(?:i(?:'ll| will|'m going to| am going to| (?:chose|decided|opted|want|need) to)|we(?:'ll| will| (?:chose|decided|opted) to)|let(?:'s| us| me)|going to)\s+",
+    re.IGNORECASE,
+)
 _MOST_FILES = 4
 
 
@@ -30,6 +34,11 @@ def first_sentence(text: str, most: int) -> str:
     text = _BLANKS.sub(" ", text).strip()
     found = _SENTENCE.match(text)
     return one_line(found[1] if found else text, most)
+
+
+def as_decision(description: str) -> str:
+    """A decision of the first person as an observation: "I'll use Decimal" becomes "Decided to use Decimal"."""
+    return _DECIDED.sub("Decided to ", description, count=1)
 
 
 def the_error(error: ErrorEntry, most: int) -> str:

@@ -85,6 +85,13 @@ def test_decisions_with_reasons_of_an_iteration_that_succeeded_are_learned() -> 
     assert feature.texts == ["Keep sessions in Valkey, because workers share them"]
 
 
+def test_a_decision_of_the_first_person_is_told_as_an_observation() -> None:
+    feature = Feature()
+    feature.record(1, "Success", decisions=decided(("I'll use Decimal instead of float.", "sums of floats drift")))
+    feature.distil()
+    assert feature.texts == ["Decided to use Decimal instead of float, because sums of floats drift"]
+
+
 def test_lessons_that_the_agent_states_are_its_own_learnings() -> None:
     feature = Feature()
     summary = (

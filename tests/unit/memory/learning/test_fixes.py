@@ -37,6 +37,18 @@ def test_a_change_elsewhere_is_not() -> None:
     assert fixes_after(files_touched=changed("docs/guide.md"), summary="Wrote the guide.") == []
 
 
+def test_a_file_of_another_language_in_the_same_folder_is_not() -> None:
+    assert fixes_after(files_touched=changed("src/main.rs"), summary="Fixed the build.") == []
+
+
+def test_slips_with_the_agents_own_tools_teach_nothing() -> None:
+    feature = Feature()
+    for number in (1, 2):
+        feature.record(number, errors=(error("String to replace not found in file.", "src/cart.py", tool="Edit"),))
+    feature.distil()
+    assert feature.texts == []
+
+
 def test_where_nothing_was_changed_nothing_was_fixed() -> None:
     assert fixes_after(summary="Gave total_price() its second argument.") == []
 
