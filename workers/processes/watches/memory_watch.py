@@ -23,6 +23,7 @@ from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from workers.context import Context
     from workers.service.memory.upkeep import MemoryUpkeep
@@ -57,22 +58,23 @@ class MemoryWatch:
 
         memories = self._context.open_memories(derives=False)
         upkeep = MemoryUpkeep(self._context, Service(self._context), memories)
-        behind = 0
-        for project in memories.names():
-            memory = memories.of(project)
-            for feature in memory.features():
-                behind += self._follow(upkeep, project, feature, journal_path(memory.folder, feature).stat().st_size)
+        behind = sum(
+            self._follow(upkeep, project, feature, memories.of(project).folder)
+            for project in memories.names()
+            for feature in memories.of(project).features()
+        )
         metrics.MEMORY_BEHIND.set(behind)
 
-    def _follow(self, upkeep: MemoryUpkeep, project: str, feature: str, size: int) -> int:
+    def _follow(self, upkeep: MemoryUpkeep, project: str, feature: str, folder: Path) -> int:
         """Send what the index lacks of one feature; how much that is."""
-        if self._covered.get((project, feature)) == size or self._is_under_way(project, feature):
-            return 0
         try:
+            size = journal_path(folder, feature).stat().st_size
+            if self._covered.get((project, feature)) == size or self._is_under_way(project, feature):
+                return 0
             sent = upkeep.bring_up(project, feature, NO_KEY, once_per=f"{self._now():%Y-%m-%dT%H}")
         except Unavailable:
             raise
-        except SluiceError as error:
+        except (SluiceError, OSError) as error:
             log.warning("memory_not_followed", corpus=collection_name(project, feature), error=str(error))
             return 0
         if not sent.behind:

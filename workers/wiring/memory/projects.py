@@ -12,11 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contracts.errors import Conflict, NotFound
+import structlog
+
+from contracts.errors import Conflict, Corrupted, NotFound
 from index.disk.durable import replace_file
 
 if TYPE_CHECKING:
     from memory.memory import Memory
+
+log = structlog.get_logger(__name__)
 
 NAME_FILE = "project.json"
 
@@ -61,8 +65,14 @@ class ProjectMemories:
         return self.of(project)
 
     def names(self) -> tuple[str, ...]:
-        """The projects that were ever written to."""
-        return tuple(sorted(_name_in(path) for path in self._root.glob(f"*/{NAME_FILE}")))
+        """The projects that were ever written to. One whose name cannot be read is logged and left out."""
+        found = []
+        for path in sorted(self._root.glob(f"*/{NAME_FILE}")):
+            try:
+                found.append(_name_in(path))
+            except Corrupted as error:
+                log.error("project_unreadable", error=str(error))
+        return tuple(sorted(found))
 
     def _folder(self, project: str) -> Path:
         return self._root / hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -77,4 +87,12 @@ class ProjectMemories:
 
 
 def _name_in(path: Path) -> str:
-    return str(json.loads(path.read_text())["project"])
+    """The project that a folder is of.
+
+    Raises:
+        Corrupted: the file does not say.
+    """
+    try:
+        return str(json.loads(path.read_text())["project"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Corrupted(f'{path} names no project: {error!r}; write {{"project": …}} into it again') from error
