@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory.extraction.agent_run import (
@@ -27,6 +27,7 @@ from memory.extraction.decode_json import NotJson, decode
 
 _FENCE = re.compile(r"```(?:mswea_bash_command|bash|sh)[ \t]*\n")
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d{1,6})\s*</returncode>")
+_END_OF_TIME = 4e9
 _TIMED_OUT = re.compile(r"\btimed out\b.{0,100}\bkilled\b|\bTimeoutExpired\b", re.DOTALL)
 
 
@@ -47,12 +48,15 @@ def read_trajectory(value: object) -> AgentRun:
             start, _, end = _block(content)
             run.say((content[:start] + content[end:]).strip().removeprefix("THOUGHT:"))
             tokens.extend(_tokens(message))
-            for command in _commands(message):
-                call_id = f"command {run.next_number}"
+            for command, given_id in _commands(message):
+                call_id = given_id or f"command {run.next_number}"
                 pending.append(call_id)
                 run.call(ToolUseEvent("bash", {"command": run.clean(command)}, call_id, working_directory=directory))
         elif role in ("user", "tool") and pending:
-            _answer(run, pending.popleft(), message)
+            answered = name_of(message.get("tool_call_id"))
+            call_id = answered if answered is not None and answered in pending else pending[0]
+            pending.remove(call_id)
+            _answer(run, call_id, message)
     if pending and (exit_status or "").casefold() == "submitted":
         # The command that hands the work in ends the run, and has no result of its own.
         run.answer(pending[-1], status=CallStatus.OK, exit_code=0)
@@ -63,17 +67,22 @@ def read_trajectory(value: object) -> AgentRun:
         root=directory if directory.startswith("/") else None,
         patch=run.clean(info.get("submission")),
         tokens=sum(tokens) if tokens else None,
+        duration_ms=_duration_ms(objects(document.get("messages"))),
         model=name_of(mapping(config.get("model")).get("model_name")),
     )
 
 
-def _commands(message: Mapping[str, Any]) -> Iterator[str]:
-    actions = [one.get("command") for one in objects(mapping(message.get("extra")).get("actions"))]
-    if not actions:
-        actions = [_command_of(call) for call in objects(message.get("tool_calls"))]
-    if not actions:
-        actions = [_block(text_of(message.get("content")))[1]]
-    yield from (action for action in actions if isinstance(action, str) and action.strip())
+def _commands(message: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The commands of a message, each with the id of its call, where it has one."""
+    actions = objects(mapping(message.get("extra")).get("actions"))
+    found: list[tuple[object, object]] = [(one.get("command"), one.get("tool_call_id")) for one in actions]
+    if not found:
+        found = [(_command_of(call), call.get("id")) for call in objects(message.get("tool_calls"))]
+    if not found:
+        found = [(_block(text_of(message.get("content")))[1], None)]
+    yield from (
+        (command, name_of(call_id)) for command, call_id in found if isinstance(command, str) and command.strip()
+    )
 
 
 def _block(content: str) -> tuple[int, str, int]:
@@ -107,6 +116,13 @@ def _answer(run: RunBuilder, call_id: str, message: Mapping[str, Any]) -> None:
         exit_code=exit_code if known else None,
         status=CallStatus.FAILED if failed else CallStatus.OK,
     )
+
+
+def _duration_ms(messages: Iterable[Mapping[str, Any]]) -> int | None:
+    """From the first message's time to the last one's (seconds since 1970); None where fewer than two have one."""
+    times = [mapping(message.get("extra")).get("timestamp") for message in messages]
+    known = [time for time in times if isinstance(time, float) and 0 < time < _END_OF_TIME]
+    return int((max(known) - min(known)) * 1_000) if len(known) > 1 else None
 
 
 def _tokens(message: Mapping[str, Any]) -> Iterator[int]:
