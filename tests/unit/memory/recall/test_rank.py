@@ -58,6 +58,16 @@ def test_a_person_s_learning_counts_more_and_a_failing_one_less() -> None:
     assert [one.id for one in found] == [helpful.id, human.id, plain.id, failing.id]
 
 
+def test_a_learning_that_always_helped_does_not_outrank_what_answers() -> None:
+    """Reviewed by a person, observed often, of the last iteration: still half as relevant is less."""
+    answer = iteration(1, summary="The proxy strips the header")
+    helpful = learning(
+        "Tokens expire", 60, source=LearningSource.OPUS_REVIEWED, reviewed=True, hit_count=16, used=9, helped=9
+    )
+    state = memory_of(answer, *(iteration(number, task_id=number) for number in range(2, 60)), helpful)
+    assert ranked(state, hits=hits(**{helpful.id: 0.4, answer.id: 0.9}))[0].id == answer.id
+
+
 def test_being_shown_gives_no_weight() -> None:
     shown, unseen = learning("Tokens expire", 1, shown=100), learning("Tokens expires", 1)
     weights = [one.weight for one in ranked(memory_of(shown, unseen), "tokens")]
