@@ -111,7 +111,10 @@ class ConflictResolved(Value):
 
 
 class BlockPrinted(Value):
-    """A block was given to an iteration's prompt. Near copies of its `lines` are no new learnings."""
+    """A block was given to an iteration's prompt. Near copies of its `lines` are no new learnings.
+
+    `lines` are those of the block but for the agent's own decisions: to decide so again is no echo.
+    """
 
     kind: Literal["printed"] = "printed"
     session_id: LaterText = None

@@ -99,7 +99,7 @@ def _tried(recent: Sequence[RecordedIteration], quote: Quote) -> Iterable[Prompt
             text = f"Tried in iteration {last.record.iteration_number}: {description}" + (
                 f", because {why}" if why else ""
             )
-            yield PromptLine(text, record_ids=(last.entry_id,))
+            yield PromptLine(text, record_ids=(last.entry_id,), agents_own=True)
     changed = [one.path for one in last.record.files_touched if one.action is not FileAction.READ]
     names = [path[1:-1] for path in (quote(one, MESSAGE_CHARACTERS) for one in changed[:MAX_FILES]) if path]
     if names:

@@ -132,14 +132,13 @@ def _entry(
     feature: str, iteration_number: int, session_id: str | None, chosen: list[PromptLine], now: datetime
 ) -> JournalEntry:
     """Printing the same block for the same iteration again is the same fact."""
-    lines = tuple(one.text for one in chosen)
-    digest = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256("\n".join(one.text for one in chosen).encode("utf-8", "surrogatepass")).hexdigest()
     body = BlockPrinted(
         session_id=session_id,
         iteration_number=iteration_number,
         learning_ids=_ids(one.learning_ids for one in chosen),
         record_ids=_ids(one.record_ids for one in chosen),
-        lines=lines,
+        lines=tuple(one.text for one in chosen if not one.agents_own),
     )
     return JournalEntry.of(body, key=f"{feature}\0{session_id or ''}\0{iteration_number}\0{digest}", at=now)
 

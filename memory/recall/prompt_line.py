@@ -16,6 +16,8 @@ class PromptLine:
     text: str
     learning_ids: tuple[str, ...] = ()
     record_ids: tuple[str, ...] = ()
+    agents_own: bool = False
+    """Whether it is a decision of the agent: one that decides so again, and succeeds, echoes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

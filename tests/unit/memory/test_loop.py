@@ -76,6 +76,20 @@ def test_an_error_of_several_iterations_becomes_a_learning(tmp_path: Path) -> No
     assert again.text in loop.memory.prompt(FEATURE).text
 
 
+def test_a_decision_that_was_told_and_then_succeeds_is_learned(tmp_path: Path) -> None:
+    """The prompt tells what was tried; to try it again is no echo, and its success is new."""
+    loop = Loop(tmp_path)
+    loop.iterate(1, lambda stream, _: work_on(stream, PROBLEMS[0]))
+
+    def act(stream: ClaudeStream, block: PromptBlock) -> str:
+        assert "the proxy strips headers with underscores" in block.text
+        return work_on(stream.say(f"I'll {PROBLEMS[0].tried}."), None)
+
+    loop.iterate(2, act)
+    texts = [one.text for one in loop.memory.learnings(FEATURE).learnings]
+    assert any("signed cookie" in text and "because the proxy strips headers" in text for text in texts)
+
+
 @pytest.mark.parametrize("poison", POISON)
 def test_poison_reaches_no_prompt(tmp_path: Path, poison: str) -> None:
     """From a file, an error's message, a decision, a lesson or a learning: the loop goes on, and tells none of it."""
@@ -164,4 +178,4 @@ def test_a_begin_mark_in_a_tool_s_output_hides_no_error(tmp_path: Path) -> None:
         return stream.end("It fails.", failed=True)
 
     _, record = loop.iterate(1, act)
-    assert [one.message for one in record.errors] == [PROBLEMS[0].message]
+    assert [PROBLEMS[0].message in one.message for one in record.errors] == [True]
