@@ -176,3 +176,35 @@ def test_importing_memory_loads_nothing_of_it() -> None:
         [sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_two_programs_share_a_folder(repository: Path) -> None:
+    """Each records, recalls and asks for prompts; nothing is lost, and each finds what the other recorded."""
+    (repository / ".ralph").mkdir()
+    (repository / ".ralph/rag_config.json").write_text('{"embedder": {"provider": "none"}}')
+    script = (
+        "import sys\n"
+        "from memory import open_memory\n"
+        "from tests.support.memory import record\n"
+        "first = int(sys.argv[1])\n"
+        "with open_memory() as memory:\n"
+        "    for number in range(first, first + 5):\n"
+        "        assert memory.record('auth', record(number).model_dump_json()).is_new\n"
+        "        assert f'Attempt {number}:' in str(memory.recall('auth', f'attempt {number}', top_k=20))\n"
+        "        assert memory.prompt('auth').text\n"
+    )
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(first)],
+            cwd=repository,
+            env={"PYTHONPATH": str(REPOSITORY), "PATH": "/usr/bin:/bin"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for first in (1, 101)
+    ]
+    assert [(program.communicate(timeout=90)[1], program.returncode) for program in programs] == [("", 0)] * 2
+    with open_memory() as memory:
+        found = memory.recall("auth", "attempt", top_k=20)
+        assert (memory.status().records, found.behind, memory.status().behind) == (10, 0, 0)
+        assert len([one for one in found.results if one.kind == "iteration"]) == 10
