@@ -132,6 +132,10 @@ def injected(scores: dict[str, Score], folder: Path, tests: str) -> None:
         before = path.read_text("utf-8")
         lines = before.split("\n")
         lines[line - 1 : line - 1] = [" " * column + "raise RuntimeError('injected')"]
+        try:
+            ast.parse("\n".join(lines))
+        except SyntaxError:
+            continue
         path.write_text("\n".join(lines), encoding="utf-8")
         command = f"pytest {styles[number % len(styles)]} {tests}"
         output, code = run(folder, f"{command} --junitxml=/tmp/junit.xml -p no:cacheprovider")

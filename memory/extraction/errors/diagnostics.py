@@ -33,7 +33,9 @@ _LD = re.compile(
 )
 _LD_LIST = re.compile(r">>> referenced by (?P<path>[^\s:]{1,300}):?(?P<line>\d{1,7})?")
 
-_TSC = re.compile(r"(?P<path>[^\s(][^(]{0,300})\((?P<line>\d{1,7}),\d{1,5}\): error (?P<message>TS\d{1,6}: .*)$")
+_TSC = re.compile(
+    r"(?P<path>(?:[A-Za-z]:(?=[\\/]))?[^\s(:][^(:]{0,300})\((?P<line>\d{1,7}),\d{1,5}\): error (?P<message>TS\d{1,6}: .*)$"
+)
 _TSC_PRETTY = re.compile(r"(?P<path>[^\s:][^:]{0,300}):(?P<line>\d{1,7}):\d{1,5} - error (?P<message>TS\d{1,6}: .*)$")
 _TSC_GLOBAL = re.compile(r"error (?P<message>TS\d{1,6}: .*)$")
 
@@ -58,6 +60,11 @@ _BLACK_PARSE = re.compile(
 
 _GO = re.compile(
     r"(?P<vet>vet: )?(?P<path>(?:\./)?[^\s:][^:]{0,300}\.go):(?P<line>\d{1,7})(?::\d{1,5})?: (?P<message>\S.*)$"
+)
+_GO_COMPILER = re.compile(
+    r"undefined: |cannot use |cannot assign |cannot convert |invalid |missing return$|missing ',' |expected |syntax error|assignment mismatch"
+    r"|not enough |too many |unknown field|undeclared|no new variables|\S+ (?:undefined|redeclared|declared (?:and|but) not used|is not a type)"
+    r"|\"\S+\" imported (?:and|but) not used|impossible type|non-boolean|could not import"
 )
 _GO_LIST = re.compile(r"(?P<path>[^\s:][^:]{0,300}\.go|go\.mod):(?P<line>\d{1,7})(?::\d{1,5})?: (?P<message>.*)$")
 _GO_PACKAGE = re.compile(r"# \[?\S{1,300}(?: \[\S{1,300}\])?\]?$")
@@ -223,7 +230,8 @@ def read_go(output: Output) -> Iterator[Mention]:
         if line[0] == "#":
             under_package = bool(_GO_PACKAGE.match(line))
         elif ".go:" in line and (found := _GO.match(line)):
-            tool = "go" if found["vet"] or not (vet or lint) else "go vet" if vet else "golangci-lint"
+            compiling = found["vet"] or not (vet or lint) or _GO_COMPILER.match(found["message"])
+            tool = "go" if compiling else "go vet" if vet else "golangci-lint"
             if (
                 under_package
                 or found["vet"]

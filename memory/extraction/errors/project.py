@@ -9,11 +9,13 @@ from urllib.parse import unquote
 
 from contracts.memory.names import relative_path
 
-_LIBRARY = re.compile(
-    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.venv|venv|\.tox|\.nox|\.cargo|\.rustup|vendor/bundle)/"
-    r"|/lib(?:64)?/python\d|/python\d[\d.]*/lib/|^/rustc/|^/usr/(?:lib|include|local/go|share)/|/go/(?:pkg/mod|src)/"
-    r"|/lib/go-[\d.]+/|^<|^\[|^node:|^internal/|^native$|/library/(?:core|std|alloc)/src/|/rustlib/src/"
+_INSTALLED = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.venv|venv|\.tox|\.nox|\.cargo|\.rustup)/"
+    r"|(?:^|/)lib(?:64)?/python\d|^node:|^internal/(?:modules|process|main|bootstrap|util|streams|timers|deps)/"
 )
+"""Libraries below the project's folder, and what Node.js calls its own files."""
+_SYSTEM = re.compile(r"/(?:rustc|usr|lib|lib64|opt|nix|proc|etc)/")
+"""Libraries where the project's folder is the root of the file system (as in a container)."""
 _DRIVE = re.compile(r"/?([A-Za-z]):[\\/]")
 
 
@@ -40,8 +42,6 @@ class Project:
         path = _posix(path)
         if path.startswith("<") or path in ("stdin", "-", "string", "native", "eval", "evalmachine."):
             return None, False
-        if _LIBRARY.search(path):
-            return None, True
         base = folder or self.folder or ""
         full = posixpath.normpath(posixpath.join(base, path))
         if full.startswith("/") or _DRIVE.match(full):
@@ -50,7 +50,9 @@ class Project:
             inside = posixpath.relpath(full, self.root) if full.startswith("/") else ".."
         else:
             inside = full
-        if inside.startswith("..") or len(inside) > 1_024:
+        if inside.startswith("..") or len(inside) > 1_024 or _INSTALLED.search(inside):
+            return None, True
+        if self.root == "/" and _SYSTEM.match(full):
             return None, True
         try:
             return relative_path(inside), False

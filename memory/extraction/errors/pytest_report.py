@@ -11,7 +11,8 @@ from memory.extraction.errors.output import Output
 from memory.extraction.errors.python_traceback import FRAME, tracebacks
 
 _SECTION = re.compile(r"={3,} ?(.{1,200}?) ?={3,}$")
-_BLOCK = re.compile(r"_{3,} (.{1,300}?) _{3,}$")
+_BLOCK = re.compile(r"(?:_{3,} |(?=.{72})_{1,2} )([^_\s].{0,1500}?|_\w.{0,1500}?) _+$")
+"""A long name leaves room for one `_` on each side; `_ _ _ _` stands between frames."""
 _PLACE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:]{0,300}?):(?P<line>\d{1,7}): ?(?P<what>in \S.{0,200}|[A-Za-z_][\w.]{0,200}(?:: .*)?|)$"
 )

@@ -20,6 +20,7 @@ from memory.extraction.errors.java import read_java
 from memory.extraction.errors.javascript import read_eslint, read_node
 from memory.extraction.errors.javascript_tests import read_jest, read_mocha
 from memory.extraction.errors.json_reports import read_json
+from memory.extraction.errors.node_test import read_node_test
 from memory.extraction.errors.output import Output
 from memory.extraction.errors.pytest_report import read_pytest
 from memory.extraction.errors.python_traceback import read_tracebacks
@@ -55,6 +56,7 @@ TOOLS = (
     _tool(read_pytest, "pytest", "FAILED ", "ERROR ", "= FAILURES =", "= ERRORS =", "conftest", " FAILED", "ERROR: "),
     _tool(read_unittest, "unittest django python", "FAIL: ", "ERROR: "),
     _tool(read_jest, "jest vitest react-scripts", " ● ", " ❯ "),
+    _tool(read_node_test, "node", "not ok ", "✖ failing tests:"),
     _tool(read_mocha, "mocha", " failing"),
     _tool(read_go_test, "go gotestsum", "--- FAIL: ", "panic: ", "fatal error: "),
     _tool(read_panics, "cargo rust", "panicked at ", "... FAILED", "stdout ----"),
