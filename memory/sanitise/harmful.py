@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from memory.sanitise.advice import is_advised, is_urged
 from memory.sanitise.sentences import sentences
 
-_ROOTS = r"(?:/(?!\w)|/\*|/(?:etc|usr|var|home|bin|boot|lib|opt|root|dev|srv|users|windows)(?![\w-])\S*|~\S*|\$\{?home\}?\S*|\*|\.\.?(?:/\*?)?(?=[\s`'\"),;&|.]|$)|\.git(?![\w-])\S*|\.\./\S*|%userprofile%\S*|c:\\\S*)"
+_ROOTS = r"(?:/(?!\w)|/\*|/(?:etc|usr|var|home|bin|boot|lib|opt|root|dev|srv|users|windows)(?![\w-])\S*|~\S*|\$\{?home\}?\S*|\*|\.\.?(?:/\*?)?(?=[\s`'\"),;&|.]|$)|\.git(?![\w-])\S*|everything\b|all\b|the\s+(?:repo\w*|project|whole|source|tests?|disk|home|workspace)\b|(?:src|tests?|lib|app)/?(?=[\s`'\"),;]|$)|\.\./\S*|%userprofile%\S*|c:\\\S*)"
 _SHELL = r"(?:sudo\s+)?(?:ba|z|da|k)?sh\b|(?:sudo\s+)?(?:python[\d.]*|perl|ruby|node|php)\b"
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "harmful.destroys": (
-        rf"\brm\s+(?:-[a-z-]+\s+)*-(?:[a-z]*r[a-z]*f|[a-z]*f[a-z]*r|-recursive)[a-z]*\s+(?:-[a-z-]+\s+)*[`'\"\\]*{_ROOTS}",
+        rf"\brm\s+(?:-[a-z-]{1,30}\s+){0,4}-(?:[a-z]{0,4}r[a-z]{0,4}f|[a-z]{0,4}f[a-z]{0,4}r|-recursive)[a-z]{0,4}\s+(?:-[a-z-]{1,30}\s+){0,4}[`'\"\\]*{_ROOTS}",
         rf"\brm\s+-r\s+-f\s+{_ROOTS}|\brm\b[^\n;|&]{{0,30}}--no-preserve-root",
         r"\bfind\s+(?:/|~|\.)\S*\s[^\n]{0,60}-delete\b|\bmkfs(?:\.\w+)?\s+\S*/dev/|\bdd\s+if=\S+\s+of=/dev/\w+|\bmv\s+\S+\s+/dev/null\b|\bkill\s+-9\s+-1\b|\bdropdb\b[^\n`;&|]{0,40}\b(?:prod\w*|live|users?|main)\b|\bshred\s+-\w+\s+\S+|>\s*/dev/(?:sd|nvme|hd)\w+",
         r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:",
@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         r"\bcore\.hookspath[ =]+/dev/null|\bstricthostkeychecking[ =]+[\"']?no\b|\buserknownhostsfile[ =]+/dev/null",
         r"\bsetenforce\s+0|\bufw\s+disable|\biptables\s+-f\b|\bset-mppreference\b[^\n]{0,40}disable|\bspctl\s+--master-disable|\bcsrutil\s+disable",
         r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+rwx|\+s|u\+s|4[0-7]{3})\b|\bnopasswd:\s*all|\bvisudo\b|(?:>>?|\btee(?: -a)?)\s*/etc/(?:sudoers|passwd|shadow|hosts)\S*",
+        r"\b(?:skip|disable|bypass|no)_(?:auth\w*|verify|verification|tests?|checks?|security|ssl|tls|permissions?)\s*=\s*[\"']?(?:1|true|yes|on)\b",
         r"\s--no-audit\b[^\n]{0,20}--force|\bbypasspermissions\b",
     ),
     "harmful.gives-away": (
@@ -88,12 +89,14 @@ ADVICE: dict[str, tuple[str, ...]] = {
         r"\b(?:overwrit|replac|gut|stub)(?:e|ting|ing)?\s+(?:out\s+)?(?:all |the |every |failing )*tests?\s+(?:with|by)\s+(?:empty|stubs?|no-?ops?|pass|dummy|nothing)",
         r"\b(?:answer|say|click|press|type|reply)\s+[\"']?(?:yes|y|ok|allow|accept)[\"']?\s+(?:when(?:ever)?|to|if|on|at)\s[^.\n]{0,40}\b(?:permission|confirm\w*|approv\w*|prompts?|asks)\b",
         r"\btell\s+the\s+(?:user|reviewer|operator|maintainer)s?\s+(?:that\s+)?(?:everything|all(?: \w+)?|it|the \w+)\s+(?:passed|works?|is done|succeeded|is fine|pass)\b",
+        r"\b(?:do not|don't|never|no need to)\s+(?:run|write|add|fix)\s+(?:the |any |more |unit )*(?:tests?|test suite)\b(?=\s*(?:[.,;!]|$|for this|they|it\b|because|at all|any ?more))",
         r"\breplac(?:e|ing)\s+(?:every|all|each|the)\s+(?:asserts?|assertions?|checks?|tests?)\s+(?:with|by)\s+(?:pass|true|prints?|comments?|no-?ops?|nothing|stubs?)\b",
         r"\b(?:hard-?code|weaken|relax)\s+(?:the )?(?:expected|assert\w*|test)\w*[^.\n]{0,40}\b(?:pass|green|match)",
         r"\bmake\s+(?:the )?(?:assert\w*|tests?|checks?|functions?|it|\w*(?:auth|verif|valid|permi|password|login|token|signature|check)\w*)\s+(?:to )?(?:always (?:true|pass|succeed)|(?:always )?return true)\b",
     ),
     "harmful.gives-away": (
         rf"\b(?:send|give|hand|deliver|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|copy|paste|push|publish|share|submit|report|echo|dump|append|write|add|include|log|print|encode|embed|commit|attach|put|store)(?:ing)?\s+{_OF}{{0,6}}(?:\w+\s+)??{_SECRETS}[^\n;]{{0,80}}?\b(?:to|in|into|at|on|via|with|through|onto|as part of)\s+(?:[\w'-]+\s+){{0,3}}?{_PLACE}",
+        r"\bexfiltrate\s+\w+",
         rf"\b(?:exfiltrate|leak|commit|publish|base64[- ]encode)\s+{_OF}{{0,6}}{_SECRETS}",
         rf"\b(?:send|post|upload|e?-?mail|forward|transmit|exfiltrate|leak|push|publish|copy)\s+{_OF}{{0,4}}(?:\w+\s+)?(?:database|source|source code|repository|repo|history|conversation|files|data|dump|backup)\b[^\n;]{{0,40}}?\bto\s+(?:https?://(?!localhost|127\.)|[\w.+-]+@[\w-]+\.)\S*",
         r"\bhard-?cod(?:e|ing)\s+(?:the |an? |your )?(?:\w+ ){0,2}(?:passwords?|tokens?|secrets?|api keys?|keys?|credentials?)\b",
@@ -126,7 +129,7 @@ _HINTS: dict[str, tuple[str, ...]] = {
     "harmful.rewrites-history": ("git push", "git reset", "git branch", "force"),
     "harmful.skips-checks": (
         "--", "verif", "husky", "skip=", "git commit", "git push", "tls", "ssl", "rejectunauthorized", "chmod", "setenforce", "ufw", "iptables", "mppreference", "spctl", "csrutil",
-        "nopasswd", "visudo", "hookspath", "hostkey", "knownhosts", "/etc/", "bypasspermissions",
+        "nopasswd", "visudo", "hookspath", "hostkey", "knownhosts", "skip_", "disable_", "bypass_", "no_", "/etc/", "bypasspermissions",
     ),
     "harmful.gives-away": ("|", "curl", "scp", "rsync", "nc ", "ncat", "git add", "authorized_keys", "/dev/tcp", "crontab", "echo"),
 }  # fmt: skip

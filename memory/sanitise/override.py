@@ -15,7 +15,8 @@ RULES: dict[str, str] = {
     "override": (
         rf"\b(?:ignore|disregard|forget|override|overrule|bypass|discard|do not follow|don't follow|stop following|pay no attention to)\s+(?:(?:the|of|and|or|to|you|my|every|{_STANDING})[\s,]+){{0,6}}(?<![a-z])(?:{_STANDING}[\s,]+(?:\w+[\s,]+)?)(?:{_ORDERS})\b"
         r"|\b(?:ignore|disregard|forget)\s+(?:everything|all|anything)\s+(?:(?:that )?(?:you|i|we|the user|the system)\s+\w+|above|before|said|so far)"
-        r"|\byour (?:new|real|actual|true|only) (?:task|instructions?|goal|role|mission|purpose|objective)\s+(?:is|are)\b"
+        r"|\b(?:ignore|disregard|forget)\s+(?:(?:all|any|the|every|everything)\s+)*(?:previous|prior|earlier|above)\s*(?:\.{2,}|…|[,;:!]|$|and\b|then\b|stuff|things|\w*\s*\[)"
+        r"|\byou are an? \w+ now\b|\byour (?:new|real|actual|true|only) (?:task|instructions?|goal|role|mission|purpose|objective)\s+(?:is|are)\b"
         r"|\byou are (?:now|no longer)\s+(?:an?|the|in|bound|my|dan\b|free|root|admin)\b|\bfrom now on,? you (?:are|will|must|shall|should|act|only)\b"
         r"|\b(?:enter|enable|activate|switch to)\s+(?:developer|jailbreak|dan|god|unrestricted|sudo|debug|admin)\s+mode\b"
         r"|\b(?:these|my|the following) (?:instructions?|orders|rules|commands) (?:take|have|override|supersede|replace)\b"
