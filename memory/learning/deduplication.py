@@ -20,7 +20,7 @@ from memory.ports import EmbedTexts, JudgePair
 
 SAME_SUBJECT = 0.5
 """At least so much of the words is shared by texts that are about the same."""
-MOST_COMPARED = 32
+MOST_COMPARED = 24
 """Learnings that are compared in full, of all that are kept: 0.2 ms each."""
 PROSE_WORDS = 16
 """Texts of so many words are prose, whose edits are weighed; of shorter ones each difference counts."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -15,7 +14,7 @@ from importlib.resources import files
 from memory.learning.polarity import vocabulary
 
 _SHORTEST_STEM = 2
-_NONE: frozenset[int] = frozenset()
+Groups = dict[str, tuple[int, ...]]
 _NOT_IRREGULAR = frozenset({"left", "ground", "bound", "better", "worse", "best", "worst", "data", "more", "most"})
 """Forms that say something of their own at least as often as they are those of another word."""
 
@@ -27,10 +26,10 @@ class Lexicon:
     `ours`: of software; `first`: WordNet's, by the first senses of both words; `groups`: by any of their senses.
     """
 
-    ours: dict[str, frozenset[int]]
+    ours: Groups
     terms: frozenset[str]
-    first: dict[str, frozenset[int]]
-    groups: dict[str, frozenset[int]]
+    first: Groups
+    groups: Groups
     similar: frozenset[tuple[str, str]]
     antonyms: frozenset[tuple[str, str]]
     complements: frozenset[tuple[str, str]]
@@ -62,15 +61,15 @@ class Lexicon:
             return True
         if self.opposed(one, other):
             return False
-        if not self.ours.get(one, _NONE).isdisjoint(self.ours.get(other, _NONE)):
+        if _share(self.ours, one, other):
             return True
         if one in self.terms or other in self.terms:
             return False
-        return not self.first.get(one, _NONE).isdisjoint(self.first.get(other, _NONE))
+        return _share(self.first, one, other)
 
     def related(self, one: str, other: str) -> bool:
         """Whether WordNet lists two words as synonyms in any of their senses."""
-        return one != other and not self.groups.get(one, _NONE).isdisjoint(self.groups.get(other, _NONE))
+        return one != other and _share(self.groups, one, other)
 
     def alike(self, one: str, other: str) -> bool:
         """Whether WordNet lists two adjectives as similar, as "unofficial" and "casual"."""
@@ -164,12 +163,17 @@ def _slashed(bare: Lexicon, text: str) -> list[list[str]]:
     return pairs + [[bare.base(word) for word in pair] for pair in pairs]
 
 
-def _numbered(groups: list[list[str]]) -> dict[str, frozenset[int]]:
-    found: defaultdict[str, set[int]] = defaultdict(set)
+def _numbered(groups: list[list[str]]) -> Groups:
+    found: Groups = {}
     for number, group in enumerate(groups):
         for word in group:
-            found[word].add(number)
-    return {word: frozenset(numbers) for word, numbers in found.items()}
+            found[word] = (*found.get(word, ()), number)
+    return found
+
+
+def _share(groups: Groups, one: str, other: str) -> bool:
+    theirs = groups.get(other, ())
+    return any(number in theirs for number in groups.get(one, ()))
 
 
 def _pairs(pairs: list[list[str]]) -> frozenset[tuple[str, str]]:
