@@ -46,6 +46,17 @@ def test_recall_finds_by_the_index_and_by_the_journals_words_while_that_is_away(
     assert found.behind == 0
 
 
+def test_recall_finds_what_the_index_lacks_by_the_journals_words(memory: Remembering) -> None:
+    for number in range(3):
+        memory.record(claude_stream(f"s{number}", output=FAILED, command="python src/auth.py"))
+    memory.index()
+    memory.record(claude_stream("s9", summary="The turquoise button breaks the checkout"))
+    with memory.query_worker():
+        found = memory.desk.recall(PROJECT, "auth", "turquoise button", OWN_MACHINE)
+    assert (found.searched, found.behind) == ("hybrid", 1)
+    assert "turquoise" in " ".join(one.text for one in found.results)
+
+
 def test_the_same_submission_again_is_the_same_entry_and_the_same_run(memory: Remembering) -> None:
     first, again = memory.record(claude_stream(output=FAILED)), memory.record(claude_stream(output=FAILED))
     assert (first.is_new, again.is_new) == (True, False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from contracts.api import RunAccepted
@@ -34,7 +35,7 @@ from memory.journal.entry import JournalEntry
 from memory.qdrant_schema import collection_name
 from otel import metrics
 from workers.runtime.disk_room import DiskRoom
-from workers.service.memory.search import search_by_query_pool
+from workers.service.memory.search import InstanceIndex
 
 if TYPE_CHECKING:
     from memory.memory import Memory
@@ -51,7 +52,7 @@ class MemoryDesk:
         self._service = service
         self._room = DiskRoom(context.settings.data_dir)
         by_model = context.memory_model.is_there  # then a worker asks it: no request waits for it
-        self.memories = context.open_memories(search_by_query_pool(context), derives=not by_model)
+        self.memories = context.open_memories(partial(InstanceIndex, context), derives=not by_model)
 
     def record(self, submission: IterationSubmission, caller: Caller) -> IterationAccepted:
         """Remember an iteration. The same submission again gives the same entry and the same run.
@@ -162,17 +163,10 @@ class MemoryDesk:
         Raises:
             Forbidden: the feature is not the caller's.
         """
-        corpus = self._own_corpus(caller, project, feature)
-        memory = self.memories.of(project)
-        recalled = memory.recall(feature, query, top_k, task_id)
+        self._own_corpus(caller, project, feature)
+        recalled = self.memories.of(project).recall(feature, query, top_k, task_id)
         metrics.MEMORY_RECALL_SECONDS.labels(recalled.searched).observe(recalled.duration_ms / 1e3)
-        state, held = memory.journal(feature).read(), 0
-        if self._context.readers.exists(corpus):
-            reader = self._context.readers.reader(corpus)
-            reader.reload()
-            held = reader.document_count
-        behind = max(0, len(state.iterations) + len(state.active()) - held)
-        return recalled.model_copy(update={"behind": behind})
+        return recalled
 
     def prompt(
         self,

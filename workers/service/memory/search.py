@@ -2,31 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidSetting, Unavailable
 from contracts.retrieval import Query, Retrieval
+from memory.documents import is_indexed
+from memory.index_port import IndexHealth
+from memory.qdrant_schema import collection_name, expected_collections, orphan_collections
 from otel.context import current_traceparent
 from workers.wiring.memory.search import IndexSearch
 
 if TYPE_CHECKING:
+    from memory.journal.feature_memory import FeatureMemory
     from workers.context import Context
 
 PATIENCE_SECONDS = 1.0
 """How long the query pool may take: a healthy one answers in milliseconds, and the journal can be read instead."""
 
 
-def search_by_query_pool(context: Context) -> IndexSearch:
-    """Searches of collections by the instance's query workers."""
+class InstanceIndex(IndexSearch):
+    """The index of one project, which workers fill: a `FollowingIndex` that takes in nothing itself."""
 
-    def ask(query: Query) -> Retrieval:
+    def __init__(self, context: Context, project: str) -> None:
+        super().__init__(self._ask_pool)
+        self._context = context
+        self._project = project
+
+    def follow(self, state: FeatureMemory, *, wholly: bool = False) -> Collection[str]:
+        """What the index lacks; runs that are under way bring it."""
+        return self.lacking(state)
+
+    def lacking(self, state: FeatureMemory) -> Collection[str]:
+        """The ids of iterations and learnings that the index does not serve yet."""
+        corpus, readers = collection_name(self._project, state.feature), self._context.readers
+        wanted = [*state.iterations, *(name for name, one in state.learnings.items() if is_indexed(one))]
+        if not readers.exists(corpus):
+            return wanted
+        reader = readers.reader(corpus)
+        reader.reload()
+        if reader.document_count == len(wanted):  # then nearly always the same, and thousands need no look
+            return ()
+        held = reader.documents(wanted)
+        return [name for name in wanted if name not in held]
+
+    def health(self, features: tuple[str, ...]) -> IndexHealth:
+        """How the instance's index and embedder fare."""
+        from workers.broker.transport import BROKER_ERRORS
+
+        is_served = embeds = False
+        try:
+            present = self._context.transport.present_workers()
+            is_served = bool(present["query"] and present["index"])
+            embeds = bool(present["embed"]) and self._context.transport.embedder_down() is None
+        except (InvalidSetting, *BROKER_ERRORS):
+            pass
+        names = self._context.readers.names()
+        expected = expected_collections(self._project, features)
+        return IndexHealth(
+            engine=self._context.settings.index.engine,
+            index_available=is_served,
+            embedder_available=embeds,
+            embedding_model=self._context.embedding.fingerprint(min(expected)) if expected else None,
+            collections=tuple(one for one in names if one in expected),
+            orphans=orphan_collections(names, self._project, features),
+        )
+
+    def drop_orphans(self, features: tuple[str, ...]) -> tuple[str, ...]:
+        """None by itself: an operator removes them, see `MemoryUpkeep.remove_orphan`."""
+        return ()
+
+    def _ask_pool(self, query: Query) -> Retrieval:
         from workers.broker.direct_query import ask_query_pool
         from workers.broker.transport import BROKER_ERRORS
 
         try:
-            raw = ask_query_pool(context.transport, query, current_traceparent(), PATIENCE_SECONDS)
+            raw = ask_query_pool(self._context.transport, query, current_traceparent(), PATIENCE_SECONDS)
         except (InvalidSetting, *BROKER_ERRORS) as error:
             raise Unavailable(f"the broker does not answer: {error}") from error
         return Retrieval.model_validate_json(raw)
-
-    return IndexSearch(ask)

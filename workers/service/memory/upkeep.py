@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from contracts.api import RunAccepted
-from contracts.errors import Conflict, InvalidSetting, NotFound, Overloaded
+from contracts.errors import Conflict, NotFound, Overloaded
 from contracts.event import Body
 from contracts.ingest import DocumentsRemoved
 from contracts.memory.api import RagStatus
@@ -17,7 +17,7 @@ from contracts.memory.proof import MemoryProof
 from contracts.outcome import Next
 from memory.journal.compare import prove
 from memory.qdrant_schema import collection_name, orphan_collections
-from workers.broker.transport import BROKER_ERRORS
+from workers.service.memory.search import InstanceIndex
 from workers.wiring.memory.index_lag import IndexLag, held_checksums, measure_lag
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class MemoryUpkeep:
         journals = [memory.journal(one) for one in features]
         states = [one.read() for one in journals]
         corpora = tuple(collection_name(project, one) for one in features)
-        index_available, embedder_available = self._parts()
+        health = InstanceIndex(self._context, project).health(features)
         return RagStatus(
-            engine=self._context.settings.index.engine,
-            index_available=index_available,
-            embedder_available=embedder_available,
-            embedding_model=self._context.embedding.fingerprint(corpora[0]) if corpora else None,
+            engine=health.engine,
+            index_available=health.index_available,
+            embedder_available=health.embedder_available,
+            embedding_model=health.embedding_model,
             features=len(features),
             records=sum(len(one.iterations) for one in states),
             learnings=sum(len(one.learnings) for one in states),
@@ -164,15 +164,6 @@ class MemoryUpkeep:
         reader = self._context.readers.reader(corpus)
         reader.reload()
         return reader.document_count > 0
-
-    def _parts(self) -> tuple[bool, bool]:
-        """Whether workers are there that serve and write the index, and whether the embedding model answers."""
-        try:
-            present = self._context.transport.present_workers()
-            embedder_down = self._context.transport.embedder_down()
-        except (InvalidSetting, *BROKER_ERRORS):
-            return False, False
-        return bool(present["query"] and present["index"]), bool(present["embed"]) and embedder_down is None
 
 
 SMALL_LAG = 8

@@ -22,11 +22,11 @@ def build_memories(
     *,
     sanitise: Sanitise,
     count_tokens: Callable[[str], int],
-    search: SearchIndex | None = None,
+    search: Callable[[str], SearchIndex] | None = None,
     ask: AskModel | None = None,
     derives: bool = True,
 ) -> ProjectMemories:
-    """The memories of every project. Nothing is opened or loaded yet.
+    """The memories of every project. Nothing is opened or loaded yet. `search` gives the index of one project.
 
     `derives`: whether learnings of new iterations are found as soon as something is asked; else a worker does so.
     """
@@ -39,7 +39,7 @@ def build_memories(
             folder,
             project,
             sanitise=sanitise,
-            search=search,
+            search=search(project) if search else None,
             judge=judge_by(ask) if ask else None,
             ask=ask,
             count_tokens=count_tokens,
