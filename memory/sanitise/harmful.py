@@ -16,7 +16,7 @@ _SHELL = r"(?:sudo\s+)?(?:ba|z|da|k)?sh\b|(?:sudo\s+)?(?:python[\d.]*|perl|ruby|
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "harmful.destroys": (
-        rf"\brm\s+(?:-[a-z-]{1,30}\s+){0,4}-(?:[a-z]{0,4}r[a-z]{0,4}f|[a-z]{0,4}f[a-z]{0,4}r|-recursive)[a-z]{0,4}\s+(?:-[a-z-]{1,30}\s+){0,4}[`'\"\\]*{_ROOTS}",
+        rf"\brm\s+(?:-[a-z-]{{1,30}}\s+){{0,4}}-(?:[a-z]{{0,4}}r[a-z]{{0,4}}f|[a-z]{{0,4}}f[a-z]{{0,4}}r|-recursive)[a-z]{{0,4}}\s+(?:-[a-z-]{{1,30}}\s+){{0,4}}[`'\"\\]*{_ROOTS}",
         rf"\brm\s+-r\s+-f\s+{_ROOTS}|\brm\b[^\n;|&]{{0,30}}--no-preserve-root",
         r"\bfind\s+(?:/|~|\.)\S*\s[^\n]{0,60}-delete\b|\bmkfs(?:\.\w+)?\s+\S*/dev/|\bdd\s+if=\S+\s+of=/dev/\w+|\bmv\s+\S+\s+/dev/null\b|\bkill\s+-9\s+-1\b|\bdropdb\b[^\n`;&|]{0,40}\b(?:prod\w*|live|users?|main)\b|\bshred\s+-\w+\s+\S+|>\s*/dev/(?:sd|nvme|hd)\w+",
         r":\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:",
