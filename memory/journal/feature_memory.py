@@ -55,11 +55,7 @@ class FeatureMemory:
 
     def active(self, task_id: int | None = None) -> list[FeatureLearning]:
         """Learnings that are offered: those of the whole feature, and those of `task_id` where one is given."""
-        return [
-            one
-            for one in self.learnings.values()
-            if one.state is LearningState.ACTIVE and (one.task_id is None or task_id is None or one.task_id == task_id)
-        ]
+        return [one for one in self.learnings.values() if is_offered(one, task_id)]
 
     def latest(self, count: int) -> list[RecordedIteration]:
         """The last iterations, the newest last, by iteration number and then by when they were recorded."""
@@ -69,3 +65,9 @@ class FeatureMemory:
     def next_iteration(self) -> int:
         """The number that follows the highest one."""
         return 1 + max((one.record.iteration_number for one in self.iterations.values()), default=0)
+
+
+def is_offered(learning: FeatureLearning, task_id: int | None) -> bool:
+    """Whether a learning is active, and of the whole feature or of `task_id` where one is given."""
+    is_of_task = learning.task_id is None or task_id is None or learning.task_id == task_id
+    return learning.state is LearningState.ACTIVE and is_of_task

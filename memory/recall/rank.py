@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 
 from contracts.memory.api import Recollection
-from memory.journal.feature_memory import FeatureMemory
+from memory.journal.feature_memory import FeatureMemory, is_offered
 from memory.ports import Hits
 from memory.recall.journal_search import search_journal
 from memory.recall.weight import Ages, weigh_learning, weigh_record
@@ -48,7 +48,9 @@ class _Memories:
 
     def __init__(self, state: FeatureMemory, task_id: int | None, relevance: Mapping[str, float]) -> None:
         self._iterations = state.iterations
-        self._learnings = {one.id: one for one in state.active(task_id)}
+        found = [state.learnings[key] for key in relevance if key in state.learnings]
+        others = (state.learnings[key] for one in found for key in one.conflicts_with if key in state.learnings)
+        self._learnings = {one.id: one for one in (*found, *others) if is_offered(one, task_id)}
         self._relevance = relevance
         self._ages = Ages(state)
 
