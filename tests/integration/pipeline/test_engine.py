@@ -8,12 +8,15 @@ import pytest
 
 from contracts.api import GateRequest
 from contracts.gate import CoverageProbed
+from contracts.memory.api import LearningPatch
 from contracts.plan import Plan
 from contracts.retrieval import Query, Strategy
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
+from tests.support.remembering import PROJECT, Remembering, claude_stream
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
+from workers.service.caller import OWN_MACHINE
 from workers.service.health import check_health
 
 CORPUS = "default"
@@ -80,3 +83,21 @@ def test_a_corpus_moves_to_qdrant_by_configuration_alone(valkey, qdrant) -> None
             assert one.dense_distance == pytest.approx(other.dense_distance, abs=1e-5)
     finally:
         moved.close()
+
+
+def test_what_an_agent_remembers_is_recalled_from_qdrant_and_proved_against_the_journal(instance) -> None:
+    memory = Remembering(instance)
+    memory.record(claude_stream("s1", summary="The turquoise button breaks the checkout"))
+    rejected = memory.learn("The tests need a running database").learning
+    assert rejected is not None
+    memory.index()
+    with memory.query_worker():
+        found = memory.desk.recall(PROJECT, "auth", "why does the checkout break", OWN_MACHINE)
+    assert (found.searched, found.behind) == ("hybrid", 0)
+    assert "turquoise" in found.results[0].text
+    memory.desk.patch(PROJECT, "auth", rejected.id, LearningPatch(rejected=True), OWN_MACHINE)
+    memory.index()
+    [proof] = memory.upkeep.prove(PROJECT, OWN_MACHINE)
+    assert proof.is_equal
+    assert proof.indexed == 1
+    assert memory.upkeep.status(PROJECT, OWN_MACHINE).engine == "qdrant"
