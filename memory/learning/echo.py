@@ -1,9 +1,10 @@
 """Whether a text only repeats what memory itself had printed. Such a text is no new learning and no new observation.
 
 An agent restates its prompt: word by word, shortened, in another order, with "as noted in memory" before it. A sentence
-is an echo of a printed line that says the same, or that has all of its words, identifiers and numbers, negated alike,
-where no antonym, other modality or other order turns the meaning. So a text with any word of its own is none. No model
-is needed. How often it errs is measured by `python -m bench.memory.echo`, see docs/memory/loop.md.
+is an echo of a printed line that says the same by the comparison of learnings, or of one that says more: that has all
+of its words, identifiers and numbers, is negated alike, and is turned by no antonym, other modality or other order. So
+a text with any word of its own is none. No model is needed. How often it errs is measured by
+`python -m bench.memory.echo`, see docs/memory/loop.md.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ def _says(line: Iterable[_Said], sentence: _Said) -> bool:
     comparisons = [compare(sentence.text, part.text) for part in line if _is_near(part, sentence)]
     if any(one.same for one in comparisons):
         return True
+    if any(part.words == sentence.words for part in holding):
+        return False
     return bool(holding) and not any(one.opposite or _TURNED.intersection(one.differences) for one in comparisons)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 
-from bench.memory.echo.cases import cases
+from bench.memory.echo.cases import cases, printed
+from bench.memory.pairs.pair import Pair, made, written
 from memory.learning.echo import is_echo
 
 
@@ -29,6 +30,20 @@ def main() -> None:
             kinds = [key for key in total if key[0] is echo]
             bad, all_of_them = sum(len(wrong[key]) for key in kinds), sum(total[key] for key in kinds)
             print(f"  {what}: {bad} of {all_of_them} ({bad / all_of_them:.1%})")
+    print(
+        "\nthe pairs of bench.memory.duplicates, one printed and the other said; natural.tsv was not looked at before"
+    )
+    for name in ("advice", "findings", "practices", "written", "natural"):
+        pairs = written(name) if name in ("written", "natural") else made(name)
+        for label in ("paraphrase", "opposite"):
+            count, echoes = count_echoes([pair for pair in pairs if pair.label == label])
+            print(f"  {name}: {echoes} of {count} {label}s are taken for echoes ({echoes / count:.1%})")
+
+
+def count_echoes(pairs: list[Pair]) -> tuple[int, int]:
+    """How many directions there are, and in how many one text is taken for an echo of the other."""
+    directions = [both for pair in pairs for both in ((pair.one, pair.other), (pair.other, pair.one))]
+    return len(directions), sum(is_echo(one, (printed(other, 3),)) for one, other in directions)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ LINES = (
         "Seen in iteration 3: auth middleware expects a User object, not a userId (verify before relying)",
         LINES[0],
         "Before the integration tests, run migrations",
-        "Remember to run the migrations before running integration tests",
+        "Remember to run the migrations before the integration tests",
         "The timeout for uploads is set to 30 seconds. Run migrations before the integration tests!",
         "TypeError: 'NoneType' object is not subscriptable in src/auth.py",
         "According to the memory, set the timeout for uploads to 30 seconds",
