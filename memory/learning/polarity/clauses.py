@@ -100,7 +100,8 @@ class _Reader:
         elif text in (NOT, "not"):
             self.negated = not self.negated
         elif text in _RELATORS:
-            self._finish(text)
+            restricts = text == "which" and at > 0 and self.tokens[at - 1].text != ","
+            self._finish("who" if restricts else text)
         elif text in (MUST, SHOULD):
             self.modality.add(text)
         elif text in (CAN, _MAY, NEED_NOT):

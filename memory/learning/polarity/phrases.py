@@ -34,6 +34,8 @@ def _phrase_at(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
     text = tokens[at].text
     if text.startswith("un") and text.endswith("ed") and lexicon().is_verb(lexicon().base(text[2:])):
         return (NOT, text[2:]), 1
+    if text == "since" and at + 1 < len(tokens) and tokens[at + 1].kind in (Kind.NUMBER, Kind.IDENTIFIER):
+        return (text,), 1
     if text == "once":
         after = tokens[at + 1] if at + 1 < len(tokens) else None
         counts = after is None or after.kind is Kind.SIGN or after.text in _PREPOSITIONS or after.text in ("a", "and")

@@ -270,7 +270,7 @@ CLAUSES |= {INSTEAD, PURPOSE, "although", "though", "whereas", "except", "where"
 REASONS = frozenset({"because", PURPOSE, "otherwise", "which"})
 PREPOSITIONS_TEXT = """
 in on at to for from with by into over under per during between against as like than about above below across behind
-beyond near outside toward towards among around only_in except_for despite alongside beneath beside besides
+beyond near since outside toward towards among around only_in except_for despite alongside beneath beside besides
 """
 
 SYNONYMS_TEXT = """

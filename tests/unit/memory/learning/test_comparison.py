@@ -57,6 +57,9 @@ def test_the_same_in_other_words_is_the_same(one: str, other: str):
         ("The worker calls the server", "The server calls the worker", "order"),
         ("Allocate it on the stack", "Allocate it on the heap", "words"),
         ("Retry on a timeout", "Retry only on a timeout", "words"),
+        ("Skip tests", "Skip tests which need the network", "words"),
+        ("Reload fails", "Reload fails since v2.1", "identifier"),
+        ("Skip tests", "Skip tests unless CI is set", "words"),
         ("Pass x + y", "Pass x * y", "words"),
     ],
 )
