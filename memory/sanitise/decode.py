@@ -20,6 +20,7 @@ _DIGITS = str.maketrans("013457@$", "oieastas")
 _MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*\d)\w{3,}\b")
 _JOINED = re.compile(r"(?<=[a-z])[-_.](?=[a-z])")
 _FEW = 3
+_SHORTEST_RUN = 16
 
 
 def readings_within(text: str, read: str) -> Iterator[str]:
@@ -33,6 +34,8 @@ def readings_within(text: str, read: str) -> Iterator[str]:
         yield _JOINED.sub(" ", read)
     if len(_MIXED.findall(read)) >= _FEW:
         yield _MIXED.sub(lambda found: found[0].replace("11", "ll").translate(_DIGITS), read)
+    if all(len(word) < _SHORTEST_RUN for word in text.split()):
+        return
     for pattern, decode in ((_BASE64, _from_base64), (_HEXADECIMAL, bytes.fromhex)):
         for found in pattern.finditer(text):
             if plain := _prose(found[0], decode):

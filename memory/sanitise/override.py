@@ -57,6 +57,8 @@ RULES: dict[str, str] = {
         r"|تجاهل\s+(?:\w+\s+){0,3}(?:ال)?(?:تعليمات|أوامر)|\btalimatlar\w*\s+(?:\w+\s+){0,2}(?:yok say|unut|göz ardı)"
     ),
 }  # fmt: skip
+_HINTS = ("ignor", "oubli", "negeer", "vergeet", "忽略", "无视", "無視", "忘れ", "무시", "تجاهل", "talimat")
+"""One of these stands in every text that a command in another language matches."""
 _COMPILED = {rule: re.compile(pattern) for rule, pattern in RULES.items()}
 
 _LOOSE = "|tells?|told|asks?|asked|tests?|whether|if|when|would|could|might|cannot|can't|to|option|flag|users?|it|they|which|that"
@@ -76,6 +78,8 @@ _CLAUSE = re.compile(
 def find_overrides(text: str) -> Iterator[tuple[str, int, int]]:
     """Rule, start and end of each command to a model in `text`, which is in small letters."""
     for rule, pattern in _COMPILED.items():
+        if rule == "override.other-languages" and not any(hint in text for hint in _HINTS):
+            continue
         for found in pattern.finditer(text):
             start, end = found.span()
             told_anywhere = rule in ("conceal", "address", "authority")
