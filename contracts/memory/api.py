@@ -45,7 +45,10 @@ class IterationSubmission(Value):
 
 
 class IterationAccepted(Value):
-    """An iteration stands in the journal. `run` follows it into the index; None where it stood there already."""
+    """An iteration stands in the journal. `run` brings it into the index, the same one for the same iteration.
+
+    It is None without an instance, and where the queues have no room: then the index follows by itself.
+    """
 
     entry_id: str
     is_new: bool
@@ -79,7 +82,8 @@ class LearningPatch(Value):
     keep_over: LearningId | None = None
     """Of two that contradict each other: this one is kept, that one rejected."""
     source: LearningSource = LearningSource.HUMAN
-    """Who says so: `Human`, or `OpusReviewed` for a reviewing model."""
+    """Who says so: `Human`, or `OpusReviewed` for a reviewing model. An instance takes these of operators' keys alone;
+    with an agent's key it is `Agent`."""
     note: Annotated[str, Field(max_length=500)] = ""
 
 

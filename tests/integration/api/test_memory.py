@@ -115,6 +115,20 @@ def test_a_key_of_another_feature_learns_nothing_not_even_whether_there_is_somet
     assert http.get("/v1/memory/status", params={"project": PROJECT}, headers=own).json()["records"] == 1
 
 
+def test_an_agent_s_key_speaks_for_no_person(http: TestClient) -> None:
+    recorded(http)
+    key = bearer(http, "agent", collection_name(PROJECT, "auth"))
+    said = {"project": PROJECT, "feature": "auth", "text": "The tests need a database", "reason": "the build log"}
+    for source in ("Human", "OpusReviewed"):
+        refused = http.post("/v1/memory/learnings", json=said | {"source": source}, headers=key)
+        assert (refused.status_code, source in refused.json()["message"]) == (403, True)
+    own = http.post("/v1/memory/learnings", json=said, headers=key).json()["learning"]
+    path, params = f"/v1/memory/learnings/{own['id']}", {"project": PROJECT, "feature": "auth"}
+    assert http.patch(path, params=params, json={"reviewed": True}, headers=key).status_code == 403
+    edited = {"reason": "the build log of Monday", "source": "Agent"}
+    assert http.patch(path, params=params, json=edited, headers=key).json()["reason"] == edited["reason"]
+
+
 def test_every_route_asks_for_the_feature_s_corpus(http: TestClient) -> None:
     """The list above has every route of memory: one that is added without a check is found here."""
     described = http.get("/openapi.json").json()["paths"]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from contracts.api import RunAccepted
-from contracts.errors import NotFound, Overloaded
+from contracts.errors import Forbidden, NotFound, Overloaded
 from contracts.event import Body
 from contracts.memory.api import (
     IterationAccepted,
@@ -28,7 +28,7 @@ from contracts.memory.api import (
     Recall,
 )
 from contracts.memory.events import IterationRecorded, LearningChanged
-from contracts.memory.learning import FeatureLearning, LearningState
+from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from contracts.memory.scope import MemoryScope
 from contracts.outcome import Next
 from memory.journal.entry import JournalEntry
@@ -85,10 +85,11 @@ class MemoryDesk:
         """Add a learning: it is new, repeats one, contradicts one, only echoes a prompt, or is refused.
 
         Raises:
-            Forbidden: the feature is not the caller's.
+            Forbidden: the feature is not the caller's, or the key may not speak for a person.
             DiskFull: the disk is short of room.
         """
         corpus = self._own_corpus(caller, request.project, request.feature)
+        _may_speak_as(request.source, caller)
         self._room.require()
         result = self.memories.founded(request.project).learn(
             request.feature, request.text, request.reason, request.source, request.iteration, request.task_id
@@ -106,11 +107,12 @@ class MemoryDesk:
         """Change or review one learning.
 
         Raises:
-            Forbidden: the feature is not the caller's.
+            Forbidden: the feature is not the caller's, or the key may not speak for a person.
             NotFound: it has no such learning.
             InvalidInput: a change is none.
         """
         corpus = self._own_corpus(caller, project, feature)
+        _may_speak_as(changes.source, caller)
         self._room.require()
         memory = self._existing(project, feature)
         before = dict(memory.journal(feature).read().learnings)
@@ -259,3 +261,9 @@ class MemoryDesk:
             return self._service.begin(replace(run, is_small=True), [Next(body)])
         except Overloaded:
             return None
+
+
+def _may_speak_as(source: LearningSource, caller: Caller) -> None:
+    """Refuse an agent's key the word of a person or of a reviewer, which outranks an agent's."""
+    if source.priority > LearningSource.AGENT.priority and caller.role != "operator":
+        raise Forbidden(f"this key may not speak as {source}: give source Agent, or use a key with the role operator")
