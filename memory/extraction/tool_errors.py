@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from contracts.memory.model import MAX_MESSAGE_CHARACTERS, ErrorEntry, ErrorType
 from memory.extraction.agent_run import CallStatus, ToolUseEvent
 from memory.extraction.errors import find_errors
+from memory.extraction.errors.kinds import kind_of
 from memory.extraction.files import LocatedCall
 from memory.extraction.paths import ProjectPaths
 from memory.extraction.shell import found_nothing
@@ -112,7 +113,7 @@ def _of_linter(call: ToolUseEvent, directory: str | None, paths: ProjectPaths) -
     path = path_of(call)
     inside = paths.find(path, directory) if path else None
     lines = _LINTER_LINE.findall(call.output) or [first_meaningful_line(call.output)]
-    return [_entry(line, ErrorType.LINT, inside, tool="flake8") for line in lines]
+    return [_entry(line, kind_of("flake8", line), inside, tool="flake8") for line in lines]
 
 
 def _of_failure(call: ToolUseEvent, command: str | None, directory: str | None, paths: ProjectPaths) -> ErrorEntry:

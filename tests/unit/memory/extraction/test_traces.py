@@ -48,7 +48,7 @@ def test_a_trace_gives_its_files_refused_edits_decisions_and_outcome() -> None:
     assert result.tool_calls == {"ok": 3, "failed": 2}
     assert [(one.path, one.action) for one in result.files_touched] == [("src/cart.py", FileAction.MODIFIED)]
     assert [(one.error_type, one.file_path, one.message) for one in result.errors] == [
-        (ErrorType.LINT, "src/cart.py", "E999 SyntaxError: '(' was never closed"),
+        (ErrorType.COMPILE, "src/cart.py", "E999 SyntaxError: '(' was never closed"),
         (ErrorType.UNKNOWN, None, "python reproduce.py: EXECUTION TIMED OUT"),
     ]
     assert [one.description for one in result.decisions] == ["I'll use sum instead of a loop"]
@@ -84,7 +84,7 @@ def test_shown_source_gives_no_error_and_what_failed_does(
 ) -> None:
     """Read by hand: 3 tracebacks and 13 refused edits, some of them alike in one run, and 2 time limits."""
     found = Counter((error.tool, error.error_type) for _, result in runs for error in result.errors)
-    assert found == {("python", "Runtime"): 3, ("flake8", "Lint"): 11, ("bash", "Unknown"): 2}
+    assert found == {("python", "Runtime"): 3, ("flake8", "Compile"): 10, ("flake8", "Lint"): 1, ("bash", "Unknown"): 2}
 
 
 def test_every_path_is_relative_to_the_repository_of_its_run(
