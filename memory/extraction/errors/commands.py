@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 4
@@ -19,7 +21,7 @@ READERS = frozenset({
     "strings", "tac", "tail", "tee", "test", "tldr", "top", "tr", "tree", "type", "uname", "uniq", "view", "wait", "wc",
     "wget", "which", "whereis", "whoami", "xxd", "yq", "zcat", "zgrep", "true", "[", "[[", "basename", "colordiff",
     "exa", "eza", "delta", "dmesg", "read", "umask", "uptime", "create", "submit", "expr", "set", "unset", "shopt",
-    "trap", "exit", "ulimit", "cd", "pushd", "popd",
+    "trap", "exit", "ulimit", "cd", "pushd", "popd", "source", ".",
 })  # fmt: skip
 """They show what lies in files and logs; what they print of errors others met long ago."""
 
@@ -75,7 +77,7 @@ class Step:
     @property
     def reads(self) -> bool:
         """Whether it only shows what lies in files, logs or the history of git."""
-        program, rest = self.program, [word for word in self.words[1:] if not word.startswith("-")]
+        program, rest = self.program, _arguments(self.words[1:])
         if program == "sed":
             return not any(re.match(r"-[a-zA-Z]*i|--in-place", word) for word in self.words)
         if program == "find":
@@ -86,6 +88,11 @@ class Step:
         if program == "git":
             return first in _GIT_READERS
         return first in _SUBCOMMAND_READERS.get(program, ()) or "--explain" in self.words[1:2]
+
+
+def _arguments(words: Sequence[str]) -> list[str]:
+    """Without options, and without what belongs to `-C` and `-c` (of git)."""
+    return [word for before, word in pairwise(["", *words]) if not word.startswith("-") and before not in ("-C", "-c")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +261,7 @@ def _module(program: str, words: list[str]) -> tuple[str, list[str]]:
             if word == "-m":
                 name = words[number + 1]
                 return _module(name, words[number + 1 :]) if name == "coverage" else (name, words[number + 1 :])
-            if not word.startswith("-") and program != "coverage" and word not in ("run",):
+            if not word.startswith("-") and program != "coverage" and words[number - 1] not in ("-W", "-X"):
                 break
     return ("pytest" if program == "py.test" else program), words
 

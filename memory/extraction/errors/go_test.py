@@ -53,6 +53,7 @@ def _tests(output: Output) -> Iterator[Mention]:
     ]
     modules = _module_of([package for _, package in packages])
     early: dict[str, list[tuple[str, int, str]]] = {}
+    loose: list[tuple[int, tuple[str, int, str]]] = []
     running = ""
     failing: list[_Failing] = []
     current: _Failing | None = None
@@ -73,6 +74,8 @@ def _tests(output: Output) -> Iterator[Mention]:
                 current.last = number
             elif running:
                 early.setdefault(running, []).append(told)
+            else:
+                loose.append((number, told))
         elif current is not None and (panic := _PANIC.match(line)) and not current.panic:
             path, at, last = _frame(output, number)
             current.panic, current.last = panic["message"], last
@@ -82,6 +85,7 @@ def _tests(output: Output) -> Iterator[Mention]:
             current = None if line[:4] in ("FAIL", "ok  ", "PASS") else current
     parents = {parent for one in failing for parent in _parents(one.name)}
     ends = [number for number, _ in packages]
+    _give_loose(failing, parents, loose)
     for one in failing:
         if not one.said and not one.panic and one.name in parents:
             output.take(one.first, one.first)
@@ -95,6 +99,18 @@ def _tests(output: Output) -> Iterator[Mention]:
         path, at, message = _failure(one.said)
         text = message or _below(output, one, f"{path}:{at}:")
         yield Mention(f"{one.name}: {text}", "go test", one.first, one.last, f"{folder}/{path}" if folder else path, at)
+
+
+def _give_loose(failing: list[_Failing], parents: set[str], loose: list[tuple[int, tuple[str, int, str]]]) -> None:
+    """Messages above their tests, of `-v` without its `=== RUN` lines: the failures among them, in their order."""
+    waiting = [one for one in failing if not one.said and not one.panic and one.name not in parents]
+    begin = 0
+    for one in waiting:
+        above = [told for number, told in loose[begin:] if number < one.first]
+        failures = [told for told in above if not told[2] or _FAILURE.search(told[2])] or above
+        if failures:
+            one.said = [failures[0]]
+            begin = next(n for n in range(begin, len(loose)) if loose[n][1] is failures[0]) + 1
 
 
 def _failure(said: list[tuple[str, int, str]]) -> tuple[str, int, str]:

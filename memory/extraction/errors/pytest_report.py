@@ -56,8 +56,9 @@ def read_pytest(output: Output) -> Iterator[Mention]:
         return
     blocks, summary, progress = _collect(output)
     unmatched = dict(summary)
-    for block in blocks:
-        node = _node_of(block, unmatched)
+    # A block whose head was cut off comes last: it takes what no other block took.
+    for block in sorted(blocks, key=lambda one: not one.name):
+        node = _node_of(block, unmatched) or (_left_over(block, unmatched) if not block.name else None)
         said = unmatched.pop(node)[1] if node is not None else ""
         if node is not None:
             progress.pop(node, None)
@@ -208,6 +209,12 @@ def _node_of(block: _Failure, summary: dict[str, tuple[int, str]]) -> str | None
     if len(same) > 1 and block.places:
         same = [node for node in same if any(path.endswith(_path_of(node)) for path, _ in block.places)] or same
     return same[0] if same else None
+
+
+def _left_over(block: _Failure, summary: dict[str, tuple[int, str]]) -> str | None:
+    """The summary's line of a block that lost its head: of the same message, else the last that is left."""
+    said = [node for node, (_, text) in summary.items() if text and block.said.startswith(text.removesuffix("..."))]
+    return next(reversed(said or list(summary)), None)
 
 
 def _named(name: str, message: str) -> str:

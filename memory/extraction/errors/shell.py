@@ -16,7 +16,7 @@ _NOT_FOUND = re.compile(
     rf"|zsh:(?:\d+:)? command not found: (?P<zsh>.{{1,200}})$"
 )
 _SCRIPT = re.compile(
-    r"(?P<path>[^\s:][^:]{0,300}): (?:line )?(?P<line>\d{1,7}): (?P<message>(?P<name>[^:]{1,200}): (?:command )?not found|.{0,100}(?:[Ss]yntax error|unexpected|unbound variable|Permission denied|No such file|parameter not set|Is a directory|bad substitution|cannot open|cannot create|not a valid identifier|Exec format error|ambiguous redirect|[Nn]ot found).*)$"
+    r"(?P<path>[^\s:][^:]{0,300}): (?:line )?(?P<line>\d{1,7}): (?P<message>(?P<name>[^:]{1,200}): (?:command )?not found|.{0,100}(?:[Ss]yntax error|unexpected|unbound variable|Permission denied|No such file|parameter not set|Is a directory|bad substitution|cannot open|cannot create|not a valid identifier|Exec format error|ambiguous redirect|[Nn]ot found|can't cd|[Ii]llegal (?:option|number)|expecting).*)$"
 )
 _SYSTEM = re.compile(
     rf"(?:{_SHELL}: (?:line \d+: |\d+: )?)?(?:(?P<program>[\w.+/-]{{1,100}}): )?"
