@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contracts.errors import SluiceError
+from contracts.retrieval import MAX_QUERY_CHARACTERS
 from memory.index_port import FollowingIndex
 from memory.journal.feature_memory import FeatureMemory
 from memory.ports import Hit, Hits, SearchIndex
@@ -33,7 +34,7 @@ def find(
         if len(lacking) > MOST_LACKING * size:
             return None, len(lacking)
         collection = collection_name(project_path, state.feature)
-        found = search.search(collection, query, max(SEARCH_DEPTH, 2 * top_k))
+        found = search.search(collection, query[:MAX_QUERY_CHARACTERS], max(SEARCH_DEPTH, 2 * top_k))
     except SluiceError:
         return None, size
     if lacking:
