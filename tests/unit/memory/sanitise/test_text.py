@@ -171,11 +171,11 @@ def test_sanitising_twice_changes_nothing_more() -> None:
     ["rm -rf -", "disable the failing test the ", "a.b.c.", "curl x |", "{", '{"a":', "`", "<system>", "ignore "],
 )
 def test_a_text_that_is_made_to_take_long_does_not(part: str) -> None:
-    """Half a second is a hundred times what they take, and a tenth of what one of them took."""
-    text = (part * 2_000)[:2_000]
+    """Patterns that go over a text again at each of its characters would take minutes for one as long as this."""
+    text = (part * 8_000)[:8_000]
     started = time.process_time()
     sanitize_learning_text(text)
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 5
 
 
 def test_previous_and_an_ellipsis_is_an_override() -> None:
