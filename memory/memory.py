@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,7 @@ from memory.learning.edit import patch_learning, undo_repetition
 from memory.learning.prune import prune
 from memory.models_asked import Models, transact_with
 from memory.ports import AskModel, EmbedTexts, JudgePair, Sanitise, SearchIndex
+from memory.recall.cleaned import cleaned
 from memory.recall.prompt import make_prompt_block
 from memory.recall.rank import rank
 from memory.sanitise import sanitise_record
@@ -55,6 +57,10 @@ from memory.upkeep import Upkeep
 
 LOOKED_BACK = 200
 """Iterations among which stagnation is looked for: those that a limit on requests stopped are passed over."""
+
+
+SANITISED_TEXTS = 2_048
+"""Texts whose sanitised form is remembered: what is told again in each iteration is looked through once."""
 
 
 class Recorded(NamedTuple):
@@ -104,7 +110,7 @@ class Memory:
         self.folder = folder
         self.project_path = project_path
         self.config = config or RagConfig()
-        self._sanitise = sanitise
+        self._sanitise = lru_cache(SANITISED_TEXTS)(sanitise)
         self._search = search
         self._models = Models(embed, judge, ask, self.config.model.model or "")
         self._count_tokens = count_tokens
@@ -235,7 +241,7 @@ class Memory:
         state = journal.read()
         wanted = self.config.top_k if top_k is None else top_k
         hits, behind = find(self._search, self.project_path, state, query, top_k=wanted, task_id=task_id)
-        results = rank(state, hits, query, top_k=wanted, task_id=task_id, now=self._clock())
+        results = cleaned(rank(state, hits, query, top_k=wanted, task_id=task_id), self._sanitise)
         return Recall(
             project=self.project_path,
             feature=feature,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from itertools import islice
 
 from contracts.memory.api import Recollection
@@ -20,14 +19,12 @@ from memory.recall.journal_search import search_journal
 from memory.recall.weight import Ages, weigh_learning, weigh_record
 
 
-def rank(
-    state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None, now: datetime
-) -> list[Recollection]:
+def rank(state: FeatureMemory, hits: Hits | None, query: str, *, top_k: int, task_id: int | None) -> list[Recollection]:
     """At most `top_k` memories. `hits` None: the journal's own words are searched.
 
-    Learnings that contradict each other stand side by side, also where only one of them was found.
+    Learnings that contradict each other stand side by side, also where only one of them was found. Age is counted in
+    iterations: a loop that rested for a month has forgotten nothing.
     """
-    del now  # Age is counted in iterations: a loop that rested for a month has forgotten nothing.
     relevance = _relevance_of(hits) if hits is not None else search_journal(state, query, task_id)
     memories = _Memories(state, task_id, relevance)
     scores = ((memories.score(key), key) for key in relevance if key in memories)

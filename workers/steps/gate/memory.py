@@ -19,7 +19,6 @@ from memory.qdrant_schema import collection_name
 from memory.recall.rank import rank
 from workers.steps.answer import retrieve
 from workers.wiring.memory.search import IndexSearch
-from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from workers.runtime.flags import FlagReader
@@ -56,7 +55,7 @@ def recall_for_gate(
         hits = IndexSearch(ask).search(collection_name(scope.project, scope.feature), request.query, SEARCH_DEPTH)
     except Unavailable:
         hits = None
-    found = rank(state, hits, request.query, top_k=MOST_TEXTS, task_id=None, now=utc_now())
+    found = rank(state, hits, request.query, top_k=MOST_TEXTS, task_id=None)
     cleaned = (sanitise(one.text) for one in found if _is_settled(one))
     return tuple(one.text for one in cleaned if one.text and not one.blocked and not one.commands)
 

@@ -16,7 +16,7 @@ from tests.support.memory_values import BEGINNING, conflict, entry, error, itera
 
 
 def ranked(state: FeatureMemory, query: str = "", hits: Hits | None = None, **options: Any) -> list[Recollection]:
-    return rank(state, hits, query, **{"top_k": 10, "task_id": None, "now": BEGINNING} | options)
+    return rank(state, hits, query, **{"top_k": 10, "task_id": None} | options)
 
 
 def hits(**relevance: float) -> Hits:
