@@ -99,6 +99,7 @@ def environment() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "COLUMNS": "80",
         "USER": "dev",
+        "GOPROXY": "off",
         "GOFLAGS": "-mod=mod",
         "npm_config_userconfig": "/dev/null",
     }
