@@ -174,6 +174,7 @@ def read_npm(output: Output) -> Iterator[Mention]:
             told[-1][0],
             path if path and path.endswith("package.json") else None,
             follows=follows,
+            error_type=ErrorType.PERMISSION if any(text in ("code EACCES", "code EPERM") for _, text in told) else None,
         )
     for number, line in [*output.having("error "), *output.having("ERR_PNPM"), *output.having("ELIFECYCLE")]:
         if found := _YARN.match(line):

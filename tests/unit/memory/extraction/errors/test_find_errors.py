@@ -89,3 +89,21 @@ def test_colours_and_carriage_returns_hide_nothing() -> None:
 def test_the_exit_status_that_an_agent_writes_above_an_output_counts() -> None:
     assert places("Exit code 1\n" + MYPY, "mypy .", None) == [("Compile", "m.py", 3)]
     assert found("Exit code 0\n" + MYPY, "mypy .", None) == ()
+
+
+def test_npm_that_may_not_write_is_an_error_of_permission() -> None:
+    said = (
+        "npm ERR! code EACCES\nnpm ERR! syscall mkdir\nnpm ERR! path /usr/local/lib/node_modules/x\n"
+        "npm ERR! errno -13\nnpm ERR! Your cache folder contains root-owned files\n"
+    )
+    assert places(said, "npm install -g x", 243) == [("Permission", None, None)]
+
+
+def test_a_folder_called_internal_is_the_projects_own() -> None:
+    said = "# acme.io/tool/internal/store\ninternal/store/store.go:17:16: undefined: Reader\n"
+    assert places(said, "go build ./...", 2) == [("Compile", "internal/store/store.go", 17)]
+
+
+def test_an_old_panic_of_rust_is_placed_by_its_last_words() -> None:
+    said = "thread 'main' panicked at 'index out of bounds: the len is 3', src/main.rs:4:20\nnote: run with `RUST_BACKTRACE=1`\n"
+    assert places(said, "cargo run", 101) == [("Runtime", "src/main.rs", 4)]
