@@ -5,10 +5,13 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from operator import attrgetter
 
 from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from contracts.memory.model import IterationRecord
 from memory.journal.entry import BlockPrinted, LearningRepeated
+
+_ITERATION_NUMBER = attrgetter("record.iteration_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class FeatureMemory:
 
     def next_iteration(self) -> int:
         """The number that follows the highest one."""
-        return 1 + max((one.record.iteration_number for one in self.iterations.values()), default=0)
+        return 1 + max(map(_ITERATION_NUMBER, self.iterations.values()), default=0)
 
 
 def is_offered(learning: FeatureLearning, task_id: int | None) -> bool:
