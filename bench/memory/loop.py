@@ -17,7 +17,7 @@ from contracts.memory.api import PromptBlock
 from contracts.memory.learning import FeatureLearning, LearningSource
 from memory.learning import add
 from memory.recall.weight import fared
-from tests.support.agent_loop import (
+from tests.support.memory.agent_loop import (
     FEATURE,
     RIGHT,
     WRONG,
@@ -31,7 +31,7 @@ from tests.support.agent_loop import (
     repeat_prompt,
     verbatim,
 )
-from tests.support.claude_stream import ClaudeStream
+from tests.support.memory.claude_stream import ClaudeStream
 
 ROUNDS = 50
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 40, 50)

@@ -18,7 +18,7 @@ import pytest
 
 from contracts.retrieval import Strategy
 from tests.support.instance import NOT_INHERITED, Instance
-from tests.support.memory_example import agents_repository, example
+from tests.support.memory.example import agents_repository, example
 from tests.support.repository import REPOSITORY
 
 pytestmark = pytest.mark.timeout(400)

@@ -13,7 +13,7 @@ from contracts.memory.api import LearningPatch
 from contracts.memory.model import DecisionEntry, ErrorEntry, ErrorType, IterationOutcome
 from memory import Memory, RagConfig, open_memory
 from memory.journal import Journal, JournalEntry
-from tests.support.memory_entries import record
+from tests.support.memory.entries import record
 
 FEATURE, PROJECT = "auth", "/home/me/shop"
 _DECISIONS = ("Use the pool", "Do not use the pool", "Retry twice", "Use a timeout of 30 s")

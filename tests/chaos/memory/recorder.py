@@ -9,7 +9,7 @@ from pathlib import Path
 from memory import open_memory
 from tests.chaos.memory.failpoints import Fault, arm
 from tests.chaos.memory.writer import Plan, journals_folder, told_file
-from tests.support.memory_entries import record
+from tests.support.memory.entries import record
 
 PROJECT = "/home/me/shop"
 

@@ -15,7 +15,7 @@ from memory.journal import Journal, JournalEntry
 from memory.journal import entry as entries
 from memory.journal.compare import prove, state_sha256
 from tests.chaos.index.tracer import mark
-from tests.support.memory_entries import added, iteration, learning, said
+from tests.support.memory.entries import added, iteration, learning, said
 
 FEATURE = "auth"
 REPEATED = entries.LearningRepeated(learning_id=learning().id, text="again", reason="seen again", source="Agent")

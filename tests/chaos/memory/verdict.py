@@ -12,7 +12,7 @@ from typing import Any
 from memory.journal import Journal
 from memory.journal.compare import prove
 from tests.chaos.memory.writer import Plan, journals_folder, told_file
-from tests.support.memory_entries import learning
+from tests.support.memory.entries import learning
 
 Entry = dict[str, Any]
 """A line as plain JSON."""

@@ -17,7 +17,7 @@ from contracts.memory.learning import LearningSource
 from memory.journal import FeatureMemory, Journal, JournalEntry
 from memory.journal import entry as entries
 from tests.chaos.memory.failpoints import Fault, arm
-from tests.support.memory_entries import added, iteration, learning, said
+from tests.support.memory.entries import added, iteration, learning, said
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from gate.client import SluiceClient
 from memory.qdrant_schema import collection_name
 from tests.support.api_keys import bearer
-from tests.support.remembering import PROJECT, claude_stream
+from tests.support.memory.instance import PROJECT, claude_stream
 
 FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'
 AUTH: dict[str, str] = {"project": PROJECT, "feature": "auth"}

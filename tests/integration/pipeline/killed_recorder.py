@@ -16,7 +16,7 @@ from typing import Any
 from contracts.memory.api import IterationSubmission
 from ledger.ledger import Ledger
 from memory.journal.file import Journal
-from tests.support.remembering import PROJECT
+from tests.support.memory.instance import PROJECT
 from workers.context import Context
 from workers.runtime.heartbeat import Heartbeat
 from workers.service.caller import OWN_MACHINE

@@ -13,7 +13,7 @@ from contracts.plan import Plan
 from contracts.retrieval import Query, Strategy
 from tests.support.in_process import Instance
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
-from tests.support.remembering import PROJECT, Remembering, claude_stream
+from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 from tests.support.searching import searched
 from tests.support.valkey import Valkey
 from workers.service.caller import OWN_MACHINE

@@ -12,7 +12,7 @@ import pytest
 from contracts.errors import Overloaded
 from tests.integration.pipeline.killed_recorder import WORKER
 from tests.support.in_process import MakeInstance
-from tests.support.remembering import PROJECT, Remembering, claude_stream
+from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 from tests.support.repository import REPOSITORY
 from workers.processes.watches.memory_watch import MemoryWatch
 from workers.service.caller import OWN_MACHINE

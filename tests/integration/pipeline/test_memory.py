@@ -9,7 +9,7 @@ from contracts.ingest import ChunksEmbedded
 from contracts.memory.api import LearningPatch
 from memory.qdrant_schema import collection_name
 from tests.support.in_process import MakeInstance
-from tests.support.remembering import PROJECT, Remembering, claude_stream
+from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 from workers.service.caller import OWN_MACHINE, Caller
 
 FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'

@@ -13,7 +13,7 @@ from contracts.plan import Plan
 from gate.decide import explain
 from memory.journal.entry import JournalEntry, LearningAdded
 from tests.support.in_process import MakeInstance
-from tests.support.remembering import PROJECT, Remembering
+from tests.support.memory.instance import PROJECT, Remembering
 from workers.service.caller import OWN_MACHINE
 
 QUESTION = "Why does the login page end in a redirect loop?"

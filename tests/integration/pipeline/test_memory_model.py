@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.in_process import MakeInstance
-from tests.support.remembering import PROJECT, Remembering, claude_stream
+from tests.support.memory.instance import PROJECT, Remembering, claude_stream
 from workers.service.caller import OWN_MACHINE
 
 SUMMARY = "The login answers 500 because the table sessions is missing. Mail ann@corp.test about the migration."

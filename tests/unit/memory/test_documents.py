@@ -5,7 +5,7 @@ from __future__ import annotations
 from contracts.document import sha256_text
 from contracts.memory.learning import LearningState
 from memory.documents import document_of_learning, document_of_record, documents_of, is_indexed
-from tests.support.memory import learning, record, state_of
+from tests.support.memory.facts import learning, record, state_of
 
 PROJECT = "/p"
 

@@ -13,7 +13,7 @@ from contracts.memory.learning import LearningSource
 from contracts.memory.model import IterationOutcome
 from memory.block_marks import mark_block
 from memory.recall.weight import fared
-from tests.support.agent_loop import (
+from tests.support.memory.agent_loop import (
     FEATURE,
     FORBIDDEN,
     POISON,
@@ -32,7 +32,7 @@ from tests.support.agent_loop import (
     verbatim,
     work_on,
 )
-from tests.support.claude_stream import ClaudeStream
+from tests.support.memory.claude_stream import ClaudeStream
 
 FACTS = (
     "Kafka consumers must commit offsets after processing",

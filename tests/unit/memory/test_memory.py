@@ -20,7 +20,7 @@ from memory.memory import Memory, estimate_tokens
 from memory.ports import Hit, Hits, Polarity
 from memory.sanitise import sanitize_learning_text
 from memory.upkeep import Upkeep
-from tests.support.memory import START, record
+from tests.support.memory.facts import START, record
 
 
 def memory_in(folder: Path, **changes: Any) -> Memory:

@@ -13,7 +13,7 @@ from memory.qdrant_schema import (
     expected_collections,
     orphan_collections,
 )
-from tests.support.memory import learning, record
+from tests.support.memory.facts import learning, record
 
 PROJECT = "/home/user/myproject"
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.memory.door import opened
-from tests.support.remembering import claude_stream
+from tests.support.memory.instance import claude_stream
 from tests.support.repository import REPOSITORY
 
 FAILED = 'Traceback (most recent call last):\n  File "src/auth.py", line 3, in login\nValueError: no session cookie\n'

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.memory_example import agents_repository, example
+from tests.support.memory.example import agents_repository, example
 from tests.support.repository import REPOSITORY
 
 

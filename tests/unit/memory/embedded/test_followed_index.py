@@ -20,8 +20,8 @@ from memory.embedded.followed_index import FEW_DOCUMENTS, FollowedIndex
 from memory.embedded.vectors import WORDS_ALONE
 from memory.qdrant_schema import collection_name
 from memory.upkeep import Upkeep
-from tests.support.memory import START, learning, record, state_of
-from tests.support.memory_index import CountingModel, local_index
+from tests.support.memory.facts import START, learning, record, state_of
+from tests.support.memory.index import CountingModel, local_index
 
 AUTH = collection_name("/p", "auth")
 

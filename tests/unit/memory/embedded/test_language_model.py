@@ -11,7 +11,7 @@ from memory import open_memory
 from memory.config import EmbedderConfig, ModelConfig, RagConfig
 from memory.embedded.language_model import LanguageModel
 from tests.support.chat_server import chat_server
-from tests.support.memory import record
+from tests.support.memory.facts import record
 
 
 def test_the_model_is_asked_with_its_key_and_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from ingest.embed.minilm.model import FINGERPRINT
 from memory import open_memory
 from memory.config import EmbedderConfig, RagConfig
 from memory.qdrant_schema import collection_name
-from tests.support.memory import record
+from tests.support.memory.facts import record
 from tests.support.repository import MODELS, REPOSITORY
 
 PLAIN: StreamFormat = "record"
@@ -185,7 +185,7 @@ def test_two_programs_share_a_folder(repository: Path) -> None:
     script = (
         "import sys\n"
         "from memory import open_memory\n"
-        "from tests.support.memory import record\n"
+        "from tests.support.memory.facts import record\n"
         "first = int(sys.argv[1])\n"
         "with open_memory() as memory:\n"
         "    for number in range(first, first + 5):\n"

@@ -11,7 +11,7 @@ from memory import Memory, open_memory
 from memory.config import EmbedderConfig, QdrantConfig, RagConfig
 from memory.qdrant_schema import CollectionConfig, collection_name
 from tests.support.loopback_qdrant import LoopbackQdrant, serving
-from tests.support.memory import record
+from tests.support.memory.facts import record
 
 PROJECT = "/p"
 AUTH = collection_name(PROJECT, "auth")

@@ -11,7 +11,7 @@ from memory import open_memory
 from memory.config import EmbedderConfig, RagConfig
 from memory.embedded.vectors import WORDS_ALONE, open_vectors
 from memory.qdrant_schema import CollectionConfig
-from tests.support.memory import record
+from tests.support.memory.facts import record
 from tests.support.openai_endpoint import DIMENSION, OpenAIEndpoint
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import InvalidInput
 from contracts.memory.model import ErrorType, FileAction, IterationOutcome
-from tests.support.agent_streams import extracted, recorded
+from tests.support.memory.agent_streams import extracted, recorded
 
 FAILING_TEST = "claude_code/2_1_3_failing_test.jsonl"
 

@@ -13,7 +13,7 @@ from contracts.errors import InvalidInput
 from contracts.memory.names import relative_path
 from memory.extraction.result import ExtractionResult
 from memory.journal.entry import JournalEntry
-from tests.support.agent_streams import STREAMS, extracted
+from tests.support.memory.agent_streams import STREAMS, extracted
 
 FILES = sorted(str(path.relative_to(STREAMS)) for path in STREAMS.rglob("*") if path.is_file())
 HOSTILE: list[Any] = [

@@ -10,7 +10,7 @@ import pytest
 from contracts.memory.model import IterationOutcome
 from memory.extraction.agent_run import AgentRun
 from memory.extraction.outcome import decide_outcome
-from tests.support.agent_streams import extracted
+from tests.support.memory.agent_streams import extracted
 
 SUCCESS: dict[str, Any] = {"type": "result", "subtype": "success", "is_error": False, "result": "Done."}
 OUT = IterationOutcome

@@ -12,7 +12,7 @@ import pytest
 from contracts.memory.api import IterationContext
 from contracts.memory.model import IterationOutcome
 from memory.extraction.raw_output import RawIterationOutput, collect
-from tests.support.agent_streams import extracted, recorded
+from tests.support.memory.agent_streams import extracted, recorded
 
 FAILING_TEST = "claude_code/2_1_3_failing_test.jsonl"
 RESULT = json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "Done."})

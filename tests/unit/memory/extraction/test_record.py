@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import InvalidInput
 from contracts.memory.model import IterationOutcome
-from tests.support.agent_streams import NOW, extracted
+from tests.support.memory.agent_streams import NOW, extracted
 
 PLAIN: dict[str, Any] = {
     "iteration_number": 7,

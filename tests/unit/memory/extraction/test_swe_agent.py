@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts.memory.model import ErrorType, FileAction, IterationOutcome
 from memory.extraction.result import ExtractionResult
-from tests.support.agent_streams import extracted, recorded
+from tests.support.memory.agent_streams import extracted, recorded
 
 
 def files(result: ExtractionResult) -> dict[str, FileAction]:

@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.memory.model import ErrorType, FileAction, IterationOutcome
 from memory.extraction.result import ExtractionResult
-from tests.support.agent_streams import extracted
+from tests.support.memory.agent_streams import extracted
 from tests.support.repository import DATA
 
 TRACES = DATA / "traces" / "swe_agent.jsonl"

@@ -8,7 +8,7 @@ from contracts.errors import InvalidInput
 from memory.learning.edit import read_patch
 from memory.memory import Memory
 from memory.sanitise import sanitize_learning_text
-from tests.support.learnings import Feature
+from tests.support.memory.feature import Feature
 
 
 @pytest.mark.parametrize("data", [[], [{"text": "a"}], {"learnings": []}, {"replace": [{"text": "a"}]}])

@@ -12,7 +12,7 @@ from contracts.memory.learning import MAX_LEARNING_CHARACTERS, FeatureLearning
 from contracts.memory.model import MAX_EMBEDDING_CHARACTERS, MAX_ENTRIES, MAX_SUMMARY_CHARACTERS, IterationRecord
 from memory.extraction.raw_output import RawIterationOutput
 from memory.journal.entry import MAX_LINE_BYTES, JournalEntry
-from tests.support.agent_streams import NOW, extracted
+from tests.support.memory.agent_streams import NOW, extracted
 
 
 def stream(*, calls: int, text: str) -> str:

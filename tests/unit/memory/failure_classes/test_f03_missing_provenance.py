@@ -1,7 +1,7 @@
 """F3, missing provenance: every learning says from whom it is, from which iteration and when."""
 
 from contracts.memory.learning import LearningSource
-from tests.support.learnings import START, Feature, error
+from tests.support.memory.feature import START, Feature, error
 
 
 def test_f03_every_way_to_a_learning_gives_it_source_iteration_time_and_reason() -> None:

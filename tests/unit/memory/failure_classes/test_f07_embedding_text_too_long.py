@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contracts.memory.model import MAX_EMBEDDING_CHARACTERS
 from memory.documents import document_of_record
-from tests.support.memory import record
+from tests.support.memory.facts import record
 
 
 def test_f07_embedding_text_is_truncated_at_4000_characters() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from contracts.memory.names import relative_path
 from memory.extraction.paths import ProjectPaths
-from tests.support.agent_streams import extracted
+from tests.support.memory.agent_streams import extracted
 
 INSIDE = [
     ("/home/dev/shop", "/home/dev/shop/src/a.py", None, "src/a.py"),

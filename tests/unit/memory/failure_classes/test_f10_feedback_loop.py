@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from contracts.memory.learning import LearningSource
-from tests.support.agent_loop import FEATURE, WRONG, Loop, believe, work_on
+from tests.support.memory.agent_loop import FEATURE, WRONG, Loop, believe, work_on
 
 
 def test_f10_learnings_are_told_as_observations(tmp_path: Path) -> None:

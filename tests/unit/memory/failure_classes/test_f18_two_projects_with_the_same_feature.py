@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memory.documents import document_of_learning, document_of_record
 from memory.qdrant_schema import collection_name, orphan_collections
-from tests.support.memory import learning, record
+from tests.support.memory.facts import learning, record
 
 
 def test_f18_two_projects_with_the_same_feature_have_two_collections() -> None:

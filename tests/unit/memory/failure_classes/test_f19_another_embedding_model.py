@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from memory.qdrant_schema import collection_name
-from tests.support.memory import learning, record, state_of
-from tests.support.memory_index import CountingModel, local_index, payloads
+from tests.support.memory.facts import learning, record, state_of
+from tests.support.memory.index import CountingModel, local_index, payloads
 
 AUTH = collection_name("/p", "auth")
 

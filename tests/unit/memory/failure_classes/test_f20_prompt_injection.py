@@ -5,8 +5,8 @@ import pytest
 from memory.embedded.guarded import sanitise_with_trust
 from memory.ports import Sanitised
 from memory.sanitise import sanitize_learning_text
-from tests.support.learnings import Feature
-from tests.support.poison import Case, read_cases, told_after
+from tests.support.memory.feature import Feature
+from tests.support.memory.poison import Case, read_cases, told_after
 
 SANITISE = sanitise_with_trust()
 LOST = {"written_first": 0.0, "first_look": 0.05, "second_look": 0.0, "third_look": 0.05, "fourth_look": 0.1}

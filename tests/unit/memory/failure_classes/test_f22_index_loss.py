@@ -11,7 +11,7 @@ from contracts.memory.learning import LearningSource
 from memory.journal import Journal
 from memory.journal import entry as entries
 from memory.journal.compare import prove, state_sha256
-from tests.support.memory_entries import added, iteration, learning, said
+from tests.support.memory.entries import added, iteration, learning, said
 from tests.support.repository import REPOSITORY
 
 ONE, OTHER, THIRD = learning("Use the pool"), learning("Do not use the pool"), learning("Tests need a database")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from memory.qdrant_schema import collection_name, expected_collections
-from tests.support.memory import record, state_of
-from tests.support.memory_index import local_index
+from tests.support.memory.facts import record, state_of
+from tests.support.memory.index import local_index
 
 
 def test_f24_orphan_collections_are_told_and_removed(tmp_path: Path) -> None:

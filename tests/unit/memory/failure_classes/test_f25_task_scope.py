@@ -1,6 +1,6 @@
 """F25, task-specific or feature-wide: a learning of one task is not offered to another."""
 
-from tests.support.learnings import Feature
+from tests.support.memory.feature import Feature
 
 
 def test_f25_a_learning_of_a_task_is_offered_to_that_task_alone() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import contracts.memory
 import memory
 from contracts.memory.learning import FeatureLearning
-from tests.support.learnings import Feature, error
+from tests.support.memory.feature import Feature, error
 
 _SAYS_SO = re.compile(r"(?<!be )(?<!not )(?<!never )\bverified\b(?!\")", re.IGNORECASE)
 _CLAIM = re.compile(r"\bverified\b|\bis_true\b|\bproven\b", re.IGNORECASE)

@@ -9,7 +9,7 @@ from typing import Any
 from contracts.memory.model import ErrorEntry, ErrorType, FileAction, IterationOutcome, IterationRecord
 from memory.extraction.files import FileChange
 from memory.extraction.stagnation import effect_sha256, is_stagnating
-from tests.support.agent_streams import extracted, recorded
+from tests.support.memory.agent_streams import extracted, recorded
 
 
 def stream(content: str, error: str, summary: str = "Done.", *, more: int = 0) -> str:

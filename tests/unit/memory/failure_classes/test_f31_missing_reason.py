@@ -8,7 +8,7 @@ from contracts.memory.api import LearningPatch
 from memory.learning.deduplication import check_deduplication
 from memory.learning.edit import patch_learning
 from memory.sanitise import sanitize_learning_text
-from tests.support.learnings import Feature, error
+from tests.support.memory.feature import Feature, error
 
 
 @pytest.mark.parametrize("reason", ["", " ", "\n\t"])

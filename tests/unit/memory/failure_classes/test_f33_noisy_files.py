@@ -3,7 +3,7 @@
 import pytest
 
 from memory.learning.exclude import should_exclude_from_auto_accumulation
-from tests.support.learnings import Feature, changed, decided, error
+from tests.support.memory.feature import Feature, changed, decided, error
 
 NOISE = [
     "package-lock.json",

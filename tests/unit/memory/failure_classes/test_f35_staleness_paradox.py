@@ -7,7 +7,7 @@ import pytest
 from contracts.memory.learning import LearningSource, LearningState
 from memory.journal.entry import JournalEntry, LearningReviewed, LearningWeighed
 from memory.learning.prune import OLD, OLD_ITERATIONS, prunable, prune
-from tests.support.learnings import Feature
+from tests.support.memory.feature import Feature
 
 TEXT = "The port is 8080"
 

@@ -13,7 +13,7 @@ from contracts.memory.learning import LearningSource
 from memory.journal import Journal, JournalEntry, read_journal
 from memory.journal import entry as entries
 from memory.journal.entry import MAX_LINE_BYTES
-from tests.support.memory_entries import added, iteration, learning, line_of, said
+from tests.support.memory.entries import added, iteration, learning, line_of, said
 
 GOOD = iteration(1)
 PLAIN: dict[str, Any] = json.loads(GOOD.model_dump_json())

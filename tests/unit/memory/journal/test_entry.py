@@ -10,7 +10,7 @@ import pytest
 from contracts.errors import InvalidInput
 from memory.journal import Journal, JournalEntry
 from memory.journal import entry as entries
-from tests.support.memory_entries import iteration, said
+from tests.support.memory.entries import iteration, said
 from tests.support.repository import REPOSITORY
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "memory" / "journal" / "version-1.jsonl"

@@ -12,7 +12,7 @@ from contracts.errors import InvalidInput, Unavailable
 from memory.journal import FeatureMemory, Journal, JournalEntry, features_in, read_journal
 from memory.journal import entry as entries
 from memory.journal.collector import resting_collector
-from tests.support.memory_entries import added, iteration, learning, said
+from tests.support.memory.entries import added, iteration, learning, said
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from memory.journal import FeatureMemory
 from memory.journal import entry as entries
 from memory.journal.entry import JournalEntry
 from memory.journal.fold import fold
-from tests.support.memory_entries import added, folded, iteration, learning, said
+from tests.support.memory.entries import added, folded, iteration, learning, said
 
 ONE, OTHER = learning("Use the pool"), learning("Do not use the pool")
 BOTH = (added(ONE.text), added(OTHER.text))

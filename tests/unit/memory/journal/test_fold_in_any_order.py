@@ -14,7 +14,7 @@ from memory.journal import FeatureMemory, Journal, JournalEntry
 from memory.journal import entry as entries
 from memory.journal.compare import differences, state_sha256
 from memory.journal.fold import fold
-from tests.support.memory_entries import added, iteration, learning, said
+from tests.support.memory.entries import added, iteration, learning, said
 
 TEXTS = ("Use the pool", "Do not use the pool", "Prefer the pool", "Tests need a database")
 IDS = [learning(text).id for text in TEXTS]

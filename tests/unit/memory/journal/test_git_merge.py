@@ -5,7 +5,7 @@ from pathlib import Path
 
 from memory.journal import Journal
 from memory.journal import entry as entries
-from tests.support.memory_entries import added, iteration, learning, said
+from tests.support.memory.entries import added, iteration, learning, said
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.errors import DiskFull, Unavailable
 from memory.journal import Journal, read_journal
-from tests.support.memory_entries import added, iteration
+from tests.support.memory.entries import added, iteration
 
 
 @pytest.fixture

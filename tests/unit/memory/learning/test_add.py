@@ -5,7 +5,7 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.memory.learning import LearningSource, LearningState
 from memory.journal.entry import BlockPrinted, JournalEntry, LearningReviewed
-from tests.support.learnings import START, Feature
+from tests.support.memory.feature import START, Feature
 
 RATE = "The login endpoint answers 429 after 5 attempts in a minute"
 

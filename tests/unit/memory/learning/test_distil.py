@@ -2,7 +2,7 @@
 
 from contracts.memory.learning import LearningSource
 from contracts.memory.model import ErrorType
-from tests.support.learnings import Feature, changed, decided, error
+from tests.support.memory.feature import Feature, changed, decided, error
 
 MISSING = "AttributeError: 'NoneType' object has no attribute 'user'"
 

@@ -11,7 +11,7 @@ from memory.journal.entry import JournalEntry, LearningWeighed
 from memory.learning.deduplication import check_deduplication
 from memory.learning.edit import patch_learning, resolve_by_outcome, resolve_conflict, undo_repetition
 from memory.sanitise import sanitize_learning_text
-from tests.support.learnings import Feature
+from tests.support.memory.feature import Feature
 
 USE, USE_NOT = "Use the config cache in src/settings.py", "Do not use the config cache in src/settings.py"
 

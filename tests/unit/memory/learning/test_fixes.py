@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.learnings import Feature, changed, decided, error
+from tests.support.memory.feature import Feature, changed, decided, error
 
 BROKEN = error("TypeError: total_price() takes 1 positional argument but 2 were given", "src/cart.py", 12)
 

@@ -11,7 +11,7 @@ from memory.config import ModelConfig, RagConfig
 from memory.journal.entry import IterationAdded
 from memory.memory import Memory
 from memory.sanitise import sanitize_learning_text
-from tests.support.learnings import Feature, changed, error
+from tests.support.memory.feature import Feature, changed, error
 
 EVIDENCE = "the session is read before request.user is set"
 GOOD = {

@@ -15,7 +15,7 @@ from memory.journal.entry import BlockPrinted
 from memory.journal.feature_memory import FeatureMemory
 from memory.ports import Sanitised
 from memory.recall.prompt import make_prompt_block
-from tests.support.memory_values import BEGINNING, conflict, error, iteration, learning, memory_of
+from tests.support.memory.iterations import BEGINNING, conflict, error, iteration, learning, memory_of
 
 
 def words(text: str) -> int:

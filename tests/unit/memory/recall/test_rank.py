@@ -12,7 +12,7 @@ from memory.journal.entry import LearningReviewed
 from memory.journal.feature_memory import FeatureMemory
 from memory.ports import Hit, Hits
 from memory.recall.rank import rank
-from tests.support.memory_values import BEGINNING, conflict, entry, error, iteration, learning, memory_of
+from tests.support.memory.iterations import BEGINNING, conflict, entry, error, iteration, learning, memory_of
 
 
 def ranked(state: FeatureMemory, query: str = "", hits: Hits | None = None, **options: Any) -> list[Recollection]:

@@ -9,7 +9,7 @@ from contracts.memory.model import IterationOutcome
 from memory.journal.entry import BlockPrinted, JournalEntry, LearningWeighed
 from memory.journal.feature_memory import FeatureMemory
 from memory.recall.weigh import weigh
-from tests.support.memory_values import BEGINNING, entry, error, iteration, learning, memory_of
+from tests.support.memory.iterations import BEGINNING, entry, error, iteration, learning, memory_of
 
 TOKENS = learning("The session token is signed with the server's secret")
 SUCCESS = IterationOutcome.SUCCESS

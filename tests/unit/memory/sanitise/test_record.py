@@ -5,7 +5,7 @@ from typing import Any
 from contracts.memory.model import DecisionEntry, ErrorEntry, FileAction, FileTouched, IterationRecord
 from memory.sanitise import sanitise_record, sanitize_learning_text
 from memory.sanitise.record import WITHHELD
-from tests.support.learnings import START
+from tests.support.memory.feature import START
 
 
 def record(**fields: Any) -> IterationRecord:

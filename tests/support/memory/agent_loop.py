@@ -17,7 +17,7 @@ from contracts.memory.api import IterationContext, PromptBlock
 from contracts.memory.model import IterationRecord
 from memory.embedded.guarded import sanitise_with_trust
 from memory.memory import Memory
-from tests.support.claude_stream import ClaudeStream
+from tests.support.memory.claude_stream import ClaudeStream
 
 FOLDER = "/home/dev/shop"
 FEATURE = "login"

@@ -14,7 +14,7 @@ from typing import Any
 
 from contracts.memory.model import ErrorEntry, FileAction, FileTouched
 from memory.ports import Sanitise
-from tests.support.learnings import Feature
+from tests.support.memory.feature import Feature
 from tests.support.repository import GOLDEN
 
 CORPUS = GOLDEN / "memory/poison.jsonl"
