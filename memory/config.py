@@ -17,7 +17,10 @@ from pydantic import Field, ValidationError, model_validator
 
 from contracts.base import Value
 from contracts.errors import InvalidSetting, first_problem
+from contracts.memory.api import RagStatus
 from memory.qdrant_schema import CollectionConfig
+
+__all__ = ["EmbedderConfig", "ModelConfig", "QdrantConfig", "RagConfig", "RagStatus", "config_path", "read_config"]
 
 CONFIG_NAME = "rag_config.json"
 EnvironmentVariable = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
@@ -50,6 +53,10 @@ class EmbedderConfig(Value):
     """The environment variable with the endpoint's key."""
     timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 3.0
     """Longest that one request may take; a recall waits for it, and goes on by words."""
+    document_prefix: Annotated[str, Field(max_length=100)] = ""
+    """Put before each text that is embedded to be found, as `search_document: ` for nomic-embed-text."""
+    query_prefix: Annotated[str, Field(max_length=100)] = ""
+    """Put before each question, as `search_query: `."""
     model_folder: Path | None = None
     """Where the local model is kept, some 90 MB; by default in the user's cache, as all projects share it."""
 

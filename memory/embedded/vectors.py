@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from contracts.document import sha256_text
 from contracts.errors import InvalidSetting, SluiceError, Unavailable
 from memory.config import EmbedderConfig
 from memory.embedded.folders import usual_model_folder
@@ -66,12 +67,18 @@ class NoVectors:
 
 
 class EmbeddedTexts:
-    """Vectors by an embedder; those of documents are kept in the file `cache_path`."""
+    """Vectors by an embedder; those of documents are kept in the file `cache_path`.
 
-    def __init__(self, embedder: Embedder, cache_path: Path) -> None:
+    `document_prefix` and `query_prefix` stand before each text, for models that are told so what a text is.
+    """
+
+    def __init__(
+        self, embedder: Embedder, cache_path: Path, *, document_prefix: str = "", query_prefix: str = ""
+    ) -> None:
         from ingest.embed.cache import CachedEmbedder, EmbeddingCache
 
-        self.fingerprint = embedder.fingerprint
+        self.fingerprint = prefixed_fingerprint(embedder.fingerprint, document_prefix, query_prefix)
+        self._document_prefix, self._query_prefix = document_prefix, query_prefix
         self.dimension = embedder.dimension
         self.why_not: str | None = None
         self._embedder = embedder
@@ -80,7 +87,7 @@ class EmbeddedTexts:
 
     def of_documents(self, texts: Sequence[str]) -> Vectors:
         """As `TextVectors.of_documents`."""
-        return self._embed(self._cached, texts)
+        return self._embed(self._cached, [self._document_prefix + text for text in texts])
 
     def of_question(self, text: str) -> Vectors | None:
         """As `TextVectors.of_question`; None too where the model is away."""
@@ -90,7 +97,7 @@ class EmbeddedTexts:
             return None
 
     def _embed_question(self, text: str) -> Vectors:
-        vector: Vectors = self._embed(self._embedder, [text])[0]
+        vector: Vectors = self._embed(self._embedder, [self._query_prefix + text])[0]
         return vector
 
     def _embed(self, embedder: Embedder, texts: Sequence[str]) -> Vectors:
@@ -113,7 +120,17 @@ def open_vectors(config: EmbedderConfig, dimension: int, index_folder: Path) -> 
     if config.provider == "local" and (missing := _missing_weights()):
         return NoVectors(missing)
     embedder = _local(config) if config.provider == "local" else _endpoint(config, dimension)
-    return EmbeddedTexts(embedder, folder_of_model(index_folder, embedder.fingerprint) / "vectors.sqlite")
+    prefixes = {"document_prefix": config.document_prefix, "query_prefix": config.query_prefix}
+    folder = folder_of_model(index_folder, prefixed_fingerprint(embedder.fingerprint, *prefixes.values()))
+    return EmbeddedTexts(embedder, folder / "vectors.sqlite", **prefixes)
+
+
+def prefixed_fingerprint(fingerprint: str, document_prefix: str, query_prefix: str) -> str:
+    """Stands for a model and what is put before its texts: other prefixes give other vectors."""
+    if not document_prefix and not query_prefix:
+        return fingerprint
+    both = sha256_text("\0".join((document_prefix, query_prefix)))
+    return f"{fingerprint}/prefixes-{both[:8]}"
 
 
 def _missing_weights() -> str | None:

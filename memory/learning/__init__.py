@@ -1,1 +1,18 @@
 """Learnings: added, compared with those before, distilled from iterations, reviewed and pruned."""
+
+from contracts.memory.learning import FeatureLearning, LearningSource
+from memory.learning.deduplication import Conflict, DeduplicationResult, Duplicate, Unique, check_deduplication
+from memory.learning.exclude import should_exclude_from_auto_accumulation
+from memory.sanitise import sanitize_learning_text
+
+__all__ = [
+    "Conflict",
+    "DeduplicationResult",
+    "Duplicate",
+    "FeatureLearning",
+    "LearningSource",
+    "Unique",
+    "check_deduplication",
+    "sanitize_learning_text",
+    "should_exclude_from_auto_accumulation",
+]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from contracts.errors import PolicyRefused, Unavailable
+from ingest.embed.port import Embedded
 from memory import open_memory
 from memory.config import EmbedderConfig, RagConfig
-from memory.embedded.vectors import WORDS_ALONE, open_vectors
+from memory.embedded.vectors import WORDS_ALONE, EmbeddedTexts, open_vectors, prefixed_fingerprint
 from memory.qdrant_schema import CollectionConfig
 from tests.support.memory.facts import record
 from tests.support.openai_endpoint import DIMENSION, OpenAIEndpoint
@@ -74,3 +77,22 @@ def test_without_a_provider_there_are_no_vectors(tmp_path: Path) -> None:
     assert vectors.fingerprint == WORDS_ALONE
     assert vectors.of_documents(["a", "b"]).shape == (2, 1)
     assert vectors.of_question("a") is None
+
+
+def test_what_a_model_wants_before_its_texts_is_put_there_and_makes_it_another_model(tmp_path: Path) -> None:
+    class Echo:
+        """Remembers what it was given."""
+
+        fingerprint, dimension = "echo", 2
+        given: tuple[str, ...] = ()
+
+        def embed(self, texts: Sequence[str], required_fingerprint: str | None = None) -> Embedded:
+            self.given += tuple(texts)
+            return Embedded(np.full((len(texts), 2), 0.5**0.5, dtype=np.float32), self.fingerprint)
+
+    echo = Echo()
+    vectors = EmbeddedTexts(echo, tmp_path / "v.sqlite", document_prefix="d: ", query_prefix="q: ")
+    vectors.of_documents(["text"])
+    vectors.of_question("question")
+    assert echo.given == ("d: text", "q: question")
+    assert vectors.fingerprint not in ("echo", prefixed_fingerprint("echo", "d: ", ""))
