@@ -11,7 +11,7 @@ from api.access import Operator, instance_of
 from api.problems import problem_responses
 from api.replays import Note
 from api.tracing import request_span
-from contracts.dead_letters import (
+from contracts.operations.dead_letters import (
     DeadLetterGroup,
     DeadLetterPage,
     DeadLetterSummary,

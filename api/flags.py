@@ -10,9 +10,9 @@ from api.access import AnyCaller, Operator, instance_of
 from api.problems import problem_responses
 from api.replays import Note
 from api.tracing import request_span
-from contracts.dead_letters import OperatorAction
 from contracts.learning.control import FlagState
 from contracts.learning.flags import FlagRequest, FlagResult
+from contracts.operations.dead_letters import OperatorAction
 
 router = APIRouter(prefix="/v1/flags", tags=["flags"])
 

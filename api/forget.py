@@ -14,7 +14,7 @@ from api.tracing import request_span
 from contracts.api import RunAccepted
 from contracts.base import CORPUS_NAME
 from contracts.errors import InvalidInput, first_problem
-from contracts.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry
+from contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, NewEntry
 
 router = APIRouter(prefix="/v1", tags=["forget"])
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 
 from api.access import InstanceOperator, instance_of
 from api.problems import problem_responses
-from contracts.hosts import HostView
+from contracts.operations.hosts import HostView
 from workers.service.instance import MOST_DAYS
 
 router = APIRouter(prefix="/v1/hosts", tags=["operations"])

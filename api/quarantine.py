@@ -10,7 +10,7 @@ from api.access import Operator, instance_of
 from api.problems import problem_responses
 from api.replays import Note
 from api.tracing import request_span
-from contracts.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
+from contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, Released
 
 router = APIRouter(prefix="/v1/quarantine", tags=["quarantine"])
 

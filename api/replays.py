@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from api.access import Operator, instance_of
 from api.problems import problem_responses
-from contracts.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
+from contracts.operations.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 
 router = APIRouter(prefix="/v1/replays", tags=["dead letters"])
 

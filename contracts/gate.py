@@ -8,13 +8,13 @@ from pydantic import Field
 
 from contracts.base import Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Ceiling, Ceilings, LaterAmount, LaterCount
-from contracts.domain_measures import DomainMeasures
 from contracts.event import Body, Queue
 from contracts.ingest import AskedRender, Vertical
 from contracts.learning.control import Control, Judgement
 from contracts.learning.run_outcome import DEFAULT_SIGNAL, OUTCOME_VALUES, FeedbackOutcome, Response, Signal
 from contracts.memory.scope import MemoryScope
 from contracts.plan import Plan
+from contracts.profiles.measures import DomainMeasures
 from contracts.prompt import PromptMessage, PromptName
 from contracts.retrieval import (
     ConfidenceFloor,

@@ -9,8 +9,8 @@ from pydantic import Field
 from contracts.base import LaterText, Moment, Switch, Value, is_empty, is_none
 from contracts.budget import Spend
 from contracts.event import Body, Gap, Queue
-from contracts.insights import AnswerInsights, CodeSample, PassageInsights
 from contracts.plan import Plan
+from contracts.profiles.insights import AnswerInsights, CodeSample, PassageInsights
 from contracts.prompt import Prompt
 from contracts.retrieval import RetrievedChunk
 from contracts.trust import GateCheck, Origin, TrustScore

@@ -10,7 +10,7 @@ from contracts.base import BlobRef, LaterText, Moment, Switch, Value, is_empty, 
 from contracts.budget import Allowance, LaterAmount
 from contracts.document import ChunkBatch, sha256_text
 from contracts.event import Body, Queue
-from contracts.forget import Selection
+from contracts.operations.forget import Selection
 
 Render = Literal["auto", "always", "never"]
 """Whether a browser shows the pages: where there is evidence that one is needed, always, or never."""

@@ -9,11 +9,12 @@ import json
 from pathlib import Path
 
 import contracts
-from contracts import api, forget, quarantine, retrieval
+from contracts import api, retrieval
 from contracts.base import Value
 from contracts.event import Event
 from contracts.learning import flags
 from contracts.memory import api as memory
+from contracts.operations import forget, quarantine
 
 FOLDER = Path(__file__).parent / "schemas"
 

@@ -34,7 +34,6 @@ from contracts.api import (
 )
 from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
-from contracts.forget import ForgetRequest
 from contracts.learning.control import FlagState
 from contracts.learning.flags import FlagRequest, FlagResult
 from contracts.memory.api import (
@@ -49,7 +48,8 @@ from contracts.memory.api import (
     Recall,
 )
 from contracts.memory.learning import FeatureLearning
-from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
+from contracts.operations.forget import ForgetRequest
+from contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinedChunk, Released
 from contracts.retrieval import Query, Retrieval
 from gate.event_stream import Stream
 from gate.problem import parse_error
@@ -171,7 +171,7 @@ class SluiceClient:
     def forget(self, corpus: str = "default", **fields: Any) -> RunAccepted:
         """Remove documents with every trace of them, and keep them out; needs an operator's key where keys are asked.
 
-        `fields` are those of `contracts.forget.ForgetRequest`: one of url, url_prefix, document_id, run_id,
+        `fields` are those of `contracts.operations.forget.ForgetRequest`: one of url, url_prefix, document_id, run_id,
         submitted_by and filters; keep_out, note. Tried twice it means the same.
         """
         body = _request(ForgetRequest, corpus=corpus, **fields).model_dump_json(exclude_unset=True).encode()

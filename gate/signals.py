@@ -39,9 +39,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from contracts.domain_measures import DomainMeasures
 from contracts.errors import InvalidInput
 from contracts.gate import CoverageProbed, GateRequested, ProbeHit
+from contracts.profiles.measures import DomainMeasures
 from gate.domains.repository import rate_drift, rate_failing_tests, rate_todo_density
 from gate.domains.velocity import rate_velocity
 from gate.intent import QuestionKind, classify

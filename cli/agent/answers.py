@@ -11,8 +11,8 @@ from contracts.api import RunView
 from contracts.event import Gap
 from contracts.gate import DecisionFields
 from contracts.index import Answer, StaleCitation
-from contracts.insights import CodeSample, PassageInsights
 from contracts.learning.control import ModelUse
+from contracts.profiles.insights import CodeSample, PassageInsights
 from contracts.prompt import PromptMessage
 from contracts.trust import GateCheck, TrustScore
 

@@ -20,7 +20,8 @@ from cli.operate.dead_letter_options import LetterSelection, Note, checked, sele
 from cli.operate.replays import abort_replay, begin_replay, list_replays, pause_replay, resume_replay
 from cli.output import AsJson, console, marked, plain_text, print_json, print_table
 from cli.session import session
-from contracts.dead_letters import (
+from contracts.errors import Conflict, InvalidInput
+from contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
     DeadLetterPage,
@@ -30,7 +31,6 @@ from contracts.dead_letters import (
     Purged,
     ReplayRequest,
 )
-from contracts.errors import Conflict, InvalidInput
 from workers.context import Context
 
 dead = typer.Typer(help="Dead letters: events that could not be handled.", no_args_is_help=True)

@@ -14,7 +14,7 @@ from cli.operate.dead_letter_options import Note, checked
 from cli.output import AsJson, Corpus, checked_corpus, console, marked, print_json, print_table
 from cli.session import goes_on, session, wait_for
 from contracts.errors import InvalidInput
-from contracts.forget import ForgetProof, ForgetRequest, ForgottenEntry
+from contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry
 from contracts.retrieval import Filters
 from workers.context import Context
 from workers.service.caller import Caller

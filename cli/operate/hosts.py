@@ -9,7 +9,7 @@ import typer
 
 from cli.output import AsJson, print_json, print_table
 from cli.session import session
-from contracts.hosts import HostView
+from contracts.operations.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
 
 COLUMNS = (

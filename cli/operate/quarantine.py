@@ -12,7 +12,7 @@ from cli.agent.ask_first import ask_first
 from cli.operate.dead_letter_options import Note, checked
 from cli.output import AsJson, console, marked, print_json, print_table
 from cli.session import session, wait_for
-from contracts.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, QuarantineState
+from contracts.operations.quarantine import QuarantinedChunk, QuarantinedText, QuarantinePage, QuarantineState
 from contracts.trust import Finding
 from workers.context import Context
 from workers.service.caller import Caller

@@ -11,7 +11,7 @@ import typer
 from cli.operate.dead_letter_options import Note
 from cli.output import AsJson, console, print_json, print_table
 from cli.session import session
-from contracts.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
+from contracts.operations.dead_letters import ReplayPlan, ReplayRequest, ReplayView, SkipReason
 from workers.context import Context
 
 ReplayId = Annotated[str, typer.Argument(help="The bulk replay.")]

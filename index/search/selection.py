@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts.forget import Selection
+from contracts.operations.forget import Selection
 from index.journal.document_facts import DocumentFacts
 from index.search.filters import matches
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from contracts.errors import InvalidInput, Unavailable
-from contracts.hosts import HostCounts
 from contracts.known_pages import PageLink, RememberedPage
+from contracts.operations.hosts import HostCounts
 from ingest.crawl.crawled_page import CrawledPage, UnchangedPage
 from ingest.crawl.frontier import ranked
 from ingest.crawl.in_browser import reason_to_render_at_once, render_and_read

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from contracts.errors import BudgetExhausted, PolicyRefused, TimedOut
-from contracts.hosts import HostCounts
 from contracts.ingest import CrawlDirected
 from contracts.known_pages import PageLink
+from contracts.operations.hosts import HostCounts
 from ingest.crawl.budget_meter import BudgetMeter
 from ingest.crawl.crawl_context import CrawlContext
 from ingest.crawl.crawled_page import CrawledPage, EgressGrant, Note

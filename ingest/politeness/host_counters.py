@@ -6,7 +6,7 @@ import contextlib
 from collections import defaultdict
 
 from contracts.errors import Overloaded
-from contracts.hosts import HostCounts
+from contracts.operations.hosts import HostCounts
 from ingest.egress.crawl_account import EgressReport
 from ingest.politeness.host_stats import HostStats
 from ingest.politeness.rate_limit import HostRateLimit

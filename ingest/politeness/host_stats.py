@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
-from contracts.hosts import HostCounts, HostView
+from contracts.operations.hosts import HostCounts, HostView
 from ingest.politeness.optional_redis import LenientBroker
 
 MOST_HOSTS = 10_000

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 import structlog
 from sqlalchemy import bindparam, select, update
 
-from contracts.dead_letters import DeadLetterFilter, SkipReason
 from contracts.errors import BudgetExhausted, Conflict, NotFound
 from contracts.event import Event
+from contracts.operations.dead_letters import DeadLetterFilter, SkipReason
 from ledger.database import Database
 from ledger.dead_letters.audit import SLUICE
 from ledger.dead_letters.replay import Orders, bring_back, replay_span

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, insert, select
 
-from contracts.dead_letters import OperatorAction
+from contracts.operations.dead_letters import OperatorAction
 from ledger.schema.tables import operator_actions
 from ledger.transaction import Transaction
 

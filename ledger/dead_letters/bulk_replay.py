@@ -19,7 +19,9 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select
 
-from contracts.dead_letters import (
+from contracts.errors import InvalidInput
+from contracts.ids import new_event_id
+from contracts.operations.dead_letters import (
     MOST_AT_ONCE,
     DeadLetterFilter,
     OperatorAction,
@@ -29,8 +31,6 @@ from contracts.dead_letters import (
     ReplayView,
     SkipReason,
 )
-from contracts.errors import InvalidInput
-from contracts.ids import new_event_id
 from ledger.dead_letters import query as letters
 from ledger.dead_letters.advance_replays import ReplayAdvance
 from ledger.dead_letters.audit import actions_on, record

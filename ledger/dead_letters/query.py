@@ -15,7 +15,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, select, tuple_
 
-from contracts.dead_letters import (
+from contracts.errors import InvalidInput, NotFound
+from contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
     DeadLetterPage,
@@ -24,7 +25,6 @@ from contracts.dead_letters import (
     PastPayload,
     Payload,
 )
-from contracts.errors import InvalidInput, NotFound
 from ledger.dead_letters.audit import actions_on
 from ledger.schema.columns import conditions_on
 from ledger.schema.tables import AnyRow, dead_letter_payloads, dead_letters

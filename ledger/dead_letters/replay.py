@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, case, exists, or_, select, update
 
 from contracts.budget import Spend
-from contracts.dead_letters import SkipReason
 from contracts.errors import MalformedEvent, NotFound
 from contracts.event import Event, decode
+from contracts.operations.dead_letters import SkipReason
 from ledger.dead_letters.audit import record
 from ledger.events.fair_queue import take_turns
 from ledger.events.outbox import Entry, write

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, or_, select, update
 
-from contracts.dead_letters import DeadLetterFilter, ReplayView
 from contracts.errors import Conflict, NotFound
+from contracts.operations.dead_letters import DeadLetterFilter, ReplayView
 from ledger.dead_letters import query as letters
 from ledger.dead_letters.audit import record
 from ledger.dead_letters.replay_progress import progress_of

@@ -29,7 +29,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
 
-from contracts.dead_letters import (
+from contracts.errors import Conflict, InvalidInput
+from contracts.event import Event, Queue, decode
+from contracts.operations.dead_letters import (
     DeadLetterFilter,
     DeadLetterGroup,
     DeadLetterPage,
@@ -38,8 +40,6 @@ from contracts.dead_letters import (
     Purged,
     SkipReason,
 )
-from contracts.errors import Conflict, InvalidInput
-from contracts.event import Event, Queue, decode
 from contracts.outcome import DeadLetterReason
 from ledger.database import Database
 from ledger.dead_letters import query as letters

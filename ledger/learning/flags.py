@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from contracts.dead_letters import OperatorAction
 from contracts.errors import Conflict
 from contracts.event import Body, Event, Gap
 from contracts.ingest import CrawlDirected, SearchDirected
 from contracts.learning.control import FlagName, FlagState
 from contracts.learning.events import FlagAction, FlagChanged, PendingPurged
+from contracts.operations.dead_letters import OperatorAction
 from ledger.database import Database
 from ledger.dead_letters.audit import actions_on
 from ledger.events.control_runs import ControlChange, record_control

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select
 
 from contracts.document import document_id_for, snippet_id_for
-from contracts.forget import Selection
+from contracts.operations.forget import Selection
 from ledger.database import Database
 from ledger.schema.tables import IS_OPEN, AnyRow, dead_letters, events, pages, quarantine, runs
 from ledger.transaction import Transaction

@@ -17,7 +17,7 @@ from typing import get_args
 from sqlalchemy import bindparam, delete, select
 
 from contracts.errors import NotFound
-from contracts.forget import ForgottenEntry, ForgottenKind
+from contracts.operations.forget import ForgottenEntry, ForgottenKind
 from ledger.database import Database
 from ledger.dead_letters.audit import record
 from ledger.events.outbox import Entry

@@ -28,8 +28,8 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, u
 
 from contracts.base import BlobRef
 from contracts.errors import Conflict, InvalidInput, NotFound
-from contracts.forget import Selection
-from contracts.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
+from contracts.operations.forget import Selection
+from contracts.operations.quarantine import QuarantinedChunk, QuarantineFilter, QuarantinePage, QuarantineState
 from contracts.trust import Finding, Origin
 from ledger.database import Database
 from ledger.dead_letters.audit import actions_on, record

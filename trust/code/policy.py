@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict
 
 from contracts.base import Value
-from contracts.insights import CodeSample
+from contracts.profiles.insights import CodeSample
 
 RULES_FILE = Path(__file__).parent / "rules.toml"
 MOST_CHARACTERS = 100_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from contracts.insights import CodeSample
+from contracts.profiles.insights import CodeSample
 from trust.code.policy import judge_code
 
 _FENCE = re.compile(

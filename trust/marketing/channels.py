@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 from urllib.parse import urlsplit
 
-from contracts.insights import Channel, Channels
+from contracts.profiles.insights import Channel, Channels
 from contracts.retrieval import RetrievedChunk
 from trust.marketing.rules_file import channel_rules
 

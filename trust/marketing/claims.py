@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from contracts.insights import Claim
+from contracts.profiles.insights import Claim
 from trust.marketing.rules_file import claim_rules
 
 MOST_CLAIMS = 10

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from contracts.insights import Disclosure
+from contracts.profiles.insights import Disclosure
 from trust.marketing.rules_file import Sign, disclosure_rules
 
 MOST_SHOWN_CHARACTERS = 120

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from contracts.insights import Channel, Voice
+from contracts.profiles.insights import Channel, Voice
 from contracts.retrieval import RetrievedChunk
 
 DECIMALS = 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from contracts.index import Citation
-from contracts.insights import PassageInsights
+from contracts.profiles.insights import PassageInsights
 from contracts.retrieval import RetrievedChunk
 
 NO_TEXT = "(The site asks that no text of this page be shown; it can be read there.)"

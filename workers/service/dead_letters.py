@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.dead_letters import (
+from contracts.errors import InvalidInput, NotFound
+from contracts.operations.dead_letters import (
     DeadLetterGroup,
     DeadLetterPage,
     DeadLetterSummary,
@@ -16,7 +17,6 @@ from contracts.dead_letters import (
     PurgeRequest,
     Replayed,
 )
-from contracts.errors import InvalidInput, NotFound
 from workers.context import Context
 from workers.service.caller import Caller
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from contracts.api import DefenceView, Health, StageView
 from contracts.event import Queue
-from contracts.hosts import HostView
 from contracts.learning.control import DefenceName
+from contracts.operations.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
 from workers.broker.direct_query import QueryPool
 from workers.broker.transport import BROKER_ERRORS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from contracts.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 from contracts.errors import NotFound
+from contracts.operations.dead_letters import OperatorAction, ReplayPlan, ReplayRequest, ReplayView
 from ledger.ledger import Ledger
 from workers.service.caller import Caller
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 from contracts.document import Document, Provenance, document_id_for, sha256_text
-from contracts.domain_measures import Dependency
 from contracts.errors import InvalidInput, PolicyRefused
+from contracts.profiles.measures import Dependency
 from ingest.egress.limits import EgressLimits
 from ingest.egress.proxy import EgressProxy
 from ingest.extract.media_types import PLAIN

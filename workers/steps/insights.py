@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from contracts.gate import GateRequested
 from contracts.index import Answer, Citation
-from contracts.insights import AnswerInsights, Channel, PassageInsights, Voice
+from contracts.profiles.insights import AnswerInsights, Channel, PassageInsights, Voice
 from contracts.retrieval import RetrievedChunk
 from gate.domains.wanted import InsightSettings
 from gate.entities import extract_brands

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from contracts.dead_letters import MOST_PER_SECOND, DeadLetterFilter, ReplayRequest
 from contracts.event import Event
 from contracts.ids import new_run_id
 from contracts.ingest import DocumentsRemoved
+from contracts.operations.dead_letters import MOST_PER_SECOND, DeadLetterFilter, ReplayRequest
 from contracts.outcome import Next
 from ledger.ledger import Ledger, NewRun
 from tests.chaos.delivery.failpoints import Cell

@@ -23,10 +23,10 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.dead_letters import DeadLetterPage
 from contracts.errors import InvalidInput
 from contracts.event import Event
 from contracts.ids import new_event_id, new_run_id
+from contracts.operations.dead_letters import DeadLetterPage
 from contracts.outcome import Next
 from ledger.events.outbox import WakeUp
 from ledger.ledger import Ledger, NewRun

@@ -8,8 +8,8 @@ import pytest
 
 from contracts.api import DocumentsRequest
 from contracts.errors import NotFound, PolicyRefused
-from contracts.forget import ForgetProof, ForgetRequest, NewEntry
 from contracts.ingest import CrawlDirected, DocumentsSubmitted
+from contracts.operations.forget import ForgetProof, ForgetRequest, NewEntry
 from contracts.retrieval import Query, Strategy
 from index.disk.layout import CorpusLayout
 from index.generations.publish import list_generation_names

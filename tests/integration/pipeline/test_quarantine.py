@@ -10,7 +10,7 @@ from contracts.api import DocumentsRequest
 from contracts.document import Chunk, ChunkBatch
 from contracts.errors import Conflict, NotFound
 from contracts.ingest import ChunksEmbedded, DocumentChunked, DocumentsRemoved, DocumentsSubmitted
-from contracts.quarantine import QuarantinedChunk, QuarantinePage
+from contracts.operations.quarantine import QuarantinedChunk, QuarantinePage
 from contracts.retrieval import Query, Strategy
 from contracts.trust import Verdict
 from ingest.chunk.token_ids import embedding_texts

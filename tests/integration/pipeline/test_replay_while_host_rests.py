@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from contracts.dead_letters import DeadLetterFilter, ReplayRequest
 from contracts.errors import Unavailable
 from contracts.event import Body, Queue
 from contracts.ingest import CrawlDirected, SearchDirected
+from contracts.operations.dead_letters import DeadLetterFilter, ReplayRequest
 from contracts.outcome import DeadLetter
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.site import Site

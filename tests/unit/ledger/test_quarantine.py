@@ -9,8 +9,8 @@ import pytest
 
 from contracts.base import BlobRef
 from contracts.errors import Conflict, NotFound
-from contracts.forget import Selection
-from contracts.quarantine import QuarantinePage
+from contracts.operations.forget import Selection
+from contracts.operations.quarantine import QuarantinePage
 from contracts.trust import Finding
 from ledger.ledger import Ledger
 from ledger.trust.forgotten import FEW_ENTRIES, Named

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from contracts.dead_letters import OperatorAction
 from contracts.errors import InvalidSetting, NotFound
 from contracts.learning.control import FlagName, FlagState
 from contracts.learning.events import FlagAction
 from contracts.learning.flags import FlagResult
+from contracts.operations.dead_letters import OperatorAction
 from otel import metrics
 from workers.context import Context
 from workers.runtime.flag_rules import NAMES

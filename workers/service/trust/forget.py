@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from contracts.api import RunAccepted
 from contracts.errors import InvalidInput, NotFound
-from contracts.forget import ForgetProof, ForgetRequest, ForgottenEntry, ForgottenKind, NewEntry, Selection
 from contracts.ingest import ForgetDirected
+from contracts.operations.forget import ForgetProof, ForgetRequest, ForgottenEntry, ForgottenKind, NewEntry, Selection
 from contracts.outcome import Next
 from index.search.selection import is_selected
 from ledger.events.outbox import Entry

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch
 from contracts.errors import Corrupted, NotFound
-from contracts.forget import ForgetProof, Selection, Trace
+from contracts.operations.forget import ForgetProof, Selection, Trace
 from index.disk.layout import CorpusLayout
 from index.generations.publish import list_generation_names, read_current_name
 from index.journal.document_facts import DocumentFacts, make_facts

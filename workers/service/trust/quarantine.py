@@ -9,17 +9,17 @@ import time
 from collections.abc import Sequence
 
 from contracts.base import BlobRef
-from contracts.dead_letters import DeadLetterPage, OperatorAction
 from contracts.document import Chunk, ChunkBatch
 from contracts.errors import Conflict, NotFound
 from contracts.ingest import DocumentChunked
-from contracts.outcome import Next
-from contracts.quarantine import (
+from contracts.operations.dead_letters import DeadLetterPage, OperatorAction
+from contracts.operations.quarantine import (
     QuarantinedChunk,
     QuarantinedText,
     QuarantinePage,
     Released,
 )
+from contracts.outcome import Next
 from ledger.events.outbox import Entry
 from workers.context import Context
 from workers.service.caller import Caller

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from contracts.domain_measures import Dependency, DomainMeasures, MentionVelocity
 from contracts.gate import GateRequested
+from contracts.profiles.measures import Dependency, DomainMeasures, MentionVelocity
 from contracts.retrieval import Filters, Query, RetrievalPort, RetrievedChunk, Strategy
 from gate.domains.releases import newest_release
 from gate.domains.repository import count_todo_marks

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from contracts.event import Gap
-from contracts.forget import ForgottenKind, Selection
+from contracts.operations.forget import ForgottenKind, Selection
 from index.search.selection import is_selected
 from workers.runtime.heartbeat import check_cancelled
 

@@ -16,7 +16,7 @@ from contracts.base import BlobRef
 from contracts.document import Chunk, ChunkBatch, ChunkedDocument, inspection_digest
 from contracts.errors import NotFound
 from contracts.event import Event, Gap
-from contracts.quarantine import QuarantineState
+from contracts.operations.quarantine import QuarantineState
 from contracts.trust import Inspection, Verdict
 from ingest.chunk.token_ids import select_chunks
 from ledger.trust.quarantine import HeldChunk

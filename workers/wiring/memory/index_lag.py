@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contracts.document import ChunkBatch, ChunkedDocument
-from contracts.quarantine import MOST_HELD_AT_ONCE, QuarantinePage
+from contracts.operations.quarantine import MOST_HELD_AT_ONCE, QuarantinePage
 from memory.documents import documents_of
 from workers.runtime.negative_list import refused_documents
 

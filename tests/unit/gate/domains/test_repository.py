@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.domain_measures import Dependency
+from contracts.profiles.measures import Dependency
 from gate.domains.releases import newest_release
 from gate.domains.repository import (
     compare_versions,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import NotFound
-from contracts.forget import Selection
+from contracts.operations.forget import Selection
 from contracts.retrieval import Filters, Query, Strategy
 from index.disk.layout import CorpusLayout
 from index.generations.publish import list_generation_names, rollback

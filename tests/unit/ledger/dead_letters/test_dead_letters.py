@@ -15,13 +15,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from sqlalchemy import text
 
 from contracts.budget import Ceiling, Ceilings, Spend
-from contracts.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
 from contracts.errors import BudgetExhausted, Conflict, InvalidInput, MalformedEvent, NotFound, PolicyRefused
 from contracts.event import Event, Gap, GapFound, decode, encode
 from contracts.gate import GateRequested
 from contracts.ids import new_run_id
 from contracts.index import DocumentIndexed
 from contracts.ingest import CrawlDirected
+from contracts.operations.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetterView
 from contracts.outcome import DeadLetter, Done, Next
 from ledger.events.park import MOST_MESSAGE_CHARACTERS, MOST_STACK_CHARACTERS, fingerprint_of, subject_of
 from ledger.ledger import NewRun

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from contracts.base import CorpusName, LaterText, Moment, Value, is_none
-from contracts.dead_letters import Note
 from contracts.document import document_id_for, snippet_id_for
+from contracts.operations.dead_letters import Note
 from contracts.retrieval import Filters
 
 ForgottenKind = Literal["url", "url_prefix", "document_id", "run_id", "submitted_by", "checksum"]

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from contracts.base import CorpusName, Moment, Value
-from contracts.dead_letters import OperatorAction
+from contracts.operations.dead_letters import OperatorAction
 from contracts.trust import Finding, Origin
 
 QuarantineState = Literal["held", "released", "purged"]

@@ -1,0 +1,1 @@
+"""What operators see and order: dead letters, quarantine, un-ingesting, hosts."""

@@ -1,0 +1,1 @@
+"""What the profiles of marketing and code measure beside coverage, and have an answer checked for."""
