@@ -101,7 +101,15 @@ async def _from_validation(_request: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     place, *path = [str(part) for part in first["loc"]] or ["body"]
     field = ".".join(path) if path and first["type"] != "json_invalid" else place
-    return problem(422, Problem(code="invalid_input", message=first["msg"], field=field, remedy="see /openapi.json"))
+    return problem(
+        422,
+        Problem(
+            code="invalid_input",
+            message=first["msg"].removeprefix("Value error, "),
+            field=field,
+            remedy="see /openapi.json",
+        ),
+    )
 
 
 async def _from_http(_request: Request, error: Exception) -> JSONResponse:

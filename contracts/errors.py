@@ -156,4 +156,4 @@ def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[s
     """The dotted field and the plain sentence of a validation error's first entry."""
     entry = error.errors(include_url=False, include_input=False)[0]
     path = [*prefix, *(str(part) for part in entry["loc"])]
-    return ".".join(path) or "body", entry["msg"]
+    return ".".join(path) or "body", entry["msg"].removeprefix("Value error, ")

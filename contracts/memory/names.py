@@ -5,12 +5,23 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 FEATURE_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
 """A feature's name is also a file's name, on file systems that tell no capitals from small letters too."""
 
-FeatureName = Annotated[str, Field(pattern=rf"^{FEATURE_NAME.pattern}$", max_length=100)]
+FEATURE_REMEDY = "use small letters, digits, '-', '_' and '.', at most 100 of them, as in event-search"
+
+
+def feature_name(name: str) -> str:
+    """`name`. Raises `ValueError` where a feature cannot have it; says which it could."""
+    if not FEATURE_NAME.fullmatch(name):
+        raise ValueError(f"{name[:120]!r} is no name of a feature: {FEATURE_REMEDY}")
+    return name
+
+
+_AS_SCHEMA = WithJsonSchema({"type": "string", "pattern": rf"^{FEATURE_NAME.pattern}$"})
+FeatureName = Annotated[str, AfterValidator(feature_name), _AS_SCHEMA]
 ProjectPath = Annotated[str, Field(min_length=1, max_length=1_024, pattern=r"^[^\x00-\x1f]+$")]
 """What a project is known by: its folder where an agent works on this machine, else any name of it."""
 

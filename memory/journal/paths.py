@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from contracts.errors import InvalidInput
-from contracts.memory.names import FEATURE_NAME
+from contracts.memory.names import FEATURE_NAME, FEATURE_REMEDY
 
 DEFAULT_FOLDER = Path(".ralph/db/memory")
 """In a repository, where no other folder is given."""
@@ -18,6 +18,5 @@ def journal_path(folder: Path, feature: str) -> Path:
         InvalidInput: the name is none of a feature.
     """
     if not FEATURE_NAME.fullmatch(feature):
-        remedy = "use small letters, digits, '-', '_' and '.', at most 100 of them, as in event-search"
-        raise InvalidInput("feature", f"{feature!r} is no name of a feature", remedy)
+        raise InvalidInput("feature", f"{feature!r} is no name of a feature", FEATURE_REMEDY)
     return folder / f"{feature}.jsonl"
