@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ingest.politeness.host_rendering import HostMemory
     from ingest.politeness.host_stats import HostStats
     from ingest.settings import Purpose
-    from memory.ports import AskModel, Sanitise, Sanitised, SearchIndex
+    from memory.ports import AskModel, Sanitise, SearchIndex
     from workers.broker.cancellation import Cancellations
     from workers.broker.transport import Transport
     from workers.runtime.backpressure import Admission
@@ -361,16 +361,9 @@ class Context:
     @lazy
     def memory_sanitise(self) -> Sanitise:
         """Takes out of a text what would command the agent that reads it, and masks private data."""
-        built: list[Sanitise] = []
+        from memory.embedded.guarded import sanitise_with_trust
 
-        def sanitise(text: str) -> Sanitised:
-            from memory.embedded.guarded import sanitise_with_trust  # its rules take time to load: at first use
-
-            if not built:
-                built.append(sanitise_with_trust())
-            return built[0](text)
-
-        return sanitise
+        return sanitise_with_trust
 
     @lazy
     def memory_model(self) -> MemoryModel:

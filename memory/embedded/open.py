@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,6 @@ from memory.upkeep import Upkeep
 if TYPE_CHECKING:
     from memory.embedded.engines import Engine
 
-SANITISED_TEXTS = 4_096
-"""Texts whose sanitising is remembered: paths and errors come again in every iteration, learnings in every prompt."""
-
 
 def open_memory(
     folder: Path | str = DEFAULT_FOLDER, project_path: Path | str | None = None, *, config: RagConfig | None = None
@@ -38,15 +34,14 @@ def open_memory(
     folder = Path(folder).absolute()
     config = config or read_config(config_path(folder))
     project = str(Path(project_path).absolute() if project_path is not None else _project_of(folder))
-    sanitise = lru_cache(SANITISED_TEXTS)(sanitise_with_trust())
-    sanitise("ready")  # loads and compiles the rules now, so that the first recording need not
+    sanitise_with_trust("ready")  # loads and compiles the rules now, so that the first recording need not
     upkeep = Upkeep()
     index = _open_index(folder, project, config, upkeep) if config.engine != "none" else None
     model = LanguageModel(config.model) if config.model.url else None
     return Memory(
         folder,
         project,
-        sanitise=sanitise,
+        sanitise=sanitise_with_trust,
         search=index,
         judge=model.judge if model and config.model.judges else None,
         ask=model.ask if model and config.model.distils else None,

@@ -75,7 +75,7 @@ class Loop:
 
     def __init__(self, folder: Path) -> None:
         self._minutes = count()
-        self.memory = Memory(folder, FOLDER, sanitise=sanitise_with_trust(), clock=self._now)
+        self.memory = Memory(folder, FOLDER, sanitise=sanitise_with_trust, clock=self._now)
 
     def _now(self) -> datetime:
         return datetime(2026, 2, 7, 8, 0, tzinfo=UTC) + timedelta(minutes=next(self._minutes))

@@ -8,7 +8,7 @@ from memory.sanitise import sanitize_learning_text
 from tests.support.memory.feature import Feature
 from tests.support.memory.poison import Case, read_cases, told_after
 
-SANITISE = sanitise_with_trust()
+SANITISE = sanitise_with_trust
 LOST = {"written_first": 0.0, "first_look": 0.05, "second_look": 0.0, "third_look": 0.05, "fourth_look": 0.1}
 """Shares of attacks that got through and are known to; the first look at each lost more: see docs/memory/sanitising.md."""
 WRONGLY_CUT = 0.02
