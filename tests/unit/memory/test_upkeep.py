@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+
+import pytest
 
 from contracts.errors import Unavailable
 from memory.upkeep import Upkeep
@@ -60,3 +63,21 @@ def test_closing_waits_for_the_present_step_alone() -> None:
     after = steps[0]
     upkeep.do("more", endless)
     assert steps[0] == after
+
+
+def test_closing_ends_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.upkeep.RESTS_PER_STEP", 1e6)
+    stepped = threading.Event()
+
+    def step() -> bool:
+        time.sleep(0.001)
+        stepped.set()
+        return True
+
+    upkeep = Upkeep()
+    upkeep.do("endless", step)
+    assert stepped.wait(20)
+    closing = threading.Thread(target=upkeep.close)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()
