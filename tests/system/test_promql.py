@@ -85,9 +85,19 @@ def test_a_query_asks_for_labels_that_its_metrics_have(where: str, expression: s
     assert grouped_by(expression) <= (known or OF_SCRAPING | {"stage"}), where
 
 
+def remember(online: Instance) -> None:
+    """Record an iteration and a learning, and recall them."""
+    of = {"project": "/home/me/shop", "feature": "auth"}
+    record = {"iteration_number": 1, "outcome": "Failure", "summary": "the login test fails"}
+    told = {**of, "text": "The login test needs a database", "reason": "it failed without one"}
+    assert online.http.post("/v1/memory/iterations", json={**of, "format": "record", "data": record}).status_code == 202
+    assert online.http.post("/v1/memory/learnings", json=told).status_code == 202
+    assert online.http.get("/v1/memory/recall", params={**of, "query": "login"}).json()["results"]
+
+
 @pytest.fixture(scope="module")
 def scraped(online: Instance, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Two runs, one of which goes outside, and feedback; then a Prometheus that has scraped the instance."""
+    """Two runs, one of which goes outside, feedback, and memory; then a Prometheus that has scraped the instance."""
     with scraping(f"127.0.0.1:{online.port}", tmp_path_factory.mktemp("prometheus")) as prometheus:
         question = "How does ChainMap group multiple dicts to create a single, updateable view?"
         assert online.ask(question)["decision"]["use_crawl"]
@@ -98,6 +108,7 @@ def scraped(online: Instance, tmp_path_factory: pytest.TempPathFactory) -> Itera
         assert online.http.post("/v1/feedback", json=given).status_code < 300
         found = online.http.post("/v1/query", json={"query": "ChainMap", "corpus": "default"})
         assert found.status_code == 200
+        remember(online)
         until(lambda: not list(missing_metrics(online.http.get("/metrics").text)))
         prometheus.wait_for_scrapes(3)
         yield prometheus

@@ -50,8 +50,10 @@ class MemoryWatch:
         Raises:
             Unavailable: the ledger or the broker does not answer; the next look tries again.
         """
-        folder = self._context.settings.data_dir / "memory"
-        if not folder.is_dir() or not self._context.ledger.lease("memory", self._holder, LEASE_SECONDS):
+        if not (self._context.settings.data_dir / "memory").is_dir():
+            metrics.MEMORY_BEHIND.set(0)
+            return
+        if not self._context.ledger.lease("memory", self._holder, LEASE_SECONDS):
             return
         from workers.service.memory.upkeep import MemoryUpkeep  # where nothing is remembered, none of it is loaded
         from workers.service.service import Service
