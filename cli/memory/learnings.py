@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from cli.memory.door import opened
+from cli.memory.opened import opened
 from cli.memory.options import Feature, Folder, Local, Project, TaskId
 from cli.output import AsJson, console, marked, print_json, print_table
 from contracts.errors import InvalidInput, first_problem
@@ -15,7 +15,7 @@ from contracts.memory.api import LearningPatch, LearningRequest, Learnings
 from contracts.memory.learning import FeatureLearning, LearningSource
 
 if TYPE_CHECKING:
-    from cli.memory.door import Door
+    from cli.memory.opened import OpenedMemory
 
 
 def learn(
@@ -31,10 +31,10 @@ def learn(
     as_json: AsJson = False,
 ) -> None:
     """Add a learning. One that says the same as an earlier one is counted there; an opposite is kept beside it."""
-    with opened(project, folder, local, as_json=as_json) as door:
+    with opened(project, folder, local, as_json=as_json) as memory:
         request = _checked(
             LearningRequest,
-            project=door.project,
+            project=memory.project,
             feature=feature,
             text=text,
             reason=reason,
@@ -42,7 +42,7 @@ def learn(
             iteration=iteration,
             task_id=task_id,
         )
-        result = door.learn(request)
+        result = memory.learn(request)
         if as_json:
             print_json(result)
             return
@@ -80,11 +80,11 @@ def review(
     as_json: AsJson = False,
 ) -> None:
     """List the learnings of a feature, or change one: nothing is replaced in bulk, and nothing is lost."""
-    with opened(project, folder, local, as_json=as_json) as door:
+    with opened(project, folder, local, as_json=as_json) as memory:
         if undo is not None:
-            door.undo(feature, undo)
+            memory.undo(feature, undo)
         if learning_id is None:
-            _list(door, feature, task_id, as_json=as_json)
+            _list(memory, feature, task_id, as_json=as_json)
             return
         changes = _checked(
             LearningPatch,
@@ -97,7 +97,7 @@ def review(
             source=source,
             note=note,
         )
-        changed = door.patch(feature, learning_id, changes)
+        changed = memory.patch(feature, learning_id, changes)
         if as_json:
             print_json(changed)
         else:
@@ -108,16 +108,16 @@ def prune(
     feature: Feature, project: Project = ".", folder: Folder = None, local: Local = None, as_json: AsJson = False
 ) -> None:
     """Put aside what nothing came of: found by rule, seen once, reviewed by nobody, long ago. It can be taken back."""
-    with opened(project, folder, local, as_json=as_json) as door:
-        pruned = list(door.prune(feature))
+    with opened(project, folder, local, as_json=as_json) as memory:
+        pruned = list(memory.prune(feature))
         if as_json:
             print_json(pruned)
         else:
             _print_learnings(pruned, title="pruned")
 
 
-def _list(door: Door, feature: str, task_id: int | None, *, as_json: bool) -> None:
-    found = door.learnings(feature, task_id)
+def _list(memory: OpenedMemory, feature: str, task_id: int | None, *, as_json: bool) -> None:
+    found = memory.learnings(feature, task_id)
     if as_json:
         print_json(found)
         return

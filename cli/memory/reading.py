@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.memory.door import opened
+from cli.memory.opened import opened
 from cli.memory.options import Feature, Folder, Local, Project, TaskId
 from cli.output import AsJson, error_console, plain_text, print_json, print_table
 
@@ -23,8 +23,8 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """What memory holds on a question, of this feature alone, the best first."""
-    with opened(project, folder, local, as_json=as_json) as door:
-        found = door.recall(feature, query, top_k, task_id)
+    with opened(project, folder, local, as_json=as_json) as memory:
+        found = memory.recall(feature, query, top_k, task_id)
         if as_json:
             print_json(found)
             return
@@ -52,8 +52,8 @@ def prompt(
 
     What it says is written into the journal, so that an agent that only repeats it has learned nothing new.
     """
-    with opened(project, folder, local, as_json=as_json) as door:
-        block = door.prompt(
+    with opened(project, folder, local, as_json=as_json) as memory:
+        block = memory.prompt(
             feature,
             iteration_number=iteration,
             session_id=session,
@@ -69,17 +69,17 @@ def prompt(
 
 def status(project: Project = ".", folder: Folder = None, local: Local = None, as_json: AsJson = False) -> None:
     """How memory fares: index and embedder, counts, how far the index is behind, and what is damaged."""
-    with opened(project, folder, local, as_json=as_json) as door:
-        found = door.status()
+    with opened(project, folder, local, as_json=as_json) as memory:
+        found = memory.status()
         if as_json:
             print_json(found)
             return
         rows = [(name, getattr(found, name)) for name in type(found).model_fields]
-        print_table(f"memory of {door.project} in {door.where}", ("what", "is"), rows)
+        print_table(f"memory of {memory.project} in {memory.where}", ("what", "is"), rows)
 
 
 def export(feature: Feature, project: Project = ".", folder: Folder = None, local: Local = None) -> None:
     """Everything in a feature's journal, a JSON object a line, the oldest first."""
-    with opened(project, folder, local) as door:
-        for entry in door.export(feature):
+    with opened(project, folder, local) as memory:
+        for entry in memory.export(feature):
             sys.stdout.write(entry.to_json_line() + "\n")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.memory.door import opened
+from cli.memory.opened import opened
 from cli.memory.options import Folder, Local, Project
 from cli.output import AsJson, console, print_json, print_table
 from contracts.memory.proof import MemoryProof
 
 if TYPE_CHECKING:
-    from cli.memory.door import Door
+    from cli.memory.opened import OpenedMemory
 
 
 def rebuild(
@@ -28,13 +28,13 @@ def rebuild(
     as_json: AsJson = False,
 ) -> None:
     """Bring the index up to what the journals say. With `--prove`, exit code 1 where the two differ."""
-    with opened(project, folder, local, as_json=as_json) as door:
+    with opened(project, folder, local, as_json=as_json) as memory:
         if orphans:
-            door.remove_orphans()
-        runs = door.rebuild(feature)
+            memory.remove_orphans()
+        runs = memory.rebuild(feature)
         if runs:
-            _wait(door, runs, timeout)
-        proofs = [door.prove(one) for one in ([feature] if feature else door.features())] if proven else []
+            _wait(memory, runs, timeout)
+        proofs = [memory.prove(one) for one in ([feature] if feature else memory.features())] if proven else []
         if as_json:
             print_json({"runs": runs, "proofs": [{**one.model_dump(), "is_equal": one.is_equal} for one in proofs]})
         elif proven:
@@ -45,14 +45,14 @@ def rebuild(
         raise typer.Exit(1)
 
 
-def _wait(door: Door, runs: list[str], timeout_seconds: float) -> None:
-    from cli.memory.instance_door import InstanceDoor
+def _wait(memory: OpenedMemory, runs: list[str], timeout_seconds: float) -> None:
+    from cli.memory.instance_memory import InstanceMemory
     from cli.session import goes_on, wait_for
 
-    if isinstance(door, InstanceDoor):
+    if isinstance(memory, InstanceMemory):
         for run_id in runs:
             with goes_on(run_id):
-                wait_for(door.context, run_id, timeout_seconds)
+                wait_for(memory.context, run_id, timeout_seconds)
 
 
 def _print_proofs(proofs: list[MemoryProof]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.memory.door import opened
+from cli.memory.opened import opened
 from cli.memory.options import Feature, Folder, Local, Project
 from cli.memory.pipe import PassedOnOutput
 from cli.output import INTERRUPTED, AsJson, console, error_console, print_json
@@ -49,7 +49,7 @@ def record(
     Standard input is read line by line until it ends, until the agent says that it is done, or until `--timeout`. An
     agent that is killed is remembered as far as it came. The same output again adds nothing.
     """
-    with opened(project, folder, local, as_json=as_json) as door:
+    with opened(project, folder, local, as_json=as_json) as memory:
         context = IterationContext(
             iteration_number=iteration,
             task_id=task_id,
@@ -64,8 +64,8 @@ def record(
             output = PassedOnOutput() if tee else RawIterationOutput()
             is_whole = _collected(output, timeout)
             data, context = output.text(), output.context(context)
-        accepted = door.record(feature, data, format, context)
-        _tell(accepted, door.where, to_stderr=tee, as_json=as_json)
+        accepted = memory.record(feature, data, format, context)
+        _tell(accepted, memory.where, to_stderr=tee, as_json=as_json)
     if not is_whole:
         raise typer.Exit(INTERRUPTED)
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.memory.door import opened
+from cli.memory.opened import opened
 from tests.support.memory.instance import claude_stream
 from tests.support.repository import REPOSITORY
 
@@ -137,19 +137,19 @@ def test_the_proof_says_that_the_index_is_what_the_journal_says() -> None:
 def test_the_folder_is_chosen_where_the_project_has_one_and_the_instance_where_one_is_configured(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(".", None, None) as door:
-        assert door.where == str(elsewhere / ".ralph/db/memory")
+    with opened(".", None, None) as memory:
+        assert memory.where == str(elsewhere / ".ralph/db/memory")
     monkeypatch.setenv("SLUICE_DATA_DIR", str(elsewhere / "data"))
-    with opened(".", None, None) as door:
-        assert door.where.startswith("the instance")
-        assert door.project == str(elsewhere)
+    with opened(".", None, None) as memory:
+        assert memory.where.startswith("the instance")
+        assert memory.project == str(elsewhere)
     (elsewhere / ".ralph").mkdir()
-    with opened(".", None, None) as door:
-        assert door.where == str(elsewhere / ".ralph/db/memory")
-    with opened(".", None, False) as door:
-        assert door.where.startswith("the instance")
-    with opened(".", elsewhere / "other", None) as door:
-        assert door.where == str(elsewhere / "other")
+    with opened(".", None, None) as memory:
+        assert memory.where == str(elsewhere / ".ralph/db/memory")
+    with opened(".", None, False) as memory:
+        assert memory.where.startswith("the instance")
+    with opened(".", elsewhere / "other", None) as memory:
+        assert memory.where == str(elsewhere / "other")
 
 
 def test_an_instance_that_does_not_run_takes_an_iteration_all_the_same(

@@ -28,8 +28,8 @@ from workers.service.memory.upkeep import MemoryUpkeep
 from workers.service.service import Service
 
 
-class InstanceDoor:
-    """The memory of one project in an instance. Its methods are those of `FolderDoor`."""
+class InstanceMemory:
+    """The memory of one project in an instance. Its methods are those of `FolderMemory`."""
 
     def __init__(self, context: Context, project: str) -> None:
         service = Service(context)

@@ -26,8 +26,8 @@ from memory.journal.entry import JournalEntry
 from memory.qdrant_schema import collection_name
 
 
-class FolderDoor:
-    """The memory of one project in a folder. Its methods are those of `InstanceDoor`."""
+class FolderMemory:
+    """The memory of one project in a folder. Its methods are those of `InstanceMemory`."""
 
     def __init__(self, memory: Memory, where: str) -> None:
         self._memory = memory

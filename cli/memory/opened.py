@@ -13,10 +13,10 @@ from contracts.errors import InvalidInput
 from workers.settings import CONFIG_FILE
 
 if TYPE_CHECKING:
-    from cli.memory.folder_door import FolderDoor
-    from cli.memory.instance_door import InstanceDoor
+    from cli.memory.folder_memory import FolderMemory
+    from cli.memory.instance_memory import InstanceMemory
 
-    Door = FolderDoor | InstanceDoor
+    OpenedMemory = FolderMemory | InstanceMemory
     """The memory of one project: both offer the same."""
 
 HERE = "."
@@ -25,11 +25,11 @@ EMBEDDED = ".ralph"
 
 
 @contextmanager
-def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bool = False) -> Iterator[Door]:
+def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bool = False) -> Iterator[OpenedMemory]:
     """The memory of a project; errors become a message and an exit code."""
     project = _repository() if project == HERE else project
     if folder is not None or (local if local is not None else _is_local(Path(project))):
-        from cli.memory.folder_door import FolderDoor
+        from cli.memory.folder_memory import FolderMemory
         from memory import open_memory
 
         with errors_told(as_json=as_json):
@@ -38,13 +38,13 @@ def opened(project: str, folder: Path | None, local: bool | None, *, as_json: bo
             root = Path(project).resolve()
             place = folder or root / EMBEDDED / "db" / "memory"
             with open_memory(place, str(root)) as memory:
-                yield FolderDoor(memory, str(place))
+                yield FolderMemory(memory, str(place))
         return
-    from cli.memory.instance_door import InstanceDoor
+    from cli.memory.instance_memory import InstanceMemory
     from cli.session import session
 
     with session(as_json=as_json) as context:
-        yield InstanceDoor(context, _name_of(project))
+        yield InstanceMemory(context, _name_of(project))
 
 
 def _repository() -> str:
