@@ -33,6 +33,8 @@ class FeatureMemory:
     feature: str
     iterations: dict[str, RecordedIteration] = field(default_factory=dict)
     """By entry id, in the order in which they were recorded."""
+    moments: list[datetime] = field(default_factory=list)
+    """When iterations happened, in order: the age of a thing is how many came after it."""
     learnings: dict[str, FeatureLearning] = field(default_factory=dict)
     """By learning id, each as it stands now, the oldest first."""
     conflicts: dict[tuple[str, str], str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ applied of it is, and the rest is told, as a damaged line before it may have tak
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,6 +32,7 @@ def _apply(state: FeatureMemory, entry: JournalEntry) -> Iterable[str]:
             if record.feature != state.feature:
                 return [f"a record of feature {record.feature!r} in the journal of {state.feature!r}"]
             state.iterations[entry.id] = RecordedIteration(entry.id, record, entry.at)
+            insort(state.moments, record.timestamp)
             return []
         case entries.IterationsDistilled(entry_ids=ids):
             state.distilled.update(ids)

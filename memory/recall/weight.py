@@ -10,9 +10,7 @@ hardly does. Being shown in prompts is no factor.
 from __future__ import annotations
 
 import math
-import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from datetime import datetime
 
 from contracts.memory.learning import FeatureLearning
@@ -40,8 +38,6 @@ HELPED_GAIN = 0.3
 """At most, for what helped each time. What failed each time falls towards 0 instead."""
 CONFLICT_WEIGHT = 0.8
 """For a learning that another one contradicts."""
-KEPT_STATES = 16
-"""Features whose moments are kept in order: a question about one of 10,000 iterations would sort them anew."""
 
 
 def in_order(state: FeatureMemory) -> list[RecordedIteration]:
@@ -53,27 +49,11 @@ class Ages:
     """How many iterations happened since a moment."""
 
     def __init__(self, state: FeatureMemory) -> None:
-        self._moments = _moments_of(state)
+        self._moments = state.moments
 
     def since(self, moment: datetime) -> int:
         """0 for the last iteration and for what came after it."""
         return max(0, len(self._moments) - bisect_right(self._moments, moment))
-
-
-def _moments_of(state: FeatureMemory) -> list[datetime]:
-    """When the iterations happened, in order; kept for the states that were asked about last."""
-    with _keeping:
-        kept = _kept.pop(id(state), None)
-        if kept is None or kept[0] is not state or len(kept[1]) != len(state.iterations):
-            kept = state, sorted(one.record.timestamp for one in state.iterations.values())
-        _kept[id(state)] = kept
-        while len(_kept) > KEPT_STATES:
-            _kept.popitem(last=False)
-    return kept[1]
-
-
-_kept: OrderedDict[int, tuple[FeatureMemory, list[datetime]]] = OrderedDict()
-_keeping = threading.Lock()
 
 
 def recency(age: int) -> float:
