@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,8 @@ def submit(instance: Instance, owner: str = "local", **document: object) -> None
 
 def held_by_an_earlier_version(instance: Instance, text: str) -> None:
     """A corpus that was written before texts were inspected."""
-    document = Maker().document("old", text, url="https://example.org/old", source="crawl")
+    fetched_now = Maker.now - datetime.now(UTC)
+    document = Maker().document("old", text, url="https://example.org/old", source="crawl", age=fetched_now)
     vectors = np.eye(1, 384, dtype=np.float32)
     fingerprint = instance.context.embedding.fingerprint("docs")
     with instance.context.writers.writing("docs") as writer:
