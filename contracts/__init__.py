@@ -2,16 +2,17 @@
 
 Start with `contracts.event`: the envelope, `encode` and `decode`. The bodies stand by subject in
 `contracts.gate`, `contracts.ingest`, `contracts.index`, `contracts.learning.judged_responses`,
-`contracts.learning.events` and `contracts.memory.events`; what is ingested in `contracts.document`;
-what a query gets in `contracts.retrieval`; what the HTTP interface takes and gives in `contracts.api`
-and `contracts.memory.api`; how a handler ends in `contracts.outcome`; what can go wrong in
-`contracts.errors`.
+`contracts.learning.events`, `contracts.memory.events` and `contracts.graph.events`; what is ingested
+in `contracts.document`; what a query gets in `contracts.retrieval`; what the HTTP interface takes and
+gives in `contracts.api`, `contracts.memory.api` and `contracts.graph.api`; how a handler ends in
+`contracts.outcome`; what can go wrong in `contracts.errors`.
 
 Importing this package registers every body, so `decode` knows them all.
 """
 
 from contracts import gate, index, ingest
 from contracts.event import Body, Event, decode, encode
+from contracts.graph import events as graph_events
 from contracts.learning import events, judged_responses
 from contracts.memory import events as memory_events
 
@@ -22,6 +23,7 @@ __all__ = [
     "encode",
     "events",
     "gate",
+    "graph_events",
     "index",
     "ingest",
     "judged_responses",

@@ -147,7 +147,7 @@ class FeedbackRequest(Value):
     """What the agent made of the answer."""
 
 
-RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory"]
+RunKind = Literal["gate", "documents", "crawl", "deletion", "control", "memory", "graph"]
 """What a run is for. A `memory` run brings what an agent remembers into the index. A `control` run is made by
 nobody's request: it records that what steers the gate was changed."""
 RunStatus = Literal["open", "answering", "finished", "failed", "cancelled"]

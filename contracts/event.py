@@ -25,8 +25,10 @@ from contracts.base import CorpusName, Moment, Value
 from contracts.errors import MalformedEvent, first_problem
 from contracts.ids import new_event_id
 
-Queue = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query"]
-QUEUES: tuple[Queue, ...] = ("gate", "search", "crawl", "chunk", "embed", "index", "query")
+Queue = Literal["gate", "search", "crawl", "chunk", "embed", "index", "query", "graph"]
+QUEUES: tuple[Queue, ...] = ("gate", "search", "crawl", "chunk", "embed", "index", "query", "graph")
+AFTERWARDS: frozenset[Queue] = frozenset({"graph"})
+"""Stages whose work no run waits for: it closes, and is answered, while they go on."""
 
 
 class Body(Value):

@@ -25,6 +25,7 @@ from contracts.base import Value
 from contracts.errors import InvalidSetting
 from evaluation.settings import EvaluationSettings, JudgeSettings
 from gate.settings import BudgetSettings, DefenceSettings, GateSettings
+from graph.settings import GraphSettings
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import (
     ChunkSettings,
@@ -56,6 +57,7 @@ class PoolSettings(Value):
     embed: Annotated[int, Field(ge=1)] = 1
     index: Annotated[int, Field(ge=1)] = 1
     query: Annotated[int, Field(ge=1)] = 4
+    graph: Annotated[int, Field(ge=1)] = 1
     max_memory_mb: Annotated[int, Field(ge=100)] = 3_000
     """Memory of its own (mapped files not counted) above which `sluice up` lets a worker finish and starts it anew, and
     the same again for its browser. A worker in order takes 0.1 to 0.3 GB, a browser 0.15 for each page: ten times that
@@ -136,6 +138,7 @@ class Settings(BaseSettings):
     trust: TrustSettings = TrustSettings()
     judge: JudgeSettings = JudgeSettings()
     memory: MemorySettings = MemorySettings()
+    graph: GraphSettings = GraphSettings()
     qdrant: QdrantSettings = QdrantSettings()
     object_store: ObjectStoreSettings = ObjectStoreSettings()
     pools: PoolSettings = PoolSettings()

@@ -61,7 +61,16 @@ log = structlog.get_logger(__name__)
 SETTLE_PATIENCE_SECONDS = 60.0
 """How long a worker holds on to finished work while the ledger is away: a restart of PostgreSQL takes less."""
 
-ATTEMPTS: dict[Queue, int] = {"gate": 5, "search": 3, "crawl": 3, "chunk": 3, "embed": 5, "index": 8, "query": 5}
+ATTEMPTS: dict[Queue, int] = {
+    "gate": 5,
+    "search": 3,
+    "crawl": 3,
+    "chunk": 3,
+    "embed": 5,
+    "index": 8,
+    "query": 5,
+    "graph": 5,
+}
 """Tries of a stage before an event is parked. The outside world gets few: an agent is waiting."""
 
 PATIENT_ATTEMPTS = 12

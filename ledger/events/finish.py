@@ -19,7 +19,7 @@ from typing import Literal
 from sqlalchemy import bindparam, select, update
 
 from contracts.budget import Spend
-from contracts.event import Body, Event, Gap, GapFound, decode
+from contracts.event import AFTERWARDS, Body, Event, Gap, GapFound, decode
 from contracts.index import AnswerDirected, AnswerReady, RunFinished
 from contracts.ingest import PageUnchanged
 from ledger.events.outbox import Entry, own_event, write
@@ -33,7 +33,11 @@ Maker = Callable[[Body], Event]
 """Puts a body in its envelope: run, corpus, cause and trace are the maker's to know."""
 
 UNFINISHED = ("open", "answering")
-_ANY_OPEN = select(events.c.id).where(events.c.run_id == bindparam("of_run"), IS_OPEN).limit(1)
+_ANY_OPEN = (
+    select(events.c.id)
+    .where(events.c.run_id == bindparam("of_run"), IS_OPEN, events.c.queue.not_in(sorted(AFTERWARDS)))
+    .limit(1)
+)
 _OPEN = select(events).where(events.c.run_id == bindparam("of_run"), IS_OPEN)
 _OF_KIND = (
     select(events.c.payload)
@@ -70,7 +74,8 @@ def close_if_done(
     for event in emitted:
         if isinstance(event.body, AnswerReady):
             return finish(connection, run, "finished", make, now, event.body)
-    if any(event.queue for event in emitted) or connection.execute(_ANY_OPEN, {"of_run": run.run_id}).first():
+    is_open = any(event.queue and event.queue not in AFTERWARDS for event in emitted)
+    if is_open or connection.execute(_ANY_OPEN, {"of_run": run.run_id}).first():
         return []
     if run.kind == "gate" and run.status == "open":
         return _direct_answer(connection, run, "closed", make, now)

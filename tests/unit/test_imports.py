@@ -22,7 +22,7 @@ def watch(event, arguments):
             touched.append((event, str(arguments)[:120]))
 
 names = []
-for package in ("api", "cli", "contracts", "evaluation", "gate", "index", "ingest", "ledger", "memory", "otel", "workers"):
+for package in ("api", "cli", "contracts", "evaluation", "gate", "graph", "index", "ingest", "ledger", "memory", "otel", "workers"):
     names.append(package)
     folder = importlib.util.find_spec(package).submodule_search_locations
     names += [m.name for m in pkgutil.walk_packages(folder, package + ".") if not m.name.endswith("__main__")]

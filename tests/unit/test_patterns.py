@@ -15,6 +15,7 @@ PACKAGES = (
     "index",
     "ingest",
     "ledger",
+    "graph",
     "memory",
     "otel",
     "trust",

@@ -48,6 +48,7 @@ POOLS: dict[Queue, Pool] = {
     "embed": Pool("solo", "the model uses every core by itself"),
     "index": Pool("solo", "one writer per corpus"),
     "query": Pool("threads", "threads share one open generation"),
+    "graph": Pool("solo", "one writer of the published files"),
 }
 
 

@@ -1,0 +1,134 @@
+"""What the graph's interfaces take and give."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from contracts.base import CorpusName, Moment, Value, is_none
+from contracts.graph.model import EdgeType, NodeLabel, Origin
+from contracts.graph.retrieval import GraphPath
+
+Cell = JsonValue
+"""A value in a row of a Cypher result; nodes and edges are objects of their properties."""
+
+
+class CypherRequest(Value):
+    """A question in Cypher about one corpus. It only reads: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
+
+    query: Annotated[str, Field(min_length=1, max_length=10_000)]
+    corpus: CorpusName = "default"
+    parameters: dict[str, str | int | float | bool | list[str | int | float | bool] | None] = Field(
+        default_factory=dict
+    )
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """The most rows; a smaller LIMIT of the query's own counts."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 5.0
+
+
+class CypherResult(Value):
+    """Rows of a Cypher question, and the generation of the graph that they come from."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    is_cut: bool = False
+    """Whether there were more rows than the limit."""
+    generation: str
+    behind: Annotated[int, Field(ge=0)] = 0
+    """Changes of the graph that the generation does not have yet."""
+    duration_ms: float
+
+
+class NodeView(Value):
+    """A node: `id` is its label and key, like `Symbol:python:shop.cart.Cart`; `name` is for people."""
+
+    id: str
+    label: NodeLabel
+    name: str
+    path: Annotated[str | None, Field(exclude_if=is_none)] = None
+    url: Annotated[str | None, Field(exclude_if=is_none)] = None
+    title: Annotated[str | None, Field(exclude_if=is_none)] = None
+
+
+class NeighbourView(Value):
+    """A node next to another, and the edge between them."""
+
+    node: NodeView
+    edge: EdgeType
+    direction: Literal["out", "in"]
+    origin: Origin
+    lines: tuple[int, ...] = ()
+    detail: str = ""
+    candidates: Annotated[int, Field(ge=1)] = 1
+
+
+class Neighbours(Value):
+    """A node and what is next to it, the surest edges first."""
+
+    node: NodeView
+    neighbours: tuple[NeighbourView, ...]
+    total: int
+    generation: str
+
+
+class LinkedDocument(Value):
+    """A document that is linked to what was asked for, and how."""
+
+    document: NodeView
+    score: float
+    path: GraphPath
+
+
+class Linked(Value):
+    """Documents linked to a failing test that touches a module."""
+
+    module: str
+    tests: tuple[NodeView, ...]
+    """The failing tests that touch the module; all tests that do, where failing ones were not asked for."""
+    documents: tuple[LinkedDocument, ...]
+    generation: str
+
+
+class GraphStatus(Value):
+    """How the graph of a corpus stands. `generation` None: nothing is published yet."""
+
+    corpus: CorpusName
+    documents: int
+    edges: int
+    """Edges as documents state them, in the ledger."""
+    version: int
+    """Changes of the graph, counted in the ledger."""
+    graph_sha256: str
+    """The hash of the whole graph in the ledger: equal graphs have equal hashes, whatever way they grew."""
+    parser_version: str
+    generation: str | None
+    published_version: int
+    published_nodes: int = 0
+    published_edges: int = 0
+    published_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
+    cypher_version: Annotated[int | None, Field(exclude_if=is_none)] = None
+    """Changes that the file of the Cypher engine covers; None where there is none."""
+    problem: Annotated[str | None, Field(exclude_if=is_none)] = None
+
+    @property
+    def behind(self) -> int:
+        """Changes that are not published yet."""
+        return max(0, self.version - self.published_version)
+
+
+class GraphProof(Value):
+    """The graph read anew from the journal, beside the one that grew: by `sluice graph rebuild --prove`."""
+
+    corpus: CorpusName
+    documents: int
+    edges: int
+    grown_sha256: str
+    rebuilt_sha256: str
+    differing: tuple[str, ...] = ()
+    """Ids of documents whose edges differ, the first hundred."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both are the same graph."""
+        return self.grown_sha256 == self.rebuilt_sha256

@@ -1,0 +1,83 @@
+"""What the graph gives to a search: passages that are a step away from what was found, and by which path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple, Protocol
+
+from pydantic import Field
+
+from contracts.base import Value, is_none
+from contracts.graph.model import EdgeType, NodeLabel, Origin
+
+
+class PathStep(Value):
+    """One edge of a path, in the direction of reading: from the node before to `name`.
+
+    `is_reverse`: the edge points the other way. `candidates` is between how many definitions the name leaves the
+    choice; 1 where it is plain.
+    """
+
+    edge: EdgeType
+    is_reverse: Annotated[bool, Field(exclude_if=lambda reverse: not reverse)] = False
+    origin: Origin
+    label: NodeLabel
+    name: str
+    line: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
+    candidates: Annotated[int, Field(ge=1, exclude_if=lambda count: count == 1)] = 1
+
+
+class GraphPath(Value):
+    """By which edges a result is connected to where the walk began: a passage that was found, or what is named."""
+
+    start: str
+    start_label: NodeLabel
+    steps: tuple[PathStep, ...]
+
+    def __str__(self) -> str:
+        """As `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
+        told = [self.start]
+        for step in self.steps:
+            arrow = f"<-{step.edge}-" if step.is_reverse else step.edge
+            told += [arrow, step.name + (f" (1 of {step.candidates})" if step.candidates > 1 else "")]
+        return " ".join(told)
+
+
+class GraphHit(NamedTuple):
+    """A passage that other retrievers found, best first: where a walk may begin."""
+
+    document_id: str
+    start_line: int
+    end_line: int
+    score: float
+
+
+class GraphCandidate(NamedTuple):
+    """A passage that the walk reached: the one that holds `line` of the document; None: the document as a whole.
+
+    `score` is in (0, 1], the higher the nearer and the surer.
+    """
+
+    document_id: str
+    line: int | None
+    score: float
+    path: GraphPath
+
+
+class Expansion(NamedTuple):
+    """What a walk reached, best first, each passage once; or why it has nothing to say."""
+
+    candidates: Sequence[GraphCandidate] = ()
+    abstained: str = ""
+    generation: str | None = None
+
+
+class GraphArm(Protocol):
+    """Walks the graph of one corpus. Safe for threads."""
+
+    def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
+        """Walk from the hits and from what the question names.
+
+        Raises nothing: where there is no graph, or it is damaged, it abstains and says why.
+        """
+        ...

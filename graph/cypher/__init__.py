@@ -1,0 +1,1 @@
+"""Answers questions in Cypher that only read, from a file of the embedded engine, in a process of its own."""

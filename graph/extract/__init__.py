@@ -1,0 +1,1 @@
+"""Reads one document: what it defines, refers to, links to and names."""

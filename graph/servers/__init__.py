@@ -1,0 +1,1 @@
+"""Keeps a Neo4j or Memgraph up beside the files, over Bolt."""
