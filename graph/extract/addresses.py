@@ -1,0 +1,119 @@
+"""The addresses of a document, and what a link in it leads to.
+
+A document answers to its whole path, to every end of it of two parts or more (prose writes `workers/handlers.py` for
+`main/workers/handlers.py`), to its file's name in an unknown folder, and to its URL. What stands for a folder, like
+its README, answers to the folder too, and prose to its path without the suffix, as documentation links to it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+import ada_url
+
+from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+
+PATH = "path:"
+UNKNOWN_FOLDER = "path:?/"
+MOST_PARTS = 24
+"""Ends of one path that are answered to."""
+_FOLDER_NAMES = frozenset({"readme", "index", "__init__"})
+_PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".html", ".htm", ".xhtml", ".adoc"})
+_WEB = frozenset({"http", "https"})
+
+
+def own_addresses(document: GraphDocument) -> Iterator[Edge]:
+    """RESOLVES_TO edges from each address of the document to it. `detail` tells what kind of address each is."""
+    target = document_node(document.document_id)
+    for address, kind in _addresses(document):
+        yield Edge(EdgeType.RESOLVES_TO, address, target, Origin.DEFINITION, (), kind)
+
+
+def path_address(path: str) -> Node:
+    """The node of a path, `.` and `..` resolved."""
+    return Node(NodeLabel.URL, PATH + _normal(path))
+
+
+def name_address(name: str) -> Node:
+    """The node of a file in an unknown folder."""
+    return Node(NodeLabel.URL, UNKNOWN_FOLDER + name)
+
+
+def web_address(url: str, base: str | None = None) -> Node | None:
+    """The node of a web address without its fragment, resolved against `base`; None for what is no such address."""
+    try:
+        parsed = ada_url.URL(url.strip(), base=base) if base else ada_url.URL(url.strip())
+        if parsed.protocol.rstrip(":") not in _WEB or parsed.username or parsed.password:
+            return None
+        parsed.hash = ""
+        return Node(NodeLabel.URL, str(parsed.href))
+    except (ValueError, UnicodeError):
+        return None
+
+
+def link_target(document: GraphDocument, address: str) -> Node | None:
+    """What a link of the document leads to: a web address, or a path beside the document's own.
+
+    None for a link within the document, and for what is no page and no file (`mailto:`, `javascript:`).
+    """
+    address = address.strip()
+    if not address or address.startswith("#"):
+        return None
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    if parts.scheme.lower() in _WEB or (not parts.scheme and parts.netloc):
+        return web_address(address if parts.scheme else f"https:{address}")
+    if parts.scheme:
+        return None
+    if document.path is None:
+        return web_address(address, document.url) if document.url else None
+    return path_beside(document.path, unquote(parts.path))
+
+
+def path_beside(own_path: str, path: str) -> Node | None:
+    """The node of a path that is written relative to the folder of `own_path`.
+
+    One that begins with a slash is taken from the first folder of `own_path`, which is a repository's or a site's own.
+    None where it leads out of what was read, or to the document itself.
+    """
+    own = _normal(own_path)
+    root, _, rest = own.partition("/")
+    if path.startswith("/"):
+        resolved = _normal(f"{root}/{path.lstrip('/')}" if rest else path.lstrip("/"))
+    else:
+        resolved = _normal(posixpath.join(posixpath.dirname(own), path))
+    if resolved in ("", ".", own) or resolved.startswith(".."):
+        return None
+    return Node(NodeLabel.URL, PATH + resolved)
+
+
+def _addresses(document: GraphDocument) -> Iterator[tuple[Node, str]]:
+    if document.path:
+        path = _normal(document.path)
+        yield Node(NodeLabel.URL, PATH + path), "path"
+        yield name_address(path.rpartition("/")[2]), "name"
+        yield from _ends(path)
+        stem, suffix = posixpath.splitext(path)
+        if suffix.lower() in _PROSE:
+            yield Node(NodeLabel.URL, PATH + stem), "path"
+            yield from _ends(stem)
+        folder, _, name = stem.rpartition("/")
+        if folder and name.lower() in _FOLDER_NAMES:
+            yield Node(NodeLabel.URL, PATH + folder), "folder"
+            yield from _ends(folder)
+    if document.url and (address := web_address(document.url)) is not None:
+        yield address, "url"
+
+
+def _ends(path: str) -> Iterator[tuple[Node, str]]:
+    parts = path.split("/")
+    for count in range(2, min(len(parts), MOST_PARTS)):
+        yield Node(NodeLabel.URL, PATH + "/".join(parts[-count:])), "end"
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath(path.replace("\\", "/")).strip("/")
