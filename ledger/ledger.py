@@ -48,6 +48,7 @@ from ledger.events.control_runs import ControlChange, record_control
 from ledger.events.finish import Maker
 from ledger.events.outbox import Entry, WakeUp, wake_ups_of, write
 from ledger.events.settle import Settled
+from ledger.graph.store import Graphs
 from ledger.known_pages import LedgerPageMemory
 from ledger.learning.configurations import Configurations
 from ledger.learning.defences import Defences
@@ -96,6 +97,7 @@ class Ledger(LedgerReader):
         self.configurations = Configurations(self.database)
         self.defences = Defences(self.database, clock)
         self.rollouts = Rollouts(self.database, clock)
+        self.graph = Graphs(self.database, clock)
         with self.database.installing() as connection:
             install(connection)
 

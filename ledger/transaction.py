@@ -126,6 +126,11 @@ class Transaction:
         """Run an insert for every row, all with the columns of the first; the rows returned, in order."""
         return self._each(_compile(statement, self._dialect, tuple(rows[0])), rows)
 
+    def insert_many(self, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run an insert that returns nothing for every row, all with the columns of the first, as fast as it goes."""
+        compiled = _compile(statement, self._dialect, tuple(rows[0]))
+        self._driver.cursor().executemany(compiled.text, [compiled.bind(row) for row in rows])
+
     def _run(self, compiled: _Compiled, parameters: Mapping[str, Any]) -> Result:
         return Result(self._driver.execute(compiled.text, compiled.bind(parameters)), compiled)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledger.schema import learning_tables, tables
+from ledger.schema import graph_tables, learning_tables, tables
 
-DECLARED_IN = (tables, learning_tables)
+DECLARED_IN = (tables, learning_tables, graph_tables)
 """Importing these fills `metadata`."""
 metadata = tables.metadata

@@ -169,7 +169,53 @@ def add_learning(operations: Operations) -> None:
     )
 
 
-STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness, 6: add_learning}
+def add_graph(operations: Operations) -> None:
+    """The graph: documents, their edges, and the sums over each corpus."""
+    operations.create_table(
+        "graph_corpora",
+        Column("corpus", Text, primary_key=True),
+        Column("version", BigInteger, nullable=False, server_default="0"),
+        Column("sha256", Text, nullable=False),
+        Column("documents", BigInteger, nullable=False, server_default="0"),
+        Column("edges", BigInteger, nullable=False, server_default="0"),
+        Column("as_of", BigInteger, nullable=False, server_default="0"),
+    )
+    operations.create_table(
+        "graph_documents",
+        Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+        Column("corpus", Text, nullable=False),
+        Column("document_id", Text, nullable=False),
+        Column("as_of", BigInteger, nullable=False, server_default="0"),
+        Column("is_tombstone", Integer, nullable=False, server_default="0"),
+        Column("path", Text),
+        Column("url", Text),
+        Column("title", Text),
+        Column("content_sha256", Text, nullable=False, server_default=""),
+        Column("facts_sha256", Text, nullable=False, server_default=""),
+        Column("parser_version", Text, nullable=False, server_default=""),
+        Column("embedding_version", Text),
+        Column("updated_at", Float, nullable=False),
+        Column("edges", BigInteger, nullable=False, server_default="0"),
+        Column("sha256", Text, nullable=False, server_default=""),
+    )
+    operations.create_index("graph_documents_by_id", "graph_documents", ["corpus", "document_id"], unique=True)
+    operations.create_table(
+        "graph_edges",
+        Column("document", BigInteger, primary_key=True, autoincrement=False),
+        Column("ordinal", Integer, primary_key=True, autoincrement=False),
+        Column("type", Text, nullable=False),
+        Column("source_label", Text, nullable=False),
+        Column("source_key", Text),
+        Column("target_label", Text, nullable=False),
+        Column("target_key", Text),
+        Column("origin", Text, nullable=False),
+        Column("lines", Text, nullable=False, server_default=""),
+        Column("detail", Text, nullable=False, server_default=""),
+        sqlite_with_rowid=False,
+    )
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {4: add_quarantine, 5: add_freshness, 6: add_learning, 7: add_graph}
 """By the version that a step leads to, without a gap behind `INITIAL_VERSION`."""
 
 

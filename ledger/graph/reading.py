@@ -1,0 +1,106 @@
+"""Reads the whole graph of a corpus, page by page, as it is at one moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import bindparam, select, text
+
+from contracts.gate import GateRequested
+from contracts.graph.model import Node, NodeLabel
+from contracts.graph.rows import CitationRow, DocumentRow
+from ledger.graph.changes import standing, totals_of
+from ledger.graph.rows import Standing, StoredEdge, Totals, read_edge
+from ledger.schema.graph_tables import graph_documents, graph_edges
+from ledger.schema.tables import AnyRow, citations, events
+from ledger.transaction import Transaction
+
+DOCUMENTS_AT_ONCE = 200
+"""Documents of a page: with their edges some megabytes."""
+
+_DOCUMENT, _EDGE = graph_documents.c, graph_edges.c
+_OF_CORPUS = _DOCUMENT.corpus == bindparam("of_corpus")
+_AFTER = _DOCUMENT.document_id > bindparam("after")
+_EVERY_PAGE = select(graph_documents).where(_OF_CORPUS, _AFTER).order_by(_DOCUMENT.document_id).limit(bindparam("most"))
+_EDGES = (
+    select(_EDGE.document, *(_EDGE[name] for name in StoredEdge._fields))
+    .join(graph_documents, _EDGE.document == _DOCUMENT.number)
+    .where(_OF_CORPUS, _AFTER, _DOCUMENT.document_id <= bindparam("last"))
+    .order_by(_DOCUMENT.document_id, _EDGE.ordinal)
+)
+_CITED = (
+    select(citations.c.document_id, citations.c.run_id)
+    .distinct()
+    .join(
+        graph_documents,
+        (_DOCUMENT.corpus == citations.c.corpus) & (_DOCUMENT.document_id == citations.c.document_id),
+    )
+    .where(citations.c.corpus == bindparam("of_corpus"), _DOCUMENT.is_tombstone == 0)
+    .order_by(citations.c.document_id, citations.c.run_id)
+)
+_REQUEST = select(events.c.payload).where(events.c.run_id == bindparam("of_run"), events.c.kind == GateRequested.kind)
+_ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+class Snapshot:
+    """The graph of one corpus as it was when the snapshot was made, for as long as its transaction lasts."""
+
+    def __init__(self, connection: Transaction, corpus: str) -> None:
+        """`connection` has not read anything yet."""
+        self._connection = connection
+        self._corpus = corpus
+        if connection.dialect == "postgresql":  # SQLite sees one moment by itself
+            connection.execute(_ONE_MOMENT)
+        self.totals: Totals = totals_of(connection, corpus)
+
+    def rows(self) -> Iterator[DocumentRow]:
+        """Every document with its edges, in the order of ids."""
+        after = ""
+        for page in self._pages():
+            edges = self._edges_between(after, page[-1].document_id)
+            after = page[-1].document_id
+            for row in page:
+                if not row.is_tombstone:
+                    owner = Node(NodeLabel.DOCUMENT, row.document_id)
+                    own = tuple([read_edge(edge, owner) for edge in edges.get(row.number, ())])
+                    yield DocumentRow(row.document_id, row.path, row.url, row.title, own)
+
+    def standing(self) -> Iterator[Standing]:
+        """What the graph has of every document, tombstones too, in the order of ids."""
+        for page in self._pages():
+            yield from map(standing, page)
+
+    def citations(self) -> Iterator[CitationRow]:
+        """Which conversation cited which document of the graph, each pair once, in the order of the ids."""
+        pairs = self._connection.execute(_CITED, {"of_corpus": self._corpus}).all()
+        names = {run_id: self._conversation(run_id) for run_id in dict.fromkeys(row.run_id for row in pairs)}
+        for document_id, conversation in dict.fromkeys((row.document_id, names[row.run_id]) for row in pairs):
+            yield CitationRow(document_id, conversation)
+
+    def _conversation(self, run_id: str) -> str:
+        """The name of the session that a run is part of; its own where it named none."""
+        payload = self._connection.execute(_REQUEST, {"of_run": run_id}).scalar()
+        if payload is None or '"session_id"' not in payload:
+            return run_id
+        return str(json.loads(payload)["body"].get("session_id") or run_id)
+
+    def _pages(self) -> Iterator[list[AnyRow]]:
+        after = ""
+        while True:
+            asked = {"of_corpus": self._corpus, "after": after, "most": DOCUMENTS_AT_ONCE}
+            page = self._connection.execute(_EVERY_PAGE, asked).all()
+            if page:
+                yield page
+                after = page[-1].document_id
+            if len(page) < DOCUMENTS_AT_ONCE:
+                return
+
+    def _edges_between(self, after: str, last: str) -> dict[int, list[Any]]:
+        """By the number of their document, the edges of the documents behind the id `after`, up to `last`."""
+        asked = {"of_corpus": self._corpus, "after": after, "last": last}
+        found = self._connection.execute(_EDGES, asked).all()
+        return {number: [row[1:] for row in rows] for number, rows in groupby(found, key=itemgetter(0))}

@@ -1,0 +1,71 @@
+"""The graph of each corpus in one ledger: what its documents state, and how the whole stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from contracts.graph.rows import CitationRow, DocumentRow
+from ledger.database import Database
+from ledger.graph import changes
+from ledger.graph.changes import Change
+from ledger.graph.reading import Snapshot
+from ledger.graph.rows import GraphRow, Standing, Totals, Written
+
+
+class Graphs:
+    """The rows of every corpus's graph. Every method is one transaction and may raise `Unavailable`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def carry_out(self, corpus: str, change: Change) -> Written:
+        """Make the rows say what an index says as of an offset; rows of a later offset stay as they are."""
+        with self._database.writing() as connection:
+            return changes.carry_out(connection, corpus, change, self._clock())
+
+    def replace(self, corpus: str, documents: Sequence[GraphRow], as_of: int) -> Written:
+        """Let these documents be as they were read at the journal offset `as_of`."""
+        return self.carry_out(corpus, Change(as_of, replace=documents))
+
+    def remove(self, corpus: str, document_ids: Sequence[str], as_of: int) -> Written:
+        """Let these documents be gone as of the journal offset `as_of`."""
+        return self.carry_out(corpus, Change(as_of, remove=document_ids))
+
+    def forget_versions(self, corpus: str) -> None:
+        """Make every document of a corpus one that is to be read anew, as of whatever offset."""
+        with self._database.writing() as connection:
+            changes.forget_versions(connection, corpus, self._clock())
+
+    def drop_tombstones(self, corpus: str, before: float) -> int:
+        """Remove tombstones that were set before that moment (seconds since the epoch); how many."""
+        with self._database.writing() as connection:
+            return changes.drop_tombstones(connection, corpus, before)
+
+    def standing(self, corpus: str, document_ids: Sequence[str]) -> dict[str, Standing]:
+        """What the graph has of these documents, tombstones too."""
+        with self._database.reading() as connection:
+            return changes.standing_of(connection, corpus, document_ids)
+
+    def totals(self, corpus: str) -> Totals:
+        """The sums over a corpus; noughts for one that has no graph."""
+        with self._database.reading() as connection:
+            return changes.totals_of(connection, corpus)
+
+    @contextmanager
+    def snapshot(self, corpus: str) -> Iterator[Snapshot]:
+        """The whole graph of a corpus as it is now, with its sums, however it changes meanwhile."""
+        with self._database.reading() as connection:
+            yield Snapshot(connection, corpus)
+
+    def rows(self, corpus: str) -> Iterator[DocumentRow]:
+        """Every document with its edges, in the order of ids, as of one moment."""
+        with self.snapshot(corpus) as snapshot:
+            yield from snapshot.rows()
+
+    def citations(self, corpus: str) -> Iterator[CitationRow]:
+        """Which conversation cited which document of the graph, each pair once."""
+        with self.snapshot(corpus) as snapshot:
+            yield from snapshot.citations()
