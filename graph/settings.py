@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
 from contracts.base import Value
+
+SCHEMES = ("bolt://", "bolt+s://", "bolt+ssc://", "neo4j://", "neo4j+s://", "neo4j+ssc://")
+BOLT_PORT = 7687
+"""Where a graph server listens, unless its address says otherwise."""
 
 
 class GraphSettings(Value):
@@ -30,7 +35,25 @@ class GraphSettings(Value):
 
     @model_validator(mode="after")
     def _usable_url(self) -> GraphSettings:
-        schemes = ("bolt://", "bolt+s://", "bolt+ssc://", "neo4j://", "neo4j+s://", "neo4j+ssc://")
-        if self.url is not None and not self.url.startswith(schemes):
-            raise ValueError(f"url: is no address of a graph server; one of {', '.join(schemes)}")
+        problem = self.url and problem_of_address(self.url)
+        if problem:
+            raise ValueError(f"url: {problem}")
         return self
+
+
+def problem_of_address(url: str) -> str | None:
+    """What is wrong with the address of a graph server, without the address, which may hold a password."""
+    if not url.startswith(SCHEMES):
+        return f"is no address of a graph server; one of {', '.join(SCHEMES)}"
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        has_host = False
+    if not has_host:
+        return "names no host and port, like bolt://localhost:7687"
+    if "@" in parts.netloc:
+        return "holds a user or password: graph.user and graph.password are for these"
+    if parts.path.strip("/") or (parts.query and parts.scheme.startswith("bolt")):
+        return "goes on behind the port; nothing belongs there"
+    return None

@@ -1,0 +1,285 @@
+"""The connection to a graph server: a thin wrapper around the official driver, with time limits and plain errors.
+
+    bolt, neo4j              in clear text: said in a warning, unless the server is on this machine
+    bolt+s, neo4j+s          TLS, the certificate is checked
+    bolt+ssc, neo4j+ssc      TLS with any certificate: no protection from somebody in between
+
+With `neo4j` the server tells which members of its cluster to ask. Every address is put to the owner's rules before it
+is dialled, also those that a server tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import structlog
+
+from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
+from graph.servers.dialect import PING, Dialect, dialect_of
+from graph.settings import BOLT_PORT, GraphSettings
+
+if TYPE_CHECKING:
+    from neo4j import AsyncDriver, AsyncManagedTransaction, AsyncSession
+
+log = structlog.get_logger(__name__)
+
+CheckAddress = Callable[[str, int], None]
+"""Raises `PolicyRefused` where the owner's rules forbid to connect to a host and port."""
+Row = Mapping[str, Any]
+Given = TypeVar("Given")
+
+MOST_CONNECTIONS = 50
+"""Of one process to one server; the decision record names it."""
+FETCH_ROWS = 1_000
+"""Rows that a server sends before it waits to be asked for more."""
+LIVENESS_SECONDS = 30.0
+"""A connection that was idle for longer is tried before it is used: firewalls drop such ones silently."""
+GRACE_SECONDS = 1.0
+"""How much longer than a server is given a caller waits for its word that the time is over."""
+_TOLD_CHARACTERS = 300
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_REFUSED_SIGN_IN = "Neo.ClientError.Security."
+_TIMED_OUT = "TransactionTimedOut"
+
+
+class Rows(NamedTuple):
+    """What a statement gave: the columns, and at most as many rows as were asked for."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_cut: bool
+    """Whether there were more."""
+
+
+class BoltClient:
+    """A driver of one server, to be used in one event loop. Connects at its first use."""
+
+    def __init__(self, settings: GraphSettings, check_address: CheckAddress) -> None:
+        """Raises `InvalidSetting` where no server is named."""
+        if settings.url is None:
+            raise InvalidSetting("graph.url", "not set", "give the address of a graph server, or set NEO4J_URI")
+        self._settings = settings
+        self._url = settings.url
+        self._check_address = check_address
+        self._refused: PolicyRefused | None = None
+        self._driver: AsyncDriver | None = None
+        self._dialect: Dialect | None = None
+        self.timeout_seconds = settings.timeout_seconds
+
+    @property
+    def place(self) -> str:
+        """Host and port of the server."""
+        return "{}:{}".format(*_address(self._url))
+
+    async def dialect(self) -> Dialect:
+        """The server's dialect; it is asked once."""
+        if self._dialect is None:
+            async with self._failures():
+                info = await self._opened().get_server_info()
+            self._dialect = dialect_of(info.agent)
+        return self._dialect
+
+    async def ping(self) -> None:
+        """Have the server answer a question.
+
+        Raises:
+            TimedOut, Unavailable: it does not answer.
+            InvalidSetting: it refuses the user or the password.
+            PolicyRefused: the rules of egress forbid to reach it.
+        """
+        async with self._failures(), self._session(reads=True) as session:
+            result = await session.run(PING)
+            await result.single(strict=True)
+
+    async def command(self, statement: str) -> None:
+        """Run a statement of the schema, which needs a transaction of its own. Raises as `ping`."""
+        async with self._failures(), self._session() as session:
+            await (await session.run(statement)).consume()
+
+    async def write(self, work: Callable[[AsyncManagedTransaction], Awaitable[Given]]) -> Given:
+        """Do the work in one transaction: all of it or nothing.
+
+        What failed in passing is tried again for as long as the time limit; so `work` may run more than once, each time
+        from the state before. Raises as `ping`.
+        """
+        from neo4j import unit_of_work
+
+        limited = unit_of_work(timeout=self.timeout_seconds)(work)
+        async with self._failures(), self._session() as session:
+            given: Given = await session.execute_write(limited)
+            return given
+
+    async def read(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any],
+        limit: int,
+        timeout_seconds: float | None = None,
+        *,
+        whose: str = "",
+    ) -> Rows:
+        """At most `limit` rows of a statement, in a read transaction that is rolled back, whatever it did.
+
+        `whose` names the field to blame where the server does not understand the statement; the statement is ours else.
+
+        Raises as `ping`, and `InvalidInput` for a statement that is somebody's.
+        """
+        seconds = min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)
+        async with self._failures(whose, seconds + GRACE_SECONDS), self._session(reads=True) as session:
+            transaction = await session.begin_transaction(timeout=seconds)
+            try:
+                result = await transaction.run(statement, dict(parameters))
+                columns = tuple(result.keys())
+                records = await result.fetch(limit + 1)
+                rows = tuple(tuple(record.values()) for record in records[:limit])
+                return Rows(columns, rows, len(records) > limit)
+            finally:
+                await transaction.close()  # rolls back
+
+    async def close(self) -> None:
+        """Close every connection."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            await driver.close()
+
+    def _opened(self) -> AsyncDriver:
+        if self._driver is None:
+            self._check_address(*_address(self._url))
+            self._driver = self._open()
+        return self._driver
+
+    def _open(self) -> AsyncDriver:
+        neo4j = _driver_package()
+        settings = self._settings
+        _warn_of_clear_text(self._url)
+        password = settings.password.get_secret_value() if settings.password else ""
+        try:
+            driver: AsyncDriver = neo4j.AsyncGraphDatabase.driver(
+                self._url,
+                auth=(settings.user, password) if settings.user else None,
+                max_connection_pool_size=MOST_CONNECTIONS,
+                connection_acquisition_timeout=settings.timeout_seconds,
+                connection_timeout=settings.timeout_seconds,
+                connection_write_timeout=settings.timeout_seconds,
+                max_transaction_retry_time=settings.timeout_seconds,
+                liveness_check_timeout=LIVENESS_SECONDS,
+                fetch_size=FETCH_ROWS,
+                resolver=self._checked,
+                telemetry_disabled=True,
+                notifications_min_severity=None,
+                user_agent="sluice",
+            )
+        except (ValueError, neo4j.exceptions.DriverError) as error:
+            raise InvalidSetting("graph.url", str(error)[:_TOLD_CHARACTERS], "like bolt://localhost:7687") from error
+        return driver
+
+    def _checked(self, address: tuple[str, int]) -> list[tuple[str, int]]:
+        """Called by the driver with every address before it is dialled."""
+        try:
+            self._check_address(address[0], int(address[1]))
+        except PolicyRefused as refused:
+            self._refused = refused
+            raise OSError(str(refused)) from refused  # what the driver takes for an address out of reach
+        return [address]
+
+    @asynccontextmanager
+    async def _session(self, *, reads: bool = False) -> AsyncIterator[AsyncSession]:
+        neo4j = _driver_package()
+        access = neo4j.READ_ACCESS if reads else neo4j.WRITE_ACCESS
+        async with self._opened().session(default_access_mode=access) as session:
+            yield session
+
+    @asynccontextmanager
+    async def _failures(self, whose: str = "", limit: float | None = None) -> AsyncIterator[None]:
+        """The time limit over all of it, and the driver's errors as the project's own."""
+        neo4j = _driver_package()
+        from neo4j._exceptions import BoltError  # what is answered by no graph server has no public name
+
+        errors = neo4j.exceptions
+        limit = limit or 2 * self.timeout_seconds  # one more try may begin just before the time for tries is over
+        try:
+            async with asyncio.timeout(limit):
+                yield
+        except SluiceError:
+            raise
+        except TimeoutError as error:
+            raise TimedOut(f"the graph server at {self.place} did not answer within {limit:g} s") from error
+        except errors.Neo4jError as error:
+            raise self._told(error.code or "", error.message or "", whose) from error
+        except errors.ConfigurationError as error:
+            raise Unavailable(f"{self.place} is no graph server that can be used: {_cut(error)}") from error
+        except (errors.DriverError, BoltError, OSError) as error:
+            if self._refused is not None:
+                refused, self._refused = self._refused, None
+                raise refused from error
+            raise Unavailable(f"the graph server at {self.place} does not answer: {_cut(error)}") from error
+
+    def _told(self, code: str, message: str, whose: str) -> SluiceError:
+        """The error that the server names by its code."""
+        if code.startswith(_REFUSED_SIGN_IN):
+            remedy = "set graph.user and graph.password, or NEO4J_USER and NEO4J_PASSWORD"
+            return InvalidSetting("graph.password", f"the graph server at {self.place} refuses it ({code})", remedy)
+        if _TIMED_OUT in code:
+            return TimedOut(f"the graph server at {self.place} ended what took too long ({code})")
+        if whose and ".ClientError." in code:
+            return InvalidInput(whose, f"{_cut(message)} ({code})", "the graph server's own words")
+        return Unavailable(f"the graph server at {self.place} refuses a statement: {_cut(message)} ({code})")
+
+
+def dicts(rows: Rows) -> list[dict[str, Any]]:
+    """The rows by the names of their columns."""
+    return [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
+
+
+async def run_rows(
+    transaction: AsyncManagedTransaction, statement: str, parameters: Mapping[str, Any]
+) -> Sequence[Row]:
+    """All rows of a statement that gives few."""
+    result = await transaction.run(statement, dict(parameters))
+    return await result.data()
+
+
+def portions(items: Iterable[Any], most: int) -> Iterable[list[Any]]:
+    """The items in lists of at most so many."""
+    portion: list[Any] = []
+    for item in items:
+        portion.append(item)
+        if len(portion) == most:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _driver_package() -> Any:
+    try:
+        import neo4j
+    except ImportError as error:
+        problem = "a graph server needs the package neo4j"
+        raise InvalidSetting("graph.url", problem, "pip install 'sluice[neo4j]'") from error
+    return neo4j
+
+
+def _warn_of_clear_text(url: str) -> None:
+    scheme, (host, _) = urlsplit(url).scheme, _address(url)
+    if host in _LOOPBACK:
+        return
+    if "+" not in scheme:
+        remedy = f"write {scheme}+s:// once the server has a certificate"
+        log.warning("graph_server_in_clear_text", host=host, told="password and data can be read", remedy=remedy)
+    elif scheme.endswith("+ssc"):
+        log.warning("graph_server_not_verified", host=host, told="any certificate is taken")
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or BOLT_PORT
+
+
+def _cut(error: object) -> str:
+    """The first line, where the driver's advice on several addresses would follow."""
+    return str(error).partition("\n")[0][:_TOLD_CHARACTERS] or type(error).__name__

@@ -1,0 +1,97 @@
+"""A graph server for callers that wait: every function of this package by one thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graph.servers import search, upsert
+from graph.servers.client import BoltClient, CheckAddress, Rows
+from graph.servers.event_loop import LoopThread
+from graph.servers.schema import SchemaReport, prepare
+from graph.servers.search import Retrieved
+from graph.servers.upsert import Fed, Feed, ServerDocument
+from graph.settings import GraphSettings
+
+CLOSE_SECONDS = 5.0
+_LONG_SECONDS = 3_600.0
+"""Over work of many requests, each of which has its own limit."""
+
+
+class GraphServer:
+    """A Neo4j or Memgraph. Safe for threads; connects at its first use.
+
+    Every method raises `TimedOut` or `Unavailable` where the server does not answer, `InvalidSetting` where it refuses
+    the user or the driver is not installed, and `PolicyRefused` where the rules of egress forbid to reach it.
+    """
+
+    def __init__(self, settings: GraphSettings, check_address: CheckAddress) -> None:
+        """Raises `InvalidSetting` where no server is named. Nothing is opened yet."""
+        self._client = BoltClient(settings, check_address)
+        self._loop = LoopThread("graph-server")
+        self._guard = threading.Lock()
+        self._schema: SchemaReport | None = None
+
+    @property
+    def place(self) -> str:
+        """Host and port of the server."""
+        return self._client.place
+
+    def ping(self) -> None:
+        """Have the server answer a question."""
+        self._loop.run(self._client.ping(), 3 * self._client.timeout_seconds)
+
+    def prepare(self, dimension: int | None) -> SchemaReport:
+        """Make the constraints and indexes that are missing, once for this object."""
+        with self._guard:
+            if self._schema is None or (self._schema.dimension is None and dimension is not None):
+                self._schema = self._loop.run(prepare(self._client, dimension), _LONG_SECONDS)
+            return self._schema
+
+    def upsert(self, corpus: str, documents: Sequence[ServerDocument]) -> Fed:
+        """Store documents with their edges; what is older than the server's changes nothing.
+
+        A vector of another dimension than the vector index has is left out.
+        """
+        width = self._schema.dimension if self._schema else None
+        fitting = [one if _fits(one, width) else one._replace(embedding=None) for one in documents]
+        return self._loop.run(upsert.upsert(self._client, corpus, fitting), _LONG_SECONDS)
+
+    def remove(self, corpus: str, removed: Mapping[str, int]) -> Fed:
+        """Remove documents with what they said, each as of a journal offset."""
+        return self._loop.run(upsert.remove(self._client, corpus, removed), _LONG_SECONDS)
+
+    def read_feed(self, corpus: str) -> Feed | None:
+        """Up to where the corpus was fed."""
+        return self._loop.run(upsert.read_feed(self._client, corpus), 3 * self._client.timeout_seconds)
+
+    def write_feed(self, corpus: str, feed: Feed) -> None:
+        """Say up to where the corpus was fed."""
+        self._loop.run(upsert.write_feed(self._client, corpus, feed), 3 * self._client.timeout_seconds)
+
+    def standing(self, corpus: str) -> dict[str, tuple[str | None, str | None]]:
+        """The hash of the row and the embedding's model of every document of the corpus."""
+        return self._loop.run(upsert.read_standing(self._client, corpus), _LONG_SECONDS)
+
+    def drop_corpus(self, corpus: str) -> None:
+        """Remove everything of a corpus."""
+        self._loop.run(upsert.drop_corpus(self._client, corpus), _LONG_SECONDS)
+
+    def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> Retrieved:
+        """The documents nearest to a question, and what they are linked to."""
+        work = search.retrieve(self._client, corpus, embedding, embedding_version, limit)
+        return self._loop.run(work, 10 * self._client.timeout_seconds)
+
+    def query(self, statement: str, parameters: Mapping[str, Any], limit: int, timeout_seconds: float) -> Rows:
+        """The rows of a question in Cypher that has passed the guard."""
+        work = search.query(self._client, statement, parameters, limit, timeout_seconds)
+        return self._loop.run(work, 3 * self._client.timeout_seconds)
+
+    def close(self) -> None:
+        """Close every connection. What is asked of it afterwards is `Unavailable`."""
+        self._loop.close(self._client.close(), CLOSE_SECONDS)
+
+
+def _fits(document: ServerDocument, dimension: int | None) -> bool:
+    return document.embedding is None or dimension is None or len(document.embedding) == dimension

@@ -1,0 +1,235 @@
+"""What is fed to a graph server: documents with the edges that they own, each document in one transaction.
+
+A document's edges are taken back by their owner and made anew, so feeding it twice changes nothing. Each document
+carries `as_of`, the journal offset of the index that it was read from; what is older than that changes nothing either,
+and neither does it bring back a document that left later.
+
+The text of a document is not copied: what is to be forgotten would stay in the server's own transaction logs and
+backups, which are out of reach from here. Its id leads to the text.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from contracts.graph.model import Edge, Node, NodeLabel
+from graph.servers.client import BoltClient, dicts, portions, run_rows
+from graph.servers.dialect import NAMED, Dialect, EdgeKind
+
+if TYPE_CHECKING:
+    from neo4j import AsyncManagedTransaction
+
+MOST_EDGES = 5_000
+"""Of the documents of one transaction, unless a single one has more: some megabytes, and a second or so."""
+MOST_DOCUMENTS = 200
+ROWS_AT_ONCE = 1_000
+"""Rows of one statement."""
+STANDING_PAGE = 5_000
+
+
+class ServerDocument(NamedTuple):
+    """A document as a graph server gets it."""
+
+    document_id: str
+    as_of: int
+    """The journal offset of the index that it was read from."""
+    sha256: str
+    """Of its row in the ledger: equal rows are not fed again."""
+    path: str | None
+    url: str | None
+    title: str | None
+    content_hash: str
+    updated_at: str
+    """When its row was written, in ISO 8601 with a zone."""
+    edges: tuple[Edge, ...]
+    embedding_version: str | None = None
+    """The model of `embedding`."""
+    embedding: tuple[float, ...] | None = None
+    """Of length 1."""
+
+
+class Feed(NamedTuple):
+    """Up to where a corpus was fed: the ledger's count of changes, its hash of the whole graph, the model."""
+
+    version: int
+    sha256: str
+    embedding_version: str | None = None
+
+
+class Fed(NamedTuple):
+    """What became of documents."""
+
+    stored: int = 0
+    removed: int = 0
+    outdated: int = 0
+    """The server has something later."""
+
+    def plus(self, other: Fed) -> Fed:
+        """Both together."""
+        return Fed(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+async def upsert(client: BoltClient, corpus: str, documents: Sequence[ServerDocument]) -> Fed:
+    """Store documents, as many at once as fit a transaction. Raises as `BoltClient.ping`."""
+    dialect, fed = await client.dialect(), Fed()
+    for group in _groups(documents):
+
+        async def store(transaction: AsyncManagedTransaction, group: list[ServerDocument] = group) -> Fed:
+            return await _store(transaction, dialect, corpus, group)
+
+        fed = fed.plus(await client.write(store))
+    return fed
+
+
+async def remove(client: BoltClient, corpus: str, removed: Mapping[str, int]) -> Fed:
+    """Remove documents, each as of a journal offset. Ids alone stay, as tombstones. Raises as `BoltClient.ping`."""
+    dialect, fed = await client.dialect(), Fed()
+    for group in portions(removed.items(), ROWS_AT_ONCE):
+
+        async def take_out(transaction: AsyncManagedTransaction, group: list[tuple[str, int]] = group) -> Fed:
+            rows = [{"id": document_id, "as_of": as_of} for document_id, as_of in group]
+            said = await run_rows(transaction, dialect.remove_documents, {"corpus": corpus, "documents": rows})
+            ids = [row["id"] for row in said]
+            touched = await _delete_edges(transaction, dialect, corpus, ids)
+            await run_rows(transaction, dialect.delete_documents, {"corpus": corpus, "ids": ids})
+            await _delete_orphans(transaction, dialect, corpus, touched)
+            return Fed(removed=len(ids), outdated=len(group) - len(ids))
+
+        fed = fed.plus(await client.write(take_out))
+    return fed
+
+
+async def read_feed(client: BoltClient, corpus: str) -> Feed | None:
+    """Up to where the server says that the corpus was fed; None: never. Raises as `BoltClient.ping`."""
+    dialect = await client.dialect()
+    found = dicts(await client.read(dialect.feed, {"corpus": corpus}, 1))
+    return Feed(int(found[0]["version"]), found[0]["sha256"], found[0]["embedding_version"]) if found else None
+
+
+async def write_feed(client: BoltClient, corpus: str, feed: Feed) -> None:
+    """Say up to where the corpus was fed. Raises as `BoltClient.ping`."""
+    dialect = await client.dialect()
+
+    async def note(transaction: AsyncManagedTransaction) -> None:
+        await run_rows(transaction, dialect.set_feed, {"corpus": corpus, **feed._asdict()})
+
+    await client.write(note)
+
+
+async def read_standing(client: BoltClient, corpus: str) -> dict[str, tuple[str | None, str | None]]:
+    """The hash of the row and the embedding's model of every document that the server has of a corpus."""
+    dialect = await client.dialect()
+    standing: dict[str, tuple[str | None, str | None]] = {}
+    after = ""
+    while True:
+        asked = {"corpus": corpus, "after": after, "limit": STANDING_PAGE}
+        page = dicts(await client.read(dialect.standing, asked, STANDING_PAGE))
+        standing |= {row["id"]: (row["sha256"], row["embedding_version"]) for row in page}
+        if len(page) < STANDING_PAGE:
+            return standing
+        after = page[-1]["id"]
+
+
+async def drop_corpus(client: BoltClient, corpus: str) -> None:
+    """Remove everything of a corpus, tombstones and the note of its feeding too. Raises as `BoltClient.ping`."""
+    dialect = await client.dialect()
+    for statement in dialect.drop_corpus:
+        count = 1
+        while count:
+
+            async def drop(transaction: AsyncManagedTransaction, statement: str = statement) -> int:
+                rows = await run_rows(transaction, statement, {"corpus": corpus, "limit": ROWS_AT_ONCE * 10})
+                return int(rows[0]["count"])
+
+            count = await client.write(drop)
+
+
+async def _store(
+    transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, group: Sequence[ServerDocument]
+) -> Fed:
+    rows = [_document_row(corpus, document) for document in group]
+    said = await run_rows(transaction, dialect.merge_documents, {"corpus": corpus, "documents": rows})
+    accepted = {row["id"] for row in said}
+    touched = await _delete_edges(transaction, dialect, corpus, sorted(accepted))
+    edges: defaultdict[EdgeKind, list[dict[str, Any]]] = defaultdict(list)
+    for document in group:
+        if document.document_id in accepted:
+            for edge in document.edges:
+                kind = EdgeKind(edge.type, edge.source.label, edge.target.label)
+                edges[kind].append(_edge_row(corpus, document.document_id, edge))
+    for kind, statement in dialect.create_edges.items():
+        for some in portions(edges.pop(kind, ()), ROWS_AT_ONCE):
+            await run_rows(transaction, statement, {"corpus": corpus, "edges": some})
+    if edges:
+        raise ValueError(f"no statement makes edges like {next(iter(edges))}")
+    await _delete_orphans(transaction, dialect, corpus, touched)
+    return Fed(stored=len(accepted), outdated=len(group) - len(accepted))
+
+
+async def _delete_edges(
+    transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, owners: Sequence[str]
+) -> set[Node]:
+    """Take back what these documents said; the nodes that lost an edge by it."""
+    touched: set[Node] = set()
+    if owners:
+        for statement in dialect.delete_edges:
+            rows = await run_rows(transaction, statement, {"corpus": corpus, "owners": list(owners)})
+            touched |= {Node(NodeLabel(row["label"]), row["id"]) for row in rows}
+    return touched
+
+
+async def _delete_orphans(
+    transaction: AsyncManagedTransaction, dialect: Dialect, corpus: str, touched: set[Node]
+) -> None:
+    for label in NAMED:
+        ids = sorted(node.key for node in touched if node.label is label)
+        for some in portions(ids, ROWS_AT_ONCE):
+            await run_rows(transaction, dialect.delete_orphans[label], {"corpus": corpus, "ids": some})
+
+
+def _groups(documents: Sequence[ServerDocument]) -> Iterator[list[ServerDocument]]:
+    """The documents in the order that they have, by what fits a transaction."""
+    group: list[ServerDocument] = []
+    edges = 0
+    for document in documents:
+        if group and (edges + len(document.edges) > MOST_EDGES or len(group) == MOST_DOCUMENTS):
+            yield group
+            group, edges = [], 0
+        group.append(document)
+        edges += len(document.edges)
+    if group:
+        yield group
+
+
+def _document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
+    properties = {
+        "corpus": corpus,
+        "id": document.document_id,
+        "as_of": document.as_of,
+        "sha256": document.sha256,
+        "path": document.path,
+        "url": document.url,
+        "title": document.title,
+        "content_hash": document.content_hash,
+        "embedding_version": document.embedding_version,
+        "embedding": list(document.embedding) if document.embedding else None,
+    }
+    return {
+        "id": document.document_id,
+        "as_of": document.as_of,
+        "updated_at": document.updated_at,
+        "properties": {name: value for name, value in properties.items() if value is not None},
+    }
+
+
+def _edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
+    properties = {
+        "corpus": corpus,
+        "owner": owner,
+        "origin": edge.origin.value,
+        "lines": list(edge.lines),
+        "detail": edge.detail,
+    }
+    return {"source": edge.source.key, "target": edge.target.key, "properties": properties}
