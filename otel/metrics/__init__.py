@@ -18,6 +18,7 @@ from otel.metrics.exemplars import current_exemplar as current_exemplar
 from otel.metrics.exposition import *  # noqa: F403
 from otel.metrics.flags import *  # noqa: F403
 from otel.metrics.gate import *  # noqa: F403
+from otel.metrics.graph import *  # noqa: F403
 from otel.metrics.ingestion import *  # noqa: F403
 from otel.metrics.memory import *  # noqa: F403
 from otel.metrics.outside import *  # noqa: F403

@@ -170,6 +170,21 @@ CASES: dict[str, Case] = {
     "QuarantineWaits": Case(
         {"sluice_quarantine_held": f"4x{80 * HOUR}"}, {"sluice_quarantine_held": f"0x{80 * HOUR}"}, minute=75 * HOUR
     ),
+    "GraphFarBehind": Case(
+        {'sluice_graph_behind{what="documents"}': "7+0", 'sluice_graph_behind{what="cypher"}': "7+0"},
+        {  # it caught up once, and the file of the Cypher engine may wait
+            'sluice_graph_behind{what="documents"}': f"7x50 0 7x{5 * HOUR}",
+            'sluice_graph_behind{what="cypher"}': "7+0",
+        },
+        minute=90,
+    ),
+    "GraphDamaged": Case(
+        {'sluice_graph_abstained_total{reason="damaged"}': f"_x30 1+0x{HOUR}"},
+        {
+            'sluice_graph_abstained_total{reason="damaged"}': "1+0",
+            'sluice_graph_abstained_total{reason="absent"}': "0+5",
+        },
+    ),
     "ProcessUnreachable": Case({'up{job="sluice",instance="a"}': "0+0"}, {'up{job="sluice",instance="a"}': "1+0"}),
     "SeriesAbsent": Case(dict.fromkeys(WATCHED[1:], "1+0"), dict.fromkeys(WATCHED, "1+0")),
     "SpansLost": Case(
