@@ -77,13 +77,15 @@ def link_target(document: GraphDocument, address: str) -> Node | None:
 def path_beside(own_path: str, path: str) -> Node | None:
     """The node of a path that is written relative to the folder of `own_path`.
 
-    One that begins with a slash is taken from the first folder of `own_path`, which is a repository's or a site's own.
-    None where it leads out of what was read, or to the document itself.
+    One that begins with a slash counts from a root that is not known: of two parts or more it is an end of a path, a
+    single name is looked for in the first folder of `own_path`. None where it leads out of what was read, or to the
+    document itself.
     """
     own = _normal(own_path)
-    root, _, rest = own.partition("/")
     if path.startswith("/"):
-        resolved = _normal(f"{root}/{path.lstrip('/')}" if rest else path.lstrip("/"))
+        root, _, rest = own.partition("/")
+        absolute = _normal(path)
+        resolved = f"{root}/{absolute}" if rest and "/" not in absolute else absolute
     else:
         resolved = _normal(posixpath.join(posixpath.dirname(own), path))
     if resolved in ("", ".", own) or resolved.startswith(".."):

@@ -8,17 +8,28 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
+from pathlib import PurePosixPath
 
 from contracts.graph.model import Edge, GraphDocument
 from graph.extract.addresses import own_addresses
+from graph.extract.links import link_edges
+from graph.extract.mentions import languages_of, mention_edges
+from graph.extract.prose.lines import read_lines
+from graph.extract.prose.markdown import read_markdown
+from graph.extract.prose.pieces import Piece
+from graph.extract.prose.restructured import is_restructured, read_restructured
 from graph.extract.statements import put_together
+from graph.extract.test_reports import failing_test_edges, is_test_report
 
 _RULES = 1
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",
+    "markdown-it-py",
     *(f"tree-sitter-{name}" for name in ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript")),
 )
+_DATA = frozenset({".json", ".jsonl", ".xml", ".csv", ".tsv", ".log", ".rss", ".atom"})
+_RESTRUCTURED = frozenset({".rst", ".txt", ".text", ""})
 
 
 def extract_edges(document: GraphDocument) -> tuple[Edge, ...]:
@@ -43,9 +54,34 @@ def __getattr__(name: str) -> str:
     raise AttributeError(name)
 
 
+def is_source_code(language: str | None) -> bool:
+    """Whether a document's language is one of programs: natural ones have codes of two letters."""
+    return language is not None and (len(language) > 2 or language in ("c", "go", "r"))
+
+
 def _statements(document: GraphDocument) -> Iterator[Edge]:
-    if document.language == "python":
+    if is_test_report(document):
+        yield from failing_test_edges(document)
+    elif document.language == "python":
         yield from _python_edges()(document)
+    else:
+        pieces = list(_pieces(document))
+        yield from link_edges(document, pieces)
+        yield from mention_edges(document, pieces, languages_of(pieces))
+
+
+def _pieces(document: GraphDocument) -> Iterator[Piece]:
+    suffix = _suffix(document)
+    if is_source_code(document.language) or suffix in _DATA:
+        return read_lines(document.text)
+    if suffix in _RESTRUCTURED and (suffix == ".rst" or is_restructured(document.text)):
+        return read_restructured(document.text)
+    return read_markdown(document.text)
+
+
+def _suffix(document: GraphDocument) -> str:
+    name = document.path or (document.url or "").partition("?")[0].partition("#")[0]
+    return PurePosixPath(name).suffix.lower()
 
 
 @cache

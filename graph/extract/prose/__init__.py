@@ -1,0 +1,1 @@
+"""Reads prose into pieces: words, code within a line, code blocks, and links, each with its line."""

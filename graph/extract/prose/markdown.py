@@ -1,0 +1,82 @@
+"""Markdown (CommonMark 0.31 with tables) into pieces, by markdown-it. Images are left out, and so are comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from html import unescape
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from graph.extract.prose.pieces import MOST_CHARACTERS, Kind, Piece
+
+_ANCHOR = re.compile(r"""<a\s[^<>]{0,500}?\bhref\s*=\s*(?:"([^"<>]{1,2000})"|'([^'<>]{1,2000})')""", re.IGNORECASE)
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+
+
+def read_markdown(text: str) -> Iterator[Piece]:
+    """The pieces of a text, in its order."""
+    text = text[:MOST_CHARACTERS]
+    front = _FRONT_MATTER.match(text)
+    if front is not None:  # its rules would make a heading of it
+        text = "\n" * front[0].count("\n") + text[front.end() :]
+    for token in _parser().parse(text):
+        line = token.map[0] + 1 if token.map else 1
+        if token.type == "inline":
+            yield from _inline(token.children or (), line)
+        elif token.type == "fence":
+            yield Piece(Kind.BLOCK, token.content, line + 1, token.info.strip().partition(" ")[0].lower())
+        elif token.type == "code_block":
+            yield Piece(Kind.BLOCK, token.content, line)
+        elif token.type == "html_block":
+            yield from _anchors(token.content, line)
+
+
+class _Parser(MarkdownIt):
+    """Takes every address as it is written: which of them lead somewhere is decided later."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802
+        return bool(url)
+
+    def normalizeLink(self, url: str) -> str:  # noqa: N802
+        return url
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return _Parser("commonmark").enable("table").disable(["emphasis"])
+
+
+def _inline(children: Sequence[Token], line: int) -> Iterator[Piece]:
+    words: list[str] = []
+    address = ""
+    begun = line
+    for child in children:
+        if child.type in ("softbreak", "hardbreak"):
+            line += 1
+            words.append(" ")
+        elif child.type == "link_open":
+            address, begun, words = str(child.attrs.get("href", "")), line, []
+        elif child.type == "link_close":
+            if address:
+                yield Piece(Kind.LINK, "".join(words), begun, address)
+            address, words = "", []
+        elif child.type == "code_inline":
+            words.append(child.content)
+            yield Piece(Kind.CODE, child.content, line)
+        elif child.type == "text":
+            words.append(child.content)
+            if not address:
+                yield Piece(Kind.WORDS, child.content, line)
+        elif child.type == "html_inline":
+            yield from _anchors(child.content, line)
+
+
+def _anchors(html: str, line: int) -> Iterator[Piece]:
+    counted = 0
+    for found in _ANCHOR.finditer(html):
+        line += html.count("\n", counted, found.start())
+        counted = found.start()
+        yield Piece(Kind.LINK, "", line, unescape(found[1] or found[2]))
