@@ -75,6 +75,8 @@ class Citation(Value):
     """What the profile has passages checked for; None where it asks for nothing or nothing was found."""
     code: Annotated[CodeSample | None, Field(exclude_if=is_none)] = None
     """Of a passage with code, where the profile asks: what a tool must know before it runs any of it."""
+    graph_path: LaterText = None
+    """By which edges the graph led to the passage, as `test_login.py REFERS_TO Session DEFINED_IN session.py`."""
 
 
 class Answer(Value):

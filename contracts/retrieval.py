@@ -10,6 +10,7 @@ from pydantic import AliasChoices, Field
 
 from contracts.base import CorpusName, LaterText, Moment, Value, is_none
 from contracts.document import Provenance, Scalar
+from contracts.graph.retrieval import GraphPath, GraphUse
 from contracts.prompt import Prompt, PromptName
 from contracts.trust import GateCheck, Inspection, TrustScore
 
@@ -27,6 +28,12 @@ class Strategy(StrEnum):
     BM25 = "bm25"
     VECTOR = "vector"
     HYBRID = "hybrid"
+    HYBRID_GRAPH = "hybrid_graph"
+    """As hybrid, and what the graph leads to from there. Where the graph has nothing to add, the result is hybrid's."""
+
+
+TEXT_STRATEGIES = (Strategy.BM25, Strategy.VECTOR, Strategy.HYBRID)
+"""Those that look at texts alone."""
 
 
 class Filters(Value):
@@ -150,6 +157,10 @@ class RetrievedChunk(Value):
     """Version of the rules and the model that inspected it at ingest; None for what was not inspected."""
     confidence: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Calibrated probability that this passage answers the question; None where it was not judged."""
+    graph_score: Annotated[float | None, Field(gt=0, le=1, exclude_if=is_none)] = None
+    """How near the graph has it to what was found; None where the graph does not lead to it."""
+    graph_path: Annotated[GraphPath | None, Field(exclude_if=is_none)] = None
+    """By which edges the graph leads to it."""
 
 
 class RetrievalMetadata(Value):
@@ -184,6 +195,8 @@ class RetrievalMetadata(Value):
     """Passages below the query's `confidence_floor`."""
     guard_dropped: LaterNumber = 0
     """Passages that were found and that the guard blocks."""
+    graph: Annotated[GraphUse | None, Field(exclude_if=is_none)] = None
+    """What the graph had to add; None where it was not to be asked."""
 
 
 class Retrieval(Value):

@@ -24,6 +24,7 @@ from contracts.base import Value, is_empty, is_none
 from contracts.errors import InvalidInput, InvalidSetting, first_problem
 from contracts.gate import ProfileName
 from contracts.ingest import Vertical
+from contracts.retrieval import Strategy
 from gate.domains.wanted import InsightSettings
 from gate.entities import ENTITY_NAMES
 
@@ -191,6 +192,12 @@ class SearchQueries(Value):
     max_queries: Annotated[int, Field(ge=1, le=3)] = 3
 
 
+class RetrievalSettings(Value):
+    """How an answer's passages are searched for; it changes no decision."""
+
+    strategy: Literal[Strategy.HYBRID, Strategy.HYBRID_GRAPH] = Strategy.HYBRID
+
+
 class Profile(Value):
     """Everything a decision depends on besides its request, its probe, policy and budget."""
 
@@ -205,6 +212,7 @@ class Profile(Value):
     calibration: Annotated[Calibration | None, Field(exclude_if=is_none)] = None
     talk: Annotated[TalkModel | None, Field(exclude_if=is_none)] = None
     insights: Annotated[InsightSettings | None, Field(exclude_if=is_none)] = None
+    retrieval: Annotated[RetrievalSettings | None, Field(exclude_if=is_none)] = None
 
     @model_validator(mode="after")
     def _weighted_intents_are_there(self) -> Profile:

@@ -23,7 +23,7 @@ import numpy as np
 from bench.index.child import measured
 from bench.index.documents import CHUNKS_PER_DOCUMENT, FINGERPRINT, Batch
 from bench.index.synthetic import SyntheticCorpus, Vectors
-from contracts.retrieval import Query, Strategy
+from contracts.retrieval import TEXT_STRATEGIES, Query
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
 from index.settings import QuerySettings
@@ -62,7 +62,7 @@ def growth(found: Mapping[int, Figures]) -> Figures:
     """Exponents of the query times, and the spread of ingest's cost per chunk around its middle."""
     exponents = {
         f"{strategy} grows as N^": exponent({size: figures[f"{strategy} p50, ms"] for size, figures in found.items()})
-        for strategy in Strategy
+        for strategy in TEXT_STRATEGIES
     }
     costs = [figures["ingest, µs per chunk"] for figures in found.values()]
     middle = (max(costs) + min(costs)) / 2
@@ -153,7 +153,7 @@ def _searches(folder: Path, corpus: SyntheticCorpus) -> Figures:
     texts, vectors = corpus.questions(QUESTIONS)
     reader = IndexReader(folder, CORPUS, QuerySettings(), verify_on_open=False)
     figures = {}
-    for strategy in Strategy:
+    for strategy in TEXT_STRATEGIES:
         queries = [Query(query=text, corpus=CORPUS, top_k=10, strategy=strategy) for text in texts]
         ask = partial(_ask, reader, queries, vectors)
         _median_ms(ask, WARM_UP)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.quality.formulas import ADAPTIVE, WEIGHTS, Z_SCORE_WEIGHT, Fold, leave_one_out
 from bench.quality.measure import Measured
-from contracts.retrieval import Strategy
+from contracts.retrieval import TEXT_STRATEGIES, Strategy
 from evaluation.retrieval.tables import write_notes
 from index.settings import QuerySettings
 
@@ -214,7 +214,7 @@ def shown(figures: Sequence[float]) -> list[str]:
 def other_table(found: Sequence[Measured]) -> str:
     rows = []
     for one in found:
-        means = {str(strategy): [one.mean(strategy, measure) for measure in SHOWN] for strategy in Strategy}
+        means = {str(strategy): [one.mean(strategy, measure) for measure in SHOWN] for strategy in TEXT_STRATEGIES}
         means["baseline"] = [one.baseline[measure] for measure in SHOWN]
         rows += [[one.name, name, *(f"{mean:.4f}" for mean in row)] for name, row in means.items()]
     return markdown(("collection", "strategy", *SHOWN), rows)

@@ -18,7 +18,7 @@ from bench.quality.baseline import baseline_rankings
 from bench.quality.formulas import Formulas, measure_formulas
 from cli.quality.eval import LiveServer
 from contracts.api import SubmittedDocument
-from contracts.retrieval import Strategy
+from contracts.retrieval import TEXT_STRATEGIES, Strategy
 from evaluation.retrieval.ask import ask_all
 from evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
 from evaluation.retrieval.cases import Case, sample_cases
@@ -103,7 +103,7 @@ def sluice_report(
         documents, corpus, server, sleep=time.sleep, clock=time.monotonic, timeout_seconds=INGEST_SECONDS
     )
     say(f"{folder.name}: {fed.document_count - fed.missing_count} can be found")
-    with closing(ask_all(cases, list(Strategy), corpus, server.search, at_once=AT_ONCE, with_scores=True)) as asking:
+    with closing(ask_all(cases, TEXT_STRATEGIES, corpus, server.search, at_once=AT_ONCE, with_scores=True)) as asking:
         answers = list(asking)
     subject = Subject(
         source=folder.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import typer
 
@@ -39,7 +39,15 @@ def print_run(view: RunView, *, as_json: bool, why: bool = False, show_prompt: b
     if why and view.decision:
         print_decision(view.decision)
     if why and view.answer:
+        print_paths([(citation.number, citation.graph_path) for citation in view.answer.citations])
         print_trust(view.answer.trust_scores, view.answer.checks)
+
+
+def print_paths(paths: Iterable[tuple[int, str | None]]) -> None:
+    """Print by which path the graph led to each passage, by its number."""
+    for number, path in paths:
+        if path is not None:
+            console.print(f"[dim]\\[{number}] via {marked(path)}[/]", highlight=False, soft_wrap=True)
 
 
 def print_stale(citations: Sequence[StaleCitation]) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from cli.agent.answers import leave_unless_finished, print_prompt, print_run, print_trust
-from cli.output import AsJson, Corpus, error_console, print_json, print_table
+from cli.agent.answers import leave_unless_finished, print_paths, print_prompt, print_run, print_trust
+from cli.output import AsJson, Corpus, console, error_console, marked, print_json, print_table
 from cli.session import follow, goes_on, session
 from contracts.api import GateRequest
 from contracts.errors import InvalidInput, first_problem
@@ -140,6 +140,9 @@ def _print_chunks(found: Retrieval) -> None:
     ]
     title = f"{found.generation or 'no generation yet'} · {found.metadata.duration_ms:.1f} ms"
     print_table(title, ("rank", "score", "confidence", "source", "text"), rows)
+    print_paths((chunk.rank, None if chunk.graph_path is None else str(chunk.graph_path)) for chunk in found.chunks)
+    if found.metadata.graph and found.metadata.graph.abstained:
+        console.print(f"[dim]graph: {marked(found.metadata.graph.abstained)}[/]", highlight=False, soft_wrap=True)
 
 
 def _checked(kind: type[SomeModel], **values: object) -> SomeModel:

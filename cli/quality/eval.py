@@ -32,7 +32,7 @@ from cli.output import (
 from cli.quality.eval_answers import judge_responses
 from contracts.api import RunAccepted, RunView, SubmittedDocument
 from contracts.errors import Forbidden, InvalidInput, NotFound, Unavailable
-from contracts.retrieval import Query, Retrieval, Strategy
+from contracts.retrieval import TEXT_STRATEGIES, Query, Retrieval, Strategy
 from evaluation.ragas.environment import FOLDER, install
 from evaluation.retrieval.ask import Answered, ask_all
 from evaluation.retrieval.beir import make_corpus_name, read_documents, read_questions
@@ -89,7 +89,9 @@ def run(
     corpus: Annotated[
         str | None, typer.Option("--corpus", "-c", help="Default: `default`; for a folder, `eval-` and its name.")
     ] = None,
-    strategy: Annotated[list[Strategy] | None, typer.Option(help="Repeatable. Without it, every one.")] = None,
+    strategy: Annotated[
+        list[Strategy] | None, typer.Option(help="Repeatable. Without it: bm25, vector, hybrid.")
+    ] = None,
     ingest: Annotated[bool, typer.Option(help="Hand the folder's corpus in first, and wait until it is found.")] = True,
     questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many, always the same ones.")] = None,
     at_once: Annotated[int, typer.Option(min=1, max=32, help="Questions under way at the same time.")] = 4,
@@ -113,11 +115,11 @@ def run(
     timeout: Annotated[float, typer.Option(help="Seconds to wait until the corpus can be found.")] = 3_600.0,
     as_json: AsJson = False,
 ) -> None:
-    """Ask every question by every strategy; print the measures and write the report. `run` may be left out."""
+    """Ask every question by each strategy; print the measures and write the report. `run` may be left out."""
     with errors_told(as_json=as_json):
         require_library()
-        if fit_fusion and strategy and set(strategy) != set(Strategy):
-            raise InvalidInput("strategy", "--fit-fusion needs the answers by every one", "leave it out")
+        if fit_fusion and strategy and not set(strategy) >= set(TEXT_STRATEGIES):
+            raise InvalidInput("strategy", "--fit-fusion needs the answers by bm25, vector and hybrid", "leave it out")
         asked = _questions(path, corpus, questions)
         settings = configured()
         _log_quietly(settings)
@@ -125,7 +127,7 @@ def run(
             server_version = _server_version(client)
             fed = _fed(client, asked, timeout, progress) if asked.collection and ingest else None
             _require_content(client, asked)
-            answers = _answers(client, asked, strategy or list(Strategy), at_once, progress, with_scores=fit_fusion)
+            answers = _answers(client, asked, strategy or TEXT_STRATEGIES, at_once, progress, with_scores=fit_fusion)
             hit_rate = _cache_hit_rate(client)
             judged = judge_responses(client, asked.corpus, answers, responses, generate=generate)
         subject = Subject(

@@ -72,6 +72,19 @@ class Expansion(NamedTuple):
     generation: str | None = None
 
 
+class GraphUse(Value):
+    """What the graph had to add to one search.
+
+    `candidates` are the passages that it led to. `abstained` says why there are none; where `generation` is None, then
+    because there was no graph to walk.
+    """
+
+    candidates: Annotated[int, Field(ge=0)] = 0
+    abstained: str = ""
+    generation: str | None = None
+    duration_ms: float = 0.0
+
+
 class GraphArm(Protocol):
     """Walks the graph of one corpus. Safe for threads."""
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,14 @@ class Coverage:
     chunk_count: int
     model_fingerprint: str | None
     dimension: int | None
+
+
+class Place(NamedTuple):
+    """Where a view has a document: the position of the part, the document in its segment, and the chunks' rows."""
+
+    part: int
+    document: int
+    rows: range
 
 
 class View:
@@ -136,14 +145,20 @@ class View:
         segment, row = self.locate(number)
         return segment.chunk_id(row)
 
-    def facts(self, document_id: str) -> DocumentFacts | None:
-        """The document's facts, or None when it is not in this generation."""
+    def find_document(self, document_id: str) -> Place | None:
+        """Where the document is, or None when it is not in this generation."""
         key = document_key(document_id)
-        for part in reversed(self.parts):
+        for position in reversed(range(len(self.parts))):
+            part = self.parts[position]
             for document in part.segment.find_document(key):
                 if document not in part.dead_documents:
-                    return part.segment.facts(document)
+                    return Place(position, document, part.segment.rows_of(document))
         return None
+
+    def facts(self, document_id: str) -> DocumentFacts | None:
+        """The document's facts, or None when it is not in this generation."""
+        place = self.find_document(document_id)
+        return self.parts[place.part].segment.facts(place.document) if place else None
 
     def all_facts(self) -> Iterator[DocumentFacts]:
         """The facts of every live document."""
@@ -169,12 +184,8 @@ class View:
 
     def chunks(self, document_id: str) -> tuple[Chunk, ...]:
         """The document's chunks in its order; none where it is not in this generation."""
-        key = document_key(document_id)
-        for part in reversed(self.parts):
-            for document in part.segment.find_document(key):
-                if document not in part.dead_documents:
-                    return tuple(map(part.segment.chunk, part.segment.rows_of(document)))
-        return ()
+        place = self.find_document(document_id)
+        return tuple(map(self.parts[place.part].segment.chunk, place.rows)) if place else ()
 
     def chunk_ids(self) -> Iterator[str]:
         """The id of every live chunk."""

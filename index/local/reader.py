@@ -17,6 +17,7 @@ from pathlib import Path
 
 from contracts.document import Chunk
 from contracts.errors import InvalidInput
+from contracts.graph.retrieval import GraphArm, GraphUse
 from contracts.retrieval import Query, Retrieval, RetrievalMetadata, Strategy
 from contracts.trust import TrustScorer
 from index.disk.layout import CorpusLayout
@@ -30,6 +31,7 @@ from index.search.candidates import DEEPER, select_candidates
 from index.search.chunk_source import SegmentChunkSource
 from index.search.filters import FilterMasks, has_conditions
 from index.search.fusion import CANDIDATES
+from index.search.graph_reach import Expanded, add_reached, as_hits, expand
 from index.search.probe import EMPTY_PROBE, Probe, find_function_words, read_hits
 from index.search.ranking_options import Ranking
 from index.search.rerank.base import Reranker
@@ -66,6 +68,7 @@ class IndexReader:
     """Searches one corpus. Opens nothing before its first use.
 
     `on_fallback` is called with the reason when another generation is served because the current one is damaged.
+    `graph` is walked where a query's strategy asks for it.
     """
 
     def __init__(
@@ -79,8 +82,10 @@ class IndexReader:
         on_fallback: Callable[[str], None] = lambda reason: None,
         verify_on_open: bool = True,
         reload_timeout_seconds: float = RELOAD_TIMEOUT_SECONDS,
+        graph: GraphArm | None = None,
     ) -> None:
         self._settings = settings
+        self._graph = graph
         self._reload_timeout_seconds = reload_timeout_seconds
         self._ranking = Ranking.of(settings, reranker, trust)
         self._clock = clock
@@ -139,12 +144,12 @@ class IndexReader:
         if generation is None:
             return Retrieval(generation=None, journal_offset=0, chunks=(), metadata=self._metadata(query, started))
         search = self._search(generation, query, query_vector)
-        selection, candidate_count = self._select(generation, query, search)
+        selection, candidate_count, graph = self._select(generation, query, search)
         return Retrieval(
             generation=generation.name,
             journal_offset=generation.journal_offset,
             chunks=selection.chunks,
-            metadata=self._metadata(query, started, candidate_count, selection),
+            metadata=self._metadata(query, started, candidate_count, selection, graph),
         )
 
     def pin(self, minimum_journal_offset: int = 0) -> IndexReader:
@@ -239,21 +244,34 @@ class IndexReader:
         masks = self._masks.over(generation, query.filters)
         return Search(query.query, vector, query.strategy, masks, has_conditions(query.filters))
 
-    def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int]:
+    def _select(self, generation: View, query: Query, search: Search) -> tuple[Selection, int, GraphUse | None]:
         """Search deeper while dropped candidates, and not a lack of them, leave the list short."""
         depth = max(CANDIDATES, query.top_k, self._ranking.rerank_depth(query))
         source, now = SegmentChunkSource(generation), self._clock()
+        graph: Expanded | None = None
         while True:
-            ranked = retrieve_candidates(generation, search, depth, self._settings)
+            found = ranked = retrieve_candidates(generation, search, depth, self._settings)
+            if query.strategy is Strategy.HYBRID_GRAPH:
+                if graph is None:
+                    hits = select_candidates(source, as_hits(query), found, self._ranking, now)
+                    graph = expand(self._graph, generation, search, hits.candidates)
+                ranked = add_reached(found, graph.reached, generation, search, self._settings)
             candidates = select_candidates(source, query, ranked, self._ranking, now)
-            if not candidates.needs_more(query.top_k, depth, len(ranked)):
-                return select_results(source, query, candidates, self._ranking), len(ranked)
+            if not candidates.needs_more(query.top_k, depth, len(found)):
+                selection = select_results(source, query, candidates, self._ranking)
+                return selection, len(ranked), graph.use if graph else None
             depth *= DEEPER
 
     def _metadata(
-        self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
+        self,
+        query: Query,
+        started: float,
+        candidate_count: int = 0,
+        selection: Selection = NOTHING,
+        graph: GraphUse | None = None,
     ) -> RetrievalMetadata:
-        return make_metadata(query, self._settings, time.perf_counter() - started, candidate_count, selection)
+        duration_seconds = time.perf_counter() - started
+        return make_metadata(query, self._settings, duration_seconds, candidate_count, selection, graph)
 
 
 def _frequencies(generation: View, terms: Sequence[str]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from contracts.document import Chunk
 from contracts.errors import Unavailable
+from contracts.graph.retrieval import GraphUse
 from contracts.retrieval import (
     Filters,
     Query,
@@ -39,6 +40,7 @@ from index.search.rerank.base import Reranker
 from index.search.select import NOTHING, Selection, make_metadata, select_results
 from index.settings import QuerySettings
 
+NO_GRAPH = "the engine qdrant does not search by the graph"
 _FIRST_LOOK_SECONDS = 0.005
 _LONGEST_LOOK_SECONDS = 0.2
 
@@ -244,4 +246,5 @@ class QdrantReader:
     def _metadata(
         self, query: Query, started: float, candidate_count: int = 0, selection: Selection = NOTHING
     ) -> RetrievalMetadata:
-        return make_metadata(query, self._settings, time.perf_counter() - started, candidate_count, selection)
+        graph = GraphUse(abstained=NO_GRAPH) if query.strategy is Strategy.HYBRID_GRAPH else None
+        return make_metadata(query, self._settings, time.perf_counter() - started, candidate_count, selection, graph)

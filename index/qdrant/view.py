@@ -135,7 +135,7 @@ class QdrantView:
         """The cosines of the candidates after the first `dense_count`, and BM25 of all for a mix; in one request."""
         ids = source.ids(numbers)
         alone = ids[dense_count:]
-        is_mixed = strategy is Strategy.HYBRID
+        is_mixed = strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH)
         weights = weigh_question(text, self.state.languages, with_function_words=True) if is_mixed else {}
         asks: list[SearchRequest] = []
         if alone and vector is not None:

@@ -152,6 +152,7 @@ def cite(number: int, chunk: RetrievedChunk, match: float) -> Citation:
         trust=chunk.trust,
         warnings=_warnings(chunk),
         link=link_of(chunk),
+        graph_path=None if chunk.graph_path is None else str(chunk.graph_path),
     )
 
 

@@ -3,6 +3,8 @@
     weighted   cosine · |cosine| + `lexical_weight` · BM25
     rrf        1 / (k + rank), summed over the retrievers (Cormack, Clarke and Büttcher, SIGIR 2009)
 
+What the graph leads to gets `GRAPH_WEIGHT` · its score on top, with the ranks 1 / (k + its rank).
+
 The weighted sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts
 function words too, which the search for candidates leaves out. Nothing is normalised over a question: how many words
 match and how rare they are is what the size of BM25 says, and it would be lost. docs/decisions/0012-fusion.md has the
@@ -17,11 +19,12 @@ pass over fifty of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import overload
+from typing import NamedTuple, overload
 
+from contracts.graph.retrieval import GraphPath
 from contracts.retrieval import Strategy
 from index.generations.ranked import Floats, Numbers, Ranked
 from index.settings import QuerySettings
@@ -33,6 +36,8 @@ CANDIDATES = 50
 """Candidates that each retriever gives to fusion."""
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper (Cormack et al., SIGIR 2009)."""
+GRAPH_WEIGHT = 0.1
+"""Weight of the graph's score in the weighted sum (docs/decisions/0028-graph-retrieval.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,15 @@ class Candidate:
     dense_rank: int | None = None
     lexical_score: float | None = None
     lexical_rank: int | None = None
+    graph_score: float | None = None
+    graph_path: GraphPath | None = None
+
+
+class Reached(NamedTuple):
+    """How near the graph has a chunk, in (0, 1], and by which path it led there."""
+
+    score: float
+    path: GraphPath
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,13 +134,51 @@ def add_reciprocal_ranks(results: FusionInput, k: int) -> Floats:
     ]
 
 
+def weigh_reached(reached: Mapping[int, Reached], settings: QuerySettings) -> dict[int, float]:
+    """What the graph adds to the score of each chunk that it reached, by its number."""
+    if settings.fusion != "rrf":
+        return {number: GRAPH_WEIGHT * one.score for number, one in reached.items()}
+    order = sorted(reached, key=lambda number: reached[number].score, reverse=True)
+    return {number: 1.0 / (RRF_K + rank) for rank, number in enumerate(order, start=1)}
+
+
 class RankedCandidates(Sequence[Candidate]):
     """The candidates, best first; each is made when it is accessed."""
 
-    def __init__(self, results: FusionInput, fused: Floats, name_of: NameOf) -> None:
+    def __init__(
+        self, results: FusionInput, fused: Floats, name_of: NameOf, reached: Mapping[int, Reached] | None = None
+    ) -> None:
         self._results = results
         self._fused = fused
+        self._name_of = name_of
+        self._reached = reached
         self._order = _by_score(results.numbers, fused, name_of)
+
+    def with_graph(
+        self, reached: Mapping[int, Reached], cosines: Floats, lexical_scores: Floats, settings: QuerySettings
+    ) -> RankedCandidates:
+        """These candidates and those that the graph `reached`, by chunk number, in one order.
+
+        `cosines` and `lexical_scores` are of those that are new, in the order of `missing`.
+        """
+        new, old = self.missing(reached), self._results
+        nothing = [0] * len(new)
+        results = FusionInput(
+            numbers=old.numbers + new,
+            similarities=old.similarities + cosines,
+            dense_ranks=old.dense_ranks + nothing,
+            lexical_scores=old.lexical_scores + lexical_scores,
+            lexical_ranks=old.lexical_ranks + nothing,
+        )
+        fused = fuse_scores(results, Strategy.HYBRID, settings)
+        added = weigh_reached(reached, settings)
+        scores = [score + added.get(number, 0.0) for number, score in zip(results.numbers, fused, strict=True)]
+        return RankedCandidates(results, scores, self._name_of, reached)
+
+    def missing(self, reached: Iterable[int]) -> Numbers:
+        """Those of the numbers that are not among the candidates, in their order."""
+        known = set(self._results.numbers)
+        return [number for number in reached if number not in known]
 
     def __len__(self) -> int:
         return len(self._order)
@@ -144,13 +196,17 @@ class RankedCandidates(Sequence[Candidate]):
         results = self._results
         similarity, lexical_rank = results.similarities[position], results.lexical_ranks[position]
         lexical_score = results.lexical_scores[position]
+        number = results.numbers[position]
+        reached = self._reached.get(number) if self._reached else None
         return Candidate(
-            number=results.numbers[position],
+            number=number,
             fused_score=self._fused[position],
             similarity=None if math.isnan(similarity) else similarity,
             dense_rank=results.dense_ranks[position] or None,
             lexical_score=lexical_score if lexical_rank or lexical_score > 0 else None,
             lexical_rank=lexical_rank or None,
+            graph_score=reached.score if reached else None,
+            graph_path=reached.path if reached else None,
         )
 
 

@@ -46,7 +46,7 @@ def retrieve_candidates(view: View, search: Search, depth: int, settings: QueryS
     cosines = [math.nan] * len(by_words_alone)
     if search.vector is not None:
         cosines = view.similarities(search.vector, by_words_alone)
-    is_mixed = search.strategy is Strategy.HYBRID
+    is_mixed = search.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH)
     scores = view.terms.score(search.text, USUAL_BOOSTS, numbers) if is_mixed else None
     results = combine_results(dense, lexical, cosines, scores)
     return RankedCandidates(results, fuse_scores(results, search.strategy, settings), view.chunk_id)

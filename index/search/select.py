@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from contracts.base import construct_unvalidated
 from contracts.document import Chunk
+from contracts.graph.retrieval import GraphUse
 from contracts.retrieval import Query, RetrievalMetadata, RetrievedChunk, Strategy
 from contracts.trust import TrustScore
 from index.search.candidates import CandidateSelection, SelectedCandidate, is_blocked
@@ -91,12 +92,17 @@ def select_results(source: ChunkSource, query: Query, candidates: CandidateSelec
 
 
 def make_metadata(
-    query: Query, settings: QuerySettings, duration_seconds: float, candidate_count: int, selection: Selection
+    query: Query,
+    settings: QuerySettings,
+    duration_seconds: float,
+    candidate_count: int,
+    selection: Selection,
+    graph: GraphUse | None = None,
 ) -> RetrievalMetadata:
     """Describe how a result came about."""
     return RetrievalMetadata(
         strategy=query.strategy,
-        fusion=settings.fusion if query.strategy is Strategy.HYBRID else "none",
+        fusion=settings.fusion if query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH) else "none",
         duration_ms=duration_seconds * 1e3,
         total_candidates=candidate_count,
         trust_scores=selection.trust_scores,
@@ -108,6 +114,7 @@ def make_metadata(
         reranked=selection.reranked,
         rerank_failure=selection.rerank_failure,
         rerank_asked=selection.rerank_asked,
+        graph=graph,
     )
 
 
@@ -227,6 +234,8 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "inspection": chunk.inspection,
         "inspected_by": facts.inspected_by,
         "confidence": None,
+        "graph_score": candidate.graph_score,
+        "graph_path": candidate.graph_path,
     }
     return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)
 

@@ -24,10 +24,11 @@ DEFAULTS: Mapping[FlagName, bool] = {
     "rerank": True,
     "learned_gate": False,
     "ragas": False,
-    "graph": False,
+    "graph": True,
     "memory": False,
 }
-"""What stood before there were flags stays on (docs/decisions/0021-flags.md); what is tried is off."""
+"""What stood before there were flags stays on (docs/decisions/0021-flags.md), and so is what was measured to lose
+nothing (docs/decisions/0028-graph-retrieval.md); what is tried is off."""
 
 
 def resolve(

@@ -10,6 +10,7 @@ from contracts.budget import Spend
 from contracts.errors import Unavailable
 from contracts.event import Gap
 from contracts.gate import DecisionFields, GateRequested
+from contracts.graph.retrieval import GraphUse
 from contracts.index import Answer, AnswerDirected
 from contracts.ingest import CrawlDirected
 from contracts.learning.control import FlagName
@@ -83,14 +84,16 @@ def retrieve(
 ) -> tuple[Retrieval, Spend]:
     """Search one corpus, measured, what may not be served left out; and what embedding and reranking cost.
 
-    What a flag has switched off is done without: a hybrid query finds by vectors alone, and the fused order stands. The
-    result's metadata says so.
+    What a flag has switched off is done without: a hybrid query finds by vectors alone, the fused order stands, and the
+    graph is not searched. The result's metadata says so.
     """
     started = time.perf_counter()
     wanted, query = query, _allowed(query, flags_off)
     ranked, spend = _searched(query, readers, embedding)
     if wanted.rerank and not query.rerank and rerank.provider != "none":
         ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
+    if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
+        ranked = _with_metadata(ranked, graph=GraphUse(abstained="the flag graph is off"))
     found = apply_trust(ranked, query, trust, _describe(query, ranked, readers), readers.top_passages(query.corpus))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     count_gates(found.metadata)
@@ -102,8 +105,10 @@ def retrieve(
 def _allowed(query: Query, flags_off: Sequence[FlagName]) -> Query:
     """The query without what is switched off."""
     changes: dict[str, object] = {}
-    if "hybrid" in flags_off and query.strategy is Strategy.HYBRID:
+    if "hybrid" in flags_off and query.strategy in (Strategy.HYBRID, Strategy.HYBRID_GRAPH):
         changes["strategy"] = Strategy.VECTOR
+    elif "graph" in flags_off and query.strategy is Strategy.HYBRID_GRAPH:
+        changes["strategy"] = Strategy.HYBRID
     if "rerank" in flags_off:
         changes["rerank"] = False
     return query.model_copy(update=changes) if changes else query
@@ -163,7 +168,7 @@ def answer_question(
     run = ledger.run(run_id)
     request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    query = _query(request, corpus, directed, trust.confidence_floor)
+    query = _query(request, corpus, directed, trust.confidence_floor, _strategy_of(profiles.get(request.profile)))
     flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
     may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
     unpaid = _unpaid_reranking(run_id, rerank, ledger) if may_rerank else ()
@@ -204,11 +209,16 @@ def _prompt(request: GateRequested, answer: Answer, tokenizer: Tokenizer) -> tup
     )
 
 
-def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float) -> Query:
+def _strategy_of(profile: Profile | None) -> Strategy:
+    return profile.retrieval.strategy if profile is not None and profile.retrieval is not None else Strategy.HYBRID
+
+
+def _query(request: GateRequested, corpus: str, directed: AnswerDirected, floor: float, strategy: Strategy) -> Query:
     return Query(
         query=request.query,
         corpus=corpus,
         top_k=request.top_k,
+        strategy=strategy,
         filters=request.filters,
         trust_threshold=request.trust_threshold,
         minimum_journal_offset=directed.minimum_journal_offset,

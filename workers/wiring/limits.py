@@ -24,7 +24,18 @@ def flag_policy(settings: Settings) -> dict[FlagName, str]:
     reasons: dict[FlagName, str] = {"search": policy.search_reason, "crawl": policy.crawl_reason}
     if not settings.memory.in_gate:
         reasons["memory"] = "memory.in_gate is false"
+    if why := no_graph(settings):
+        reasons["graph"] = why
     return {name: reason for name, reason in reasons.items() if reason}
+
+
+def no_graph(settings: Settings) -> str:
+    """Why nothing is searched by the graph, by the owner's settings; empty where it may be."""
+    if settings.index.engine != "local":
+        return f"index.engine is {settings.index.engine}"
+    if not settings.graph.enabled:
+        return "graph.enabled is false"
+    return "" if settings.graph.in_retrieval else "graph.in_retrieval is false"
 
 
 def budget_of(left: Ceilings, settings: Settings) -> BudgetState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,11 +68,17 @@ def recomputed(instance: Instance, run_id: str) -> GateDecided:
     return explain(request.body_as(GateRequested), probed.body_as(CoverageProbed), decided, profile)
 
 
-def strategy(instance: Instance, query: Query) -> tuple[str, str, str | None]:
-    """Strategy, fusion and why it was not reranked, of a direct query."""
+def read_metadata(instance: Instance, query: Query) -> dict[str, Any]:
+    """The metadata of a direct query."""
     context, settings = instance.context, instance.context.settings
     parts = (context.readers, context.embedding, settings.rerank, settings.trust, context.tokenizer)
-    metadata = json.loads(read(query, *parts, context.flags.switched_off())[1:])["metadata"]
+    found: dict[str, Any] = json.loads(read(query, *parts, context.flags.switched_off())[1:])["metadata"]
+    return found
+
+
+def strategy(instance: Instance, query: Query) -> tuple[str, str, str | None]:
+    """Strategy, fusion and why it was not reranked, of a direct query."""
+    metadata = read_metadata(instance, query)
     return metadata["strategy"], metadata["fusion"], metadata.get("rerank_failure")
 
 
@@ -195,6 +202,20 @@ def test_without_rerank_the_fused_order_stands_and_the_result_says_why(make_inst
         assert len(endpoint.requests) == 1
     finally:
         endpoint.close()
+
+
+def test_without_the_graph_the_result_is_hybrids_and_says_why(make_instance: MakeInstance) -> None:
+    instance = make_instance()
+    instance.adds(TEXT)
+    instance.works("chunk", "embed", "index")
+    query = Query(query=QUESTION, strategy=Strategy.HYBRID_GRAPH)
+    assert read_metadata(instance, query)["strategy"] == "hybrid_graph"
+    change(instance, "graph", "off")
+    metadata = read_metadata(instance, query)
+    assert (metadata["strategy"], metadata["graph"]["abstained"]) == ("hybrid", "the flag graph is off")
+    assert metadata["graph"]["candidates"] == 0
+    change(instance, "hybrid", "off")
+    assert read_metadata(instance, query)["strategy"] == "vector"
 
 
 def test_without_gate_weights_the_version_before_of_the_profile_decides(

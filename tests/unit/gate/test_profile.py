@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidSetting
-from gate.profile import PROFILES_DIR, Profile, load_former_profiles, load_profile, load_profiles
+from contracts.retrieval import Strategy
+from gate.profile import PROFILES_DIR, Profile, RetrievalSettings, load_former_profiles, load_profile, load_profiles
 from ingest.search.filters import SearchFilters
 
 
@@ -45,9 +46,18 @@ def test_a_published_version_is_never_changed(stem: str, config_hash: str) -> No
 def test_the_highest_version_decides() -> None:
     assert {name: load_profiles()[name].version for name in ("default", "code", "marketing")} == {
         "default": 2,
-        "code": 4,
+        "code": 5,
         "marketing": 4,
     }
+
+
+def test_code_searches_by_the_graph_from_version_5_and_decides_as_version_4_did() -> None:
+    files = {path.stem: path for path in PROFILES_DIR.glob("*.toml")}
+    before, now = (load_profile(files[stem], files) for stem in ("code.v4", "code.v5"))
+    assert now.retrieval == RetrievalSettings(strategy=Strategy.HYBRID_GRAPH)
+    assert now.model_copy(update={"version": 4, "retrieval": None}) == before
+    assert b"retrieval" not in before.canonical_bytes()
+    assert Profile.from_bytes(now.canonical_bytes()) == now
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from trust.settings import TrustSettings
 from trust.snippets import shorten_snippets
 from trust.top_passages import TopPassages
 from workers.steps.trust.floods import mark_floods
+from workers.steps.trust.graph_paths import hide_doubtful_paths
 
 
 def apply_trust(
@@ -39,6 +40,7 @@ def apply_trust(
     found = mark_floods(found, query.query, settings, top_passages)
     if asked:
         found = drop_unlikely(judge(found, asked), query.confidence_floor if asked.may_drop else None)
+    found = hide_doubtful_paths(found, settings)
     found = hide_nosnippet_texts(found)
     found = mask_private(found, settings)
     found = shorten_snippets(found, settings.snippet_licences)  # behind the masks: a cut never leaves half a secret

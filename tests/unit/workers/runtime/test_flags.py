@@ -65,7 +65,7 @@ def test_kill_switch_before_policy_before_environment_before_stored_before_defau
     assert (state.enabled, state.decided_by) == expected
 
 
-def test_every_flag_has_a_default_and_a_variable_and_what_stood_before_stays_on() -> None:
+def test_every_flag_has_a_default_and_a_variable_and_what_stood_before_stays_on_with_the_graph() -> None:
     assert set(NAMES) == set(DEFAULTS) == set(VARIABLES)
     assert {name for name, is_on in DEFAULTS.items() if is_on} == {
         "gate_weights",
@@ -73,6 +73,7 @@ def test_every_flag_has_a_default_and_a_variable_and_what_stood_before_stays_on(
         "crawl",
         "hybrid",
         "rerank",
+        "graph",
     }
     assert (VARIABLES["hybrid"], VARIABLES["ragas"]) == ("FEATURE_HYBRID_RETRIEVAL", "FEATURE_RAGAS_EVAL")
 
@@ -146,14 +147,14 @@ def test_the_gauge_shows_every_flag() -> None:
 def test_changes_are_counted_by_one_who_looks_now_and_then() -> None:
     store = Store()
     watch = FlagWatch(reader(store, Clock()))
-    before = {to: value_of(FLAG_CHANGES, flag="graph", to=to) for to in ("on", "off")}
+    before = {to: value_of(FLAG_CHANGES, flag="ragas", to=to) for to in ("on", "off")}
     watch.look()
-    store.stored["graph"] = StoredFlag("graph", True)
+    store.stored["ragas"] = StoredFlag("ragas", True)
     watch.look()
     watch.look()
     store.stored.clear()
     watch.look()
-    assert {to: value_of(FLAG_CHANGES, flag="graph", to=to) - before[to] for to in before} == {"on": 1.0, "off": 1.0}
+    assert {to: value_of(FLAG_CHANGES, flag="ragas", to=to) - before[to] for to in before} == {"on": 1.0, "off": 1.0}
 
 
 def test_no_process_begins_with_a_variable_that_is_neither_true_nor_false(monkeypatch: pytest.MonkeyPatch) -> None:

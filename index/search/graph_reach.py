@@ -1,0 +1,113 @@
+"""The graph in a search: from the best hits to the chunks that the graph leads to from them.
+
+The graph names a document and a line of it, or a document as a whole. Here these become chunks of the view that is
+searched: the chunk that holds the line; of a whole document the chunk nearest to the question. What the view does not
+hold, or what the query's filters leave out, is passed over, so a graph that is behind or ahead of the index does no
+harm.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from contracts.graph.retrieval import GraphArm, GraphCandidate, GraphHit, GraphUse
+from contracts.retrieval import Query
+from index.generations.view import View
+from index.search.candidates import SelectedCandidate
+from index.search.chunk_source import read_chunk
+from index.search.fusion import RankedCandidates, Reached
+from index.search.retrievers import Search
+from index.segments.segment import Mask, Segment
+from index.settings import QuerySettings
+from index.terms.bm25 import USUAL_BOOSTS
+
+HITS = 10
+"""Hits from which a walk begins (docs/decisions/0028-graph-retrieval.md)."""
+MOST_REACHED = 50
+"""Chunks that the graph may add to the candidates: as many as each of the other retrievers."""
+
+NO_ARM = "the graph is not searched here"
+"""Why a reader without a graph has nothing to add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """The chunks that the graph leads to, by number, and how that came about."""
+
+    reached: dict[int, Reached]
+    use: GraphUse
+
+
+def as_hits(query: Query) -> Query:
+    """The query whose results are those that a walk begins from: `HITS` of them, whatever the query's own number."""
+    return query.model_copy(update={"top_k": HITS, "diversity": None, "rerank": False})
+
+
+def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[SelectedCandidate]) -> Expanded:
+    """Walk from the best of `hits`, those that merely repeat the question aside, to chunks that pass `search.masks`."""
+    if arm is None:
+        return Expanded({}, GraphUse(abstained=NO_ARM))
+    started = time.perf_counter()
+    found = arm.expand(search.text, [_as_hit(one) for one in hits if not one.is_echo][:HITS])
+    reached: dict[int, Reached] = {}
+    for candidate in found.candidates:
+        number = _find_chunk(view, search, candidate)
+        if number is not None and (number not in reached or reached[number].score < candidate.score):
+            reached[number] = Reached(candidate.score, candidate.path)
+        if len(reached) == MOST_REACHED:
+            break
+    abstained = found.abstained or ("" if reached else "it leads to nothing that may be found")
+    duration_ms = (time.perf_counter() - started) * 1e3
+    use = GraphUse(candidates=len(reached), abstained=abstained, generation=found.generation, duration_ms=duration_ms)
+    return Expanded(reached, use)
+
+
+def add_reached(
+    ranked: RankedCandidates, reached: dict[int, Reached], view: View, search: Search, settings: QuerySettings
+) -> RankedCandidates:
+    """Fuse what the graph reached with what the other retrievers found; all are scored by cosine and BM25 alike."""
+    if not reached or search.vector is None:
+        return ranked
+    new = ranked.missing(reached)
+    cosines = view.similarities(search.vector, new)
+    scores = view.terms.score(search.text, USUAL_BOOSTS, new) if new else []
+    return ranked.with_graph(reached, cosines, scores, settings)
+
+
+def _as_hit(one: SelectedCandidate) -> GraphHit:
+    chunk = one.chunk
+    return GraphHit(chunk.document_id, chunk.start_line, chunk.end_line, one.candidate.fused_score)
+
+
+def _find_chunk(view: View, search: Search, candidate: GraphCandidate) -> int | None:
+    """The number of the chunk that the graph means; None where the view has none, or it may not be found."""
+    place = view.find_document(candidate.document_id)
+    if place is None or not len(place.rows):
+        return None
+    segment, mask = view.parts[place.part].segment, search.masks[place.part]
+    if candidate.line is None:
+        row = _nearest_row(segment, place.rows, mask, search)
+    else:
+        row = find_row(segment, place.rows, candidate.line)
+        row = row if mask is None or mask[row] else None
+    return None if row is None else int(segment.numbers[row])
+
+
+def find_row(segment: Segment, rows: range, line: int) -> int:
+    """The row of a document's chunk that holds the line: the last that begins at or before it, so that of two that
+    overlap the text behind the line is the chunk's. A document's chunks are in its order."""
+    behind = bisect_right(rows, line, key=lambda row: read_chunk(segment, row).start_line)
+    return rows[max(0, behind - 1)]
+
+
+def _nearest_row(segment: Segment, rows: range, mask: Mask | None, search: Search) -> int | None:
+    """Of the rows that may be found the one nearest to the question."""
+    passing = np.array([row for row in rows if mask is None or mask[row]], dtype=np.int64)
+    if not len(passing) or search.vector is None:
+        return None
+    return int(passing[int(segment.products(passing, search.vector).argmax())])
