@@ -12,6 +12,7 @@ from contracts.event import Gap
 from contracts.gate import DecisionFields
 from contracts.index import Answer, StaleCitation
 from contracts.learning.control import ModelUse
+from contracts.plan import Plan
 from contracts.profiles.insights import CodeSample, PassageInsights
 from contracts.prompt import PromptMessage
 from contracts.trust import GateCheck, TrustScore
@@ -148,6 +149,8 @@ def print_answer(answer: Answer) -> None:
     if answer.context:
         console.print(plain_text(answer.context), markup=False, highlight=False, soft_wrap=True)
         console.print()
+    elif answer.plan is Plan.SKIP:
+        console.print("[dim]nothing was looked up for this[/]", highlight=False)
     else:
         console.print(f"[dim]nothing in corpus {marked(answer.corpus)} answers this[/]", highlight=False)
     print_insights(answer)

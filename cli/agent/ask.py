@@ -30,6 +30,14 @@ def ask(
     corpus: Corpus = "default",
     profile: Annotated[str, typer.Option(help="The gate's profile; see `sluice gate profiles`.")] = "default",
     plan: Annotated[Plan | None, typer.Option(help="Override the score (never a veto).")] = None,
+    rag: Annotated[
+        bool | None,
+        typer.Option(
+            "--rag/--no-rag",
+            help="--no-rag is --plan skip: the answer has no context. --rag, the default, lets the gate decide.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[list[str] | None, typer.Option(help="A URL to crawl first. Repeatable.")] = None,
     deadline: Annotated[float, typer.Option(help="Seconds until the answer is given with what is there.")] = 60.0,
     confidence_floor: Annotated[
@@ -43,6 +51,7 @@ def ask(
 ) -> None:
     """Ask the gate, and wait for the cited answer."""
     with session(as_json=as_json, needs_workers=True) as context:
+        plan = choose_plan(plan, rag=rag)
         request = _checked(
             GateRequest,
             query=question,
@@ -60,6 +69,19 @@ def ask(
         view = context.ledger.run(accepted.run_id)
         print_run(view, as_json=as_json, why=why, show_prompt=prompt is not None)
         leave_unless_finished(view)
+
+
+def choose_plan(plan: Plan | None, *, rag: bool | None) -> Plan | None:
+    """The plan to ask for: `skip` without retrieval, else the one that is named; None lets the gate decide.
+
+    Raises:
+        InvalidInput: the two contradict each other.
+    """
+    if rag is None or plan is None:
+        return Plan.SKIP if rag is False else plan
+    if rag is (plan is Plan.SKIP):
+        raise InvalidInput("rag", f"contradicts --plan {plan}", "name one of the two")
+    return plan
 
 
 def query(

@@ -27,8 +27,10 @@ _PROBE = "which way does this point"
 
 def reindex_corpus(
     model: Annotated[
-        str, typer.Option("--model", help="fp32 or int8 (the local model), openai (the endpoint), or a fingerprint.")
-    ],
+        str | None,
+        typer.Option("--model", help="fp32 or int8 (the local model), openai (the endpoint), or a fingerprint."),
+    ] = None,
+    model_version: Annotated[str | None, typer.Option("--model-version", help="The same as --model.")] = None,
     corpus: Corpus = "default",
     patience: Annotated[
         float, typer.Option("--patience", min=0, help="Seconds that index workers may take to hand the corpus over.")
@@ -43,8 +45,9 @@ def reindex_corpus(
     Interrupted at any moment, the old vectors or the new ones serve, whole, and the same call goes on.
     """
     with session(as_json=as_json) as context:
+        asked = choose_model(model, model_version)
         _check(context, checked_corpus(corpus))
-        wanted = _model(context, corpus, model)
+        wanted = _model(context, corpus, asked)
         embedding = _Embedding(context, wanted[0])
         with _progress(quiet=as_json) as on_progress:
             plan = Plan(
@@ -57,6 +60,20 @@ def reindex_corpus(
         if done.generation:
             context.shipper.ship(corpus, done.generation.name)
         _tell(corpus, done, embedding, as_json=as_json)
+
+
+def choose_model(model: str | None, model_version: str | None) -> str:
+    """The model that either option names.
+
+    Raises:
+        InvalidInput: none does, or they name two.
+    """
+    named = {name for name in (model, model_version) if name is not None}
+    if len(named) > 1:
+        raise InvalidInput("model-version", f"{model_version!r} is not {model!r}", "give --model alone")
+    if not named:
+        raise InvalidInput("model", "is missing", "name fp32, int8, openai or a fingerprint: --model fp32")
+    return named.pop()
 
 
 class _Embedding:

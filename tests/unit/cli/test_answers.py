@@ -13,6 +13,7 @@ from contracts.api import RunView
 from contracts.event import decode
 from contracts.gate import Decision, GateDecided
 from contracts.index import Answer, AnswerReady, AnswerStale
+from contracts.plan import Plan
 from contracts.trust import TrustFactors, TrustScore
 from tests.support.repository import GOLDEN
 from trust.gates import check_poisoning, check_source_trust
@@ -47,6 +48,14 @@ def test_the_answer_comes_first_with_its_sources_once(capsys: pytest.CaptureFixt
     assert told.count("(91% match)") == 1
     assert "run_1 finished · plan search" in told
     assert "features" not in told
+
+
+def test_an_answer_without_retrieval_says_that_nothing_was_looked_up(capsys: pytest.CaptureFixture[str]) -> None:
+    of = view("")
+    assert of.answer is not None
+    skipped = of.answer.model_copy(update={"plan": Plan.SKIP, "citations": (), "chunks": ()})
+    print_run(of.model_copy(update={"answer": skipped}), as_json=False)
+    assert capsys.readouterr().out.startswith("nothing was looked up for this\n")
 
 
 def test_why_adds_the_table_of_the_decision_behind_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
