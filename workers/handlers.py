@@ -23,6 +23,7 @@ from gate.decide import decide, deciding_model
 from gate.directives import make_directives
 from gate.profile import choose_profile
 from otel import metrics
+from workers.graph_handlers import on_graph_directed
 from workers.index_handlers import (
     on_chunks_embedded,
     on_chunks_partly_embedded,
@@ -225,6 +226,7 @@ PIPELINE: dict[str, Callable[..., Outcome | Postponable]] = {
     "ErasureDirected": on_erasure_directed,
     "PageWithdrawn": on_page_withdrawn,
     "DocumentIndexed": on_document_indexed,
+    "GraphDirected": on_graph_directed,
     "IterationRecorded": on_iteration_recorded,
     "LearningChanged": on_learning_changed,
     "AnswerDirected": on_answer_directed,

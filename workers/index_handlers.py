@@ -27,6 +27,7 @@ from workers.steps.documents import (
     first_crawled_at,
 )
 from workers.steps.embed import embed_next, load_chunks
+from workers.steps.graph.direct import graph_directives
 from workers.steps.trust.admit import admit
 from workers.steps.trust.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
 from workers.steps.trust.inspect import inspect_batch, outdated
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from index.journal.document_facts import DocumentFacts
     from ledger.ledger import Ledger
     from workers.runtime.blob_store import BlobStore
+    from workers.settings import Settings
     from workers.wiring.corpora import CorpusReaders, CorpusWriters
     from workers.wiring.embedding import EmbeddingService
     from workers.wiring.snapshot_upload import Shipper
@@ -182,13 +184,18 @@ def on_page_withdrawn(
 
 
 def on_document_indexed(
-    event: Event, ledger: Ledger, readers: CorpusReaders, writers: CorpusWriters, shipper: Shipper
+    event: Event,
+    ledger: Ledger,
+    readers: CorpusReaders,
+    writers: CorpusWriters,
+    shipper: Shipper,
+    settings: Settings,
 ) -> Outcome:
     """Publish what the journal holds; where the current generation covers it, only say which that is.
 
     How long crawled pages took until they are found is counted here, and again in a second run. Where something is to
     be erased, nothing but the new generation is left, here and in the object store. Answers that cite what is no longer
-    so are told, each once.
+    so are told, each once. The graph reads what changed afterwards.
     """
     indexed = event.body_as(DocumentIndexed)
     with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
@@ -205,4 +212,5 @@ def on_document_indexed(
         document_count=generation.document_count,
         chunk_count=generation.chunk_count,
     )
-    return Done((Next(published, f"generation:{generation.name}"),))
+    directed = graph_directives(event.corpus, indexed, settings.graph)
+    return Done((Next(published, f"generation:{generation.name}"), *map(Next, directed)))
