@@ -21,7 +21,8 @@ from graph.extract.extract import extract_edges, parser_version
 from index.local.reader import IndexReader
 from index.search.document_text import join_chunks
 from ledger.graph.changes import Change
-from ledger.graph.rows import GraphRow, Identity, Standing, Totals
+from ledger.graph.rows import GraphRow, Identity, Standing, Totals, Written
+from otel import metrics
 
 if TYPE_CHECKING:
     from index.journal.document_facts import DocumentFacts
@@ -69,6 +70,7 @@ def read_in(
             seen = IndexedDocuments(reader, journal_offset)
             change = seen.change_of(graph.standing(corpus, left), left)
             written = graph.carry_out(corpus, change)
+            _count(seen, change, written)
             totals, left = written.totals, written.contested
             read += len(change.replace)
             changed += written.replaced + written.removed
@@ -78,6 +80,15 @@ def read_in(
         else:
             raise Unavailable(f"documents of corpus {corpus} keep changing while they are read")
     return ReadIn(totals, read, changed, tuple(gaps))
+
+
+def _count(seen: IndexedDocuments, change: Change, written: Written) -> None:
+    failed = len(seen.gaps)
+    counts = {"read": len(change.replace) - failed, "failed": failed, "removed": written.removed}
+    counts["unchanged"] = len(change.keep) - len(written.contested)
+    for outcome, count in counts.items():
+        if count:
+            metrics.GRAPH_DOCUMENTS.labels(outcome).inc(count)
 
 
 class IndexedDocuments:
