@@ -75,7 +75,8 @@ def test_a_page_that_may_be_in_the_index_no_longer_is_not_found_any_more(
     assert found(instance) == []
     told = kinds(instance, run_id)
     assert told == [
-        *("CrawlDirected", "GapFound", "PageWithdrawn", "DocumentIndexed", "SnapshotPublished", "RunFinished")
+        *("CrawlDirected", "GapFound", "PageWithdrawn", "DocumentIndexed"),
+        *("SnapshotPublished", "GraphDirected", "RunFinished"),
     ]
     known = instance.context.page_memory.withdrawn("docs", url)
     assert known is not None
