@@ -19,6 +19,7 @@ from api import (
     evaluation,
     flags,
     forget,
+    graph_health,
     hosts,
     memory,
     operations,
@@ -84,6 +85,7 @@ def make_api(settings: Settings) -> FastAPI:
         hosts,
         evaluation,
         operations,
+        graph_health,
         rollouts,
     ):
         app.include_router(module.router)

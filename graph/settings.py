@@ -41,6 +41,12 @@ class GraphSettings(Value):
         return self
 
 
+def address_of(url: str) -> tuple[str, int]:
+    """Host and port of a graph server."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or BOLT_PORT
+
+
 def problem_of_address(url: str) -> str | None:
     """What is wrong with the address of a graph server, without the address, which may hold a password."""
     if not url.startswith(SCHEMES):

@@ -11,9 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.base import Value
 
-Purpose = Literal["crawl", "search", "rerank", "judge", "git"]
+Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph"]
 """What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a
-language model that judges, repositories."""
+language model that judges, repositories, a graph server."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
 """Of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""
@@ -26,6 +26,8 @@ class EgressSettings(Value):
     """Explicit exceptions, `purpose=host:port`: what may be reached for that purpose alone, although its address is
     not globally routable or its port is not open. `search=127.0.0.1:8888` opens a SearXNG to searches,
     `rerank=127.0.0.1:8000` an endpoint to the reranker, `git=git.internal:443` a server of repositories,
+    `graph=10.0.0.8:7687` a member of a graph server's cluster (the server of `graph.url` needs no entry, unless only
+    what is listed may be reached),
     `crawl=wiki.internal:80` a site to the crawler, which follows links of pages that others wrote. `host:port` alone
     means `crawl`.
 

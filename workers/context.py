@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evaluation.ragas.bridge import RagasBridge
     from gate.directives import CrawlLimits
     from gate.profile import Profile
+    from graph.servers.server import GraphServer
     from index.search.rerank.base import Reranker
     from ingest.crawl.crawler import Crawler
     from ingest.egress.proxy import EgressProxy
@@ -396,6 +397,18 @@ class Context:
             ask=ask,
             derives=derives,
         )
+
+    # -- graph ----------------------------------------------------------------------------------
+
+    @lazy
+    def graph_server(self) -> GraphServer | None:
+        """The Neo4j or Memgraph of the settings."""
+        from workers.wiring.graph.server import build_graph_server
+
+        server = build_graph_server(self.settings.graph, self.settings.egress)
+        if server is not None:
+            self._closing.callback(server.close)
+        return server
 
     # -- index ----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -25,7 +26,7 @@ from contracts.base import Value
 from contracts.errors import InvalidSetting
 from evaluation.settings import EvaluationSettings, JudgeSettings
 from gate.settings import BudgetSettings, DefenceSettings, GateSettings
-from graph.settings import GraphSettings
+from graph.settings import GraphSettings, address_of
 from index.settings import IndexSettings, ObjectStoreSettings, QdrantSettings, QuerySettings, RerankSettings
 from ingest.settings import (
     ChunkSettings,
@@ -39,6 +40,7 @@ from memory.settings import MemorySettings
 from otel.settings import TelemetrySettings
 from trust.settings import TrustSettings
 from workers.feature_variables import read_environment
+from workers.graph_variables import read_graph_server
 from workers.setting_names import MOVED, REMOVED, UNKNOWN, names_of, problems, remedy_of, unknown_variables, variable_of
 
 CONFIG_FILE = "sluice.toml"
@@ -165,6 +167,7 @@ class Settings(BaseSettings):
             "search": self.search.searxng_url,
             "rerank": self.rerank.url,
             "judge": self.judge.model and self.judge.base_url,
+            "graph": self.graph.url and "bolt://{}:{}".format(*address_of(self.graph.url)),
         }
         for purpose, url in services.items():
             entry = unsaid_entry(self.egress.allow, url) if url else None
@@ -183,9 +186,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments first, then the environment, then the file."""
+        """Arguments first, then the environment, then the file, then the variables that are named for Neo4j."""
         path = Path(os.environ.get("SLUICE_CONFIG", CONFIG_FILE))
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+        neo4j = InitSettingsSource(settings_cls, read_graph_server(os.environ))
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path), neo4j
 
     @property
     def ledger_location(self) -> str:

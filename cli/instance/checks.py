@@ -61,6 +61,7 @@ def checks_of(settings: Settings) -> Iterator[Check]:
         ("search", _search),
         ("crawl", _crawl),
         ("otlp", _otlp),
+        ("graph_server", _graph_server),
         ("user_namespaces", _user_namespaces),
         ("embedding", _embedding),
         ("chromium", _chromium),
@@ -224,6 +225,19 @@ def _otlp(settings: Settings) -> Check:
         remedy = "start the collector; until then spans are kept in the local store only"
         return Check("otlp", "fail", f"{_place(endpoint)}: {error}", remedy)
     return Check("otlp", "ok", f"{_place(endpoint)} takes connections")
+
+
+def _graph_server(settings: Settings) -> Check:
+    from workers.wiring.graph.server import build_graph_server
+
+    server = build_graph_server(settings.graph, settings.egress)
+    if server is None:
+        return Check("graph_server", "ok", "none: the graph is in files of its own")
+    try:
+        server.ping()
+    finally:
+        server.close()
+    return Check("graph_server", "ok", f"{server.place} answers")
 
 
 def _user_namespaces(settings: Settings) -> Check:

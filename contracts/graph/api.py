@@ -117,6 +117,17 @@ class GraphStatus(Value):
         return max(0, self.version - self.published_version)
 
 
+class GraphServerHealth(Value):
+    """Whether the graph server answers, in the words of the decision record."""
+
+    status: Literal["healthy", "unhealthy"]
+    message: str
+
+    def without_details(self) -> GraphServerHealth:
+        """For a caller who may not know where it is."""
+        return self.model_copy(update={"message": "the graph server does not answer"})
+
+
 class GraphProof(Value):
     """The graph read anew from the journal, beside the one that grew: by `sluice graph rebuild --prove`."""
 

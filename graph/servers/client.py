@@ -20,7 +20,7 @@ import structlog
 
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
 from graph.servers.dialect import PING, Dialect, dialect_of
-from graph.settings import BOLT_PORT, GraphSettings
+from graph.settings import GraphSettings, address_of
 
 if TYPE_CHECKING:
     from neo4j import AsyncDriver, AsyncManagedTransaction, AsyncSession
@@ -73,7 +73,7 @@ class BoltClient:
     @property
     def place(self) -> str:
         """Host and port of the server."""
-        return "{}:{}".format(*_address(self._url))
+        return "{}:{}".format(*address_of(self._url))
 
     async def dialect(self) -> Dialect:
         """The server's dialect; it is asked once."""
@@ -148,7 +148,7 @@ class BoltClient:
 
     def _opened(self) -> AsyncDriver:
         if self._driver is None:
-            self._check_address(*_address(self._url))
+            self._check_address(*address_of(self._url))
             self._driver = self._open()
         return self._driver
 
@@ -265,7 +265,7 @@ def _driver_package() -> Any:
 
 
 def _warn_of_clear_text(url: str) -> None:
-    scheme, (host, _) = urlsplit(url).scheme, _address(url)
+    scheme, (host, _) = urlsplit(url).scheme, address_of(url)
     if host in _LOOPBACK:
         return
     if "+" not in scheme:
@@ -273,11 +273,6 @@ def _warn_of_clear_text(url: str) -> None:
         log.warning("graph_server_in_clear_text", host=host, told="password and data can be read", remedy=remedy)
     elif scheme.endswith("+ssc"):
         log.warning("graph_server_not_verified", host=host, told="any certificate is taken")
-
-
-def _address(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or BOLT_PORT
 
 
 def _cut(error: object) -> str:

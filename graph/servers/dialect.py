@@ -67,10 +67,14 @@ class Dialect(NamedTuple):
     """$corpus, $edges: of each `source`, `target`, `properties`."""
     delete_orphans: Mapping[NodeLabel, str]
     """$corpus, $ids."""
+    lower_fences: tuple[str, ...]
+    """$corpus, $ids. So that documents may be written as of an earlier offset than the server has them by."""
+    delete_citations: str
+    """$corpus. Every CITED_BY edge of a corpus, with the conversations."""
     feed: str
-    """$corpus. Columns `version`, `sha256`, `embedding_version`; no row where the corpus was never fed."""
+    """$corpus. Columns of `Feed`; no row where the corpus was never fed."""
     set_feed: str
-    """$corpus, $version, $sha256, $embedding_version."""
+    """$corpus, $version, $sha256, $embedding_version, $citations_sha256."""
     standing: str
     """$corpus, $after, $limit. Columns `id`, `sha256`, `embedding_version`, ordered by `id`."""
     nearest: str
@@ -131,13 +135,20 @@ WITH ids
 UNWIND ids AS id
 RETURN DISTINCT 'Symbol' AS label, id
 """
+_LOWER_FENCES = (
+    f"UNWIND $ids AS id MATCH (d:Document {_KEY}id}}) SET d.as_of = -1",
+    f"UNWIND $ids AS id MATCH (gone:{REMOVED} {_KEY}id}}) DELETE gone",
+)
+_DELETE_CITATIONS = "MATCH (c:Conversation {corpus: $corpus}) DETACH DELETE c"
 _FEED = f"""
 MATCH (f:{FEED} {{corpus: $corpus}})
-RETURN f.version AS version, f.sha256 AS sha256, f.embedding_version AS embedding_version
+RETURN f.version AS version, f.sha256 AS sha256, f.embedding_version AS embedding_version,
+  f.citations_sha256 AS citations_sha256
 """
 _SET_FEED = f"""
 MERGE (f:{FEED} {{corpus: $corpus}})
-SET f.version = $version, f.sha256 = $sha256, f.embedding_version = $embedding_version
+SET f.version = $version, f.sha256 = $sha256, f.embedding_version = $embedding_version,
+  f.citations_sha256 = $citations_sha256
 """
 _STANDING = """
 MATCH (d:Document {corpus: $corpus})
@@ -223,6 +234,8 @@ NEO4J = Dialect(
     delete_edges=_DELETE_EDGES,
     create_edges=_CREATE_EDGES,
     delete_orphans={label: _delete_orphans(label, "NOT (n)--()") for label in NAMED},
+    lower_fences=_LOWER_FENCES,
+    delete_citations=_DELETE_CITATIONS,
     feed=_FEED,
     set_feed=_SET_FEED,
     standing=_STANDING,
@@ -262,6 +275,8 @@ MEMGRAPH = Dialect(
     delete_edges=_DELETE_EDGES,
     create_edges=_CREATE_EDGES,
     delete_orphans={label: _delete_orphans(label, "NOT exists((n)-[]-())") for label in NAMED},
+    lower_fences=_LOWER_FENCES,
+    delete_citations=_DELETE_CITATIONS,
     feed=_FEED,
     set_feed=_SET_FEED,
     standing=_STANDING,

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from contracts.graph.rows import CitationRow
 from graph.servers import search, upsert
 from graph.servers.client import BoltClient, CheckAddress, Rows
 from graph.servers.event_loop import LoopThread
@@ -69,6 +70,14 @@ class GraphServer:
     def write_feed(self, corpus: str, feed: Feed) -> None:
         """Say up to where the corpus was fed."""
         self._loop.run(upsert.write_feed(self._client, corpus, feed), 3 * self._client.timeout_seconds)
+
+    def lower_fences(self, corpus: str, ids: Sequence[str]) -> None:
+        """Let documents be written as of an earlier offset than the server has them by."""
+        self._loop.run(upsert.lower_fences(self._client, corpus, ids), _LONG_SECONDS)
+
+    def write_citations(self, corpus: str, citations: Sequence[CitationRow]) -> None:
+        """Have the corpus cited by these conversations and no others."""
+        self._loop.run(upsert.write_citations(self._client, corpus, citations), _LONG_SECONDS)
 
     def standing(self, corpus: str) -> dict[str, tuple[str | None, str | None]]:
         """The hash of the row and the embedding's model of every document of the corpus."""

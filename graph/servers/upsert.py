@@ -11,10 +11,11 @@ backups, which are out of reach from here. Its id leads to the text.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contracts.graph.model import Edge, Node, NodeLabel
+from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin
+from contracts.graph.rows import CitationRow
 from graph.servers.client import BoltClient, dicts, portions, run_rows
 from graph.servers.dialect import NAMED, Dialect, EdgeKind
 
@@ -51,11 +52,13 @@ class ServerDocument(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """Up to where a corpus was fed: the ledger's count of changes, its hash of the whole graph, the model."""
+    """Up to where a corpus was fed: the ledger's count of changes, its hash of the whole graph, the vectors' model."""
 
     version: int
     sha256: str
     embedding_version: str | None = None
+    citations_sha256: str | None = None
+    """Of the citations, which are no part of the graph's hash."""
 
 
 class Fed(NamedTuple):
@@ -63,12 +66,12 @@ class Fed(NamedTuple):
 
     stored: int = 0
     removed: int = 0
-    outdated: int = 0
-    """The server has something later."""
+    outdated: tuple[str, ...] = ()
+    """Ids of those of which the server has something later."""
 
     def plus(self, other: Fed) -> Fed:
         """Both together."""
-        return Fed(*(a + b for a, b in zip(self, other, strict=True)))
+        return Fed(self.stored + other.stored, self.removed + other.removed, self.outdated + other.outdated)
 
 
 async def upsert(client: BoltClient, corpus: str, documents: Sequence[ServerDocument]) -> Fed:
@@ -95,7 +98,7 @@ async def remove(client: BoltClient, corpus: str, removed: Mapping[str, int]) ->
             touched = await _delete_edges(transaction, dialect, corpus, ids)
             await run_rows(transaction, dialect.delete_documents, {"corpus": corpus, "ids": ids})
             await _delete_orphans(transaction, dialect, corpus, touched)
-            return Fed(removed=len(ids), outdated=len(group) - len(ids))
+            return Fed(removed=len(ids), outdated=_without([document_id for document_id, _ in group], ids))
 
         fed = fed.plus(await client.write(take_out))
     return fed
@@ -105,7 +108,7 @@ async def read_feed(client: BoltClient, corpus: str) -> Feed | None:
     """Up to where the server says that the corpus was fed; None: never. Raises as `BoltClient.ping`."""
     dialect = await client.dialect()
     found = dicts(await client.read(dialect.feed, {"corpus": corpus}, 1))
-    return Feed(int(found[0]["version"]), found[0]["sha256"], found[0]["embedding_version"]) if found else None
+    return Feed(**found[0]) if found else None
 
 
 async def write_feed(client: BoltClient, corpus: str, feed: Feed) -> None:
@@ -130,6 +133,39 @@ async def read_standing(client: BoltClient, corpus: str) -> dict[str, tuple[str 
         if len(page) < STANDING_PAGE:
             return standing
         after = page[-1]["id"]
+
+
+async def lower_fences(client: BoltClient, corpus: str, ids: Sequence[str]) -> None:
+    """Let documents be written as of any offset: for a ledger whose index was set back. Raises as `BoltClient.ping`."""
+    dialect = await client.dialect()
+    for some in portions(ids, ROWS_AT_ONCE):
+
+        async def lower(transaction: AsyncManagedTransaction, some: list[str] = some) -> None:
+            for statement in dialect.lower_fences:
+                await run_rows(transaction, statement, {"corpus": corpus, "ids": some})
+
+        await client.write(lower)
+
+
+async def write_citations(client: BoltClient, corpus: str, citations: Sequence[CitationRow]) -> None:
+    """Have the corpus cited by these and no others. Raises as `BoltClient.ping`."""
+    dialect = await client.dialect()
+    kind = EdgeKind(EdgeType.CITED_BY, NodeLabel.DOCUMENT, NodeLabel.CONVERSATION)
+    rows = [
+        {
+            "source": one.document_id,
+            "target": one.conversation,
+            "properties": {"corpus": corpus, "origin": Origin.RUN.value, "lines": list(one.lines), "detail": ""},
+        }
+        for one in citations
+    ]
+
+    async def replace(transaction: AsyncManagedTransaction) -> None:
+        await run_rows(transaction, dialect.delete_citations, {"corpus": corpus})
+        for some in portions(rows, ROWS_AT_ONCE):
+            await run_rows(transaction, dialect.create_edges[kind], {"corpus": corpus, "edges": some})
+
+    await client.write(replace)
 
 
 async def drop_corpus(client: BoltClient, corpus: str) -> None:
@@ -165,7 +201,7 @@ async def _store(
     if edges:
         raise ValueError(f"no statement makes edges like {next(iter(edges))}")
     await _delete_orphans(transaction, dialect, corpus, touched)
-    return Fed(stored=len(accepted), outdated=len(group) - len(accepted))
+    return Fed(stored=len(accepted), outdated=_without([one.document_id for one in group], accepted))
 
 
 async def _delete_edges(
@@ -187,6 +223,10 @@ async def _delete_orphans(
         ids = sorted(node.key for node in touched if node.label is label)
         for some in portions(ids, ROWS_AT_ONCE):
             await run_rows(transaction, dialect.delete_orphans[label], {"corpus": corpus, "ids": some})
+
+
+def _without(ids: Iterable[str], accepted: Collection[str]) -> tuple[str, ...]:
+    return tuple(one for one in ids if one not in accepted)
 
 
 def _groups(documents: Sequence[ServerDocument]) -> Iterator[list[ServerDocument]]:

@@ -187,6 +187,15 @@ class View:
         place = self.find_document(document_id)
         return tuple(map(self.parts[place.part].segment.chunk, place.rows)) if place else ()
 
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where it is not in this generation."""
+        key = document_key(document_id)
+        for part in reversed(self.parts):
+            for document in part.segment.find_document(key):
+                if document not in part.dead_documents:
+                    return part.segment.vectors_of(np.array(part.segment.rows_of(document), dtype=np.int64))
+        return None
+
     def chunk_ids(self) -> Iterator[str]:
         """The id of every live chunk."""
         for part in self.parts:

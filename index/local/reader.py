@@ -227,6 +227,11 @@ class IndexReader:
         generation = self._follower.covering(minimum_journal_offset, self._reload_timeout_seconds)
         return generation.chunks(document_id) if generation else ()
 
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where it is not in the served generation."""
+        generation = self._follower.latest()
+        return generation.vectors(document_id) if generation else None
+
     def has_document(self, document_id: str) -> bool:
         """Whether the served generation holds the document."""
         return self.document(document_id) is not None

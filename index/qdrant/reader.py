@@ -187,6 +187,11 @@ class QdrantReader:
         view = self._covering(minimum_journal_offset)
         return view.chunks(document_id) if view else ()
 
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where it is not in the served generation."""
+        view = self.current_view()
+        return view.vectors(document_id) if view else None
+
     def has_document(self, document_id: str) -> bool:
         """Whether the served generation holds the document."""
         return self.document(document_id) is not None

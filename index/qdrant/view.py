@@ -108,6 +108,12 @@ class QdrantView:
         hits = self._collection.points(self._chunks & where_document_is([document_id]), CHUNK_FIELDS)
         return tuple(sorted((read_chunk(hit.payload)[1] for hit in hits), key=lambda one: one.ordinal))
 
+    def vectors(self, document_id: str) -> Vectors | None:
+        """The vectors (n, d) of the document's chunks in its order; None where the generation does not hold it."""
+        hits = self._collection.points(self._chunks & where_document_is([document_id]), ("ordinal",), with_dense=True)
+        own = [hit.dense for hit in sorted(hits, key=lambda hit: int(hit.payload["ordinal"])) if hit.dense is not None]
+        return np.array(own, dtype=np.float32) if own else None
+
     def _best(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
         """The first `limit` hits of each search, equal scores in the order of their chunk ids.
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 from contracts.graph.rows import CitationRow, DocumentRow
 from ledger.database import Database
-from ledger.graph import changes
+from ledger.graph import changes, chosen
 from ledger.graph.changes import Change
+from ledger.graph.chosen import FullRow
 from ledger.graph.reading import Snapshot
 from ledger.graph.rows import GraphRow, Standing, Totals, Written
 
@@ -48,6 +49,11 @@ class Graphs:
         """What the graph has of these documents, tombstones too."""
         with self._database.reading() as connection:
             return changes.standing_of(connection, corpus, document_ids)
+
+    def rows_of(self, corpus: str, document_ids: Sequence[str]) -> list[FullRow]:
+        """These documents with their edges and all that is known of them; tombstones too."""
+        with self._database.reading() as connection:
+            return list(chosen.rows_of(connection, corpus, document_ids))
 
     def totals(self, corpus: str) -> Totals:
         """The sums over a corpus; noughts for one that has no graph."""

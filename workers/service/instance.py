@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from contracts.api import DefenceView, Health, StageView
 from contracts.event import Queue
+from contracts.graph.api import GraphServerHealth
 from contracts.learning.control import DefenceName
 from contracts.operations.hosts import HostView
 from ingest.politeness.host_stats import MOST_DAYS
@@ -15,6 +16,7 @@ from workers.context import Context
 from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
+from workers.service.graph.server_health import check_graph_server
 from workers.service.health import check_health
 from workers.service.learning.defences import lift_defence, list_defences
 from workers.service.learning.evaluation import By, Evaluation, evaluate
@@ -62,6 +64,10 @@ class Instance:
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)
         self.announcements.start()
+
+    def graph_server_health(self) -> GraphServerHealth:
+        """Whether the graph server answers. Raises `NotFound` where none is configured."""
+        return check_graph_server(self.context)
 
     def health(self) -> Health:
         """How every part is."""

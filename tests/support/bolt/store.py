@@ -81,7 +81,7 @@ class Store:
     def edges(self, corpus: str) -> list[tuple[str, str, str, str]]:
         """Type, source, target, owner of every edge of a corpus, ordered."""
         own = (edge for edge in self.content.edges.values() if edge.properties["corpus"] == corpus)
-        return sorted((edge.type, edge.source[2], edge.target[2], edge.properties["owner"]) for edge in own)
+        return sorted((edge.type, edge.source[2], edge.target[2], edge.properties.get("owner", "")) for edge in own)
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -92,6 +92,11 @@ class Store:
             dialect.merge_documents: self._merge_documents,
             dialect.remove_documents: self._remove_documents,
             dialect.delete_documents: lambda p: self._delete_nodes(p, NodeLabel.DOCUMENT, alone=False),
+            dialect.lower_fences[0]: self._lower_fences,
+            dialect.lower_fences[1]: lambda p: self._delete_nodes(p, REMOVED, alone=False),
+            dialect.delete_citations: lambda p: self._delete_nodes(
+                {**p, "ids": self.ids(p["corpus"], "Conversation")}, NodeLabel.CONVERSATION, alone=False
+            ),
             dialect.feed: self._feed,
             dialect.set_feed: self._set_feed,
             dialect.standing: self._standing,
@@ -163,7 +168,7 @@ class Store:
         owners, touched = set(given["owners"]), set()
         for number, edge in list(self.content.edges.items()):
             own = edge.properties
-            if own["corpus"] != given["corpus"] or own["owner"] not in owners:
+            if own["corpus"] != given["corpus"] or own.get("owner") not in owners:
                 continue
             ends = (edge.source, edge.target)
             document = ("Document", given["corpus"], own["owner"])
@@ -185,9 +190,9 @@ class Store:
             self.content.edges[next(self._numbers)] = StoredEdge(kind.type.value, *ends, row["properties"])
         return Table()
 
-    def _delete_nodes(self, given: dict[str, Any], label: NodeLabel, *, alone: bool) -> Table:
+    def _delete_nodes(self, given: dict[str, Any], label: str, *, alone: bool) -> Table:
         for name in given["ids"]:
-            key = (label.value, given["corpus"], name)
+            key = (str(label), given["corpus"], name)
             own = [number for number, edge in self.content.edges.items() if key in (edge.source, edge.target)]
             if alone and own:
                 continue
@@ -196,9 +201,15 @@ class Store:
             self.content.nodes.pop(key, None)
         return Table()
 
+    def _lower_fences(self, given: dict[str, Any]) -> Table:
+        for name in given["ids"]:
+            if ("Document", given["corpus"], name) in self.content.nodes:
+                self.node(given["corpus"], name)["as_of"] = -1
+        return Table()
+
     def _feed(self, given: dict[str, Any]) -> Table:
         found = self.content.nodes.get((FEED, given["corpus"], ""))
-        columns = ("version", "sha256", "embedding_version")
+        columns = ("version", "sha256", "embedding_version", "citations_sha256")
         return Table(columns, [[found.get(name) for name in columns]] if found else [])
 
     def _set_feed(self, given: dict[str, Any]) -> Table:

@@ -118,6 +118,15 @@ def test_an_empty_corpus_gives_no_chunks_and_no_generation(make, engine, strateg
     assert engine.port.batch_retrieve([]) == ()
 
 
+def test_the_vectors_of_a_document_come_in_the_order_of_its_chunks(make, engine) -> None:
+    assert engine.reader.vectors("d1") is None
+    engine.publish(make, [make.document("d1", "ferrets sleep", "ferrets run"), make.document("d2", "otters")])
+    found = engine.reader.vectors("d1")
+    wanted = [make.vector(text) for text in ("ferrets sleep", "ferrets run")]
+    assert found == pytest.approx(np.array(wanted), abs=1e-6)
+    assert engine.reader.vectors("never") is None
+
+
 def test_results_are_ranked_from_one_and_tell_every_score(make, engine, strategy) -> None:
     engine.publish(
         make, [make.document(f"d{i}", f"ferrets sleep number{i}", url=f"https://x.org/{i}") for i in range(20)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from contracts.graph.rows import CitationRow
 from graph.servers.server import GraphServer
 from graph.servers.upsert import Feed
 from tests.support.bolt.world import (
@@ -42,7 +43,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 def test_documents_come_with_their_edges_and_the_names_that_these_need(world: World) -> None:
     fed = world.server.upsert(world.corpus, [SHOP, TILL])
-    assert (fed.stored, fed.outdated) == (2, 0)
+    assert (fed.stored, fed.outdated) == (2, ())
     assert world.nodes() == {
         ("Document", "shop"),
         ("Document", "till"),
@@ -83,9 +84,9 @@ def test_a_changed_document_takes_back_what_it_said_and_leaves_what_others_said(
 def test_what_is_older_than_the_servers_changes_nothing(world: World) -> None:
     world.server.upsert(world.corpus, [document("shop", 5, refers("shop", "new"))])
     fed = world.server.upsert(world.corpus, [document("shop", 4, refers("shop", "old"))])
-    assert (fed.stored, fed.outdated) == (0, 1)
+    assert (fed.stored, fed.outdated) == (0, ("shop",))
     assert world.edges() == [("REFERS_TO", "shop", "python:new", "shop")]
-    assert world.server.remove(world.corpus, {"shop": 4}).outdated == 1
+    assert world.server.remove(world.corpus, {"shop": 4}).outdated == ("shop",)
     assert ("Document", "shop") in world.nodes()
 
 
@@ -98,7 +99,7 @@ def test_a_document_that_left_takes_its_edges_along_and_a_late_write_does_not_br
         ("Symbol", "python:?.count"),
         ("URL", "https://example.org/"),
     }
-    assert world.server.upsert(world.corpus, [document("shop", 2)]).outdated == 1
+    assert world.server.upsert(world.corpus, [document("shop", 2)]).outdated == ("shop",)
     assert ("Document", "shop") not in world.nodes()
     assert world.server.upsert(world.corpus, [document("shop", 4)]).stored == 1, "a later one is new"
     assert world.server.remove(world.corpus, {"never there": 4}).removed == 1, "twice removed is removed"
@@ -123,6 +124,26 @@ def test_constraints_and_the_vector_index_may_be_made_twice(world: World) -> Non
         again.close()
     assert first.refused == second.refused == ()
     assert second.dimension == first.dimension is not None
+
+
+def test_fences_may_be_lowered_for_an_index_that_was_set_back(world: World) -> None:
+    world.server.upsert(world.corpus, [document("shop", 9), document("till", 9)])
+    world.server.remove(world.corpus, {"till": 10})
+    world.server.lower_fences(world.corpus, ["shop", "till"])
+    fed = world.server.upsert(world.corpus, [document("shop", 1, refers("shop", "x")), document("till", 1)])
+    assert (fed.stored, fed.outdated) == (2, ())
+    assert world.edges() == [("REFERS_TO", "shop", "python:x", "shop")]
+
+
+def test_citations_are_replaced_as_a_whole_and_outlive_a_new_version_of_their_document(world: World) -> None:
+    world.server.upsert(world.corpus, [SHOP, TILL])
+    world.server.write_citations(world.corpus, [CitationRow("shop", "talk-1", (3,)), CitationRow("till", "talk-1")])
+    world.server.upsert(world.corpus, [document("shop", 2)])
+    cited = [edge[:3] for edge in world.edges() if edge[0] == "CITED_BY"]
+    assert cited == [("CITED_BY", "shop", "talk-1"), ("CITED_BY", "till", "talk-1")]
+    world.server.write_citations(world.corpus, [CitationRow("till", "talk-2"), CitationRow("not there", "talk-3")])
+    assert [edge[:3] for edge in world.edges() if edge[0] == "CITED_BY"] == [("CITED_BY", "till", "talk-2")]
+    assert ("Conversation", "talk-1") not in world.nodes()
 
 
 def test_a_corpus_knows_up_to_where_it_was_fed(world: World) -> None:

@@ -48,6 +48,17 @@ def test_what_is_written_is_read_as_it_was_in_the_order_of_ids(graph: Graphs) ->
     assert is_sum_of(graph, A, B)
 
 
+def test_chosen_documents_come_with_all_that_is_known_of_them(graph: Graphs) -> None:
+    graph.replace("docs", [A, B], as_of=4)
+    graph.remove("docs", ["b"], as_of=5)
+    graph.replace("other", [A], as_of=9)
+    one, gone = graph.rows_of("docs", ["b", "never", "a", "a"])[::-1]
+    assert (one.standing.document_id, one.standing.as_of, one.edges) == ("a", 4, A.edges)
+    assert (one.standing.sha256, one.standing.identity) == (row_sha256(A), A.identity)
+    assert one.updated_at > 0
+    assert (gone.standing.is_tombstone, gone.standing.as_of, gone.edges) == (True, 5, ())
+
+
 def test_a_corpus_without_a_graph_has_none(graph: Graphs) -> None:
     assert (list(graph.rows("docs")), graph.totals("docs")) == ([], Totals())
     graph.replace("other", [A], as_of=1)

@@ -1,0 +1,1 @@
+"""The graph's parts as a process has them."""
