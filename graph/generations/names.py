@@ -1,0 +1,279 @@
+"""What a name means: from a reference, as it is written, to the definitions that it can mean.
+
+A name is looked up by, in this order: exactly as it is written; what it is an alias of (`from x import y` makes `m.y`
+mean `x.y`); what its class inherits; the end of a module's path (`workers.handlers` for `main/workers/handlers.py`,
+where `main` is no package), of which those that share most of the referring file's path are taken; what subclasses
+define; and, for a member of a known class, all that bears its name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from contracts.graph.model import UNKNOWN, NodeLabel
+from graph.generations.definitions import MODULE, Definition, is_unknown
+from graph.generations.linearisation import linearise
+
+
+class How(IntEnum):
+    """By which rule a name was resolved, the surest first."""
+
+    EXACT = 0
+    SUFFIX = 1
+    ALIAS = 2
+    INHERITED = 3
+    NAME = 4
+    """By the name alone."""
+    OUTSIDE = 5
+    """By none: what it means is not in the corpus."""
+
+
+class Found(NamedTuple):
+    """A definition that a name can mean: its place in the list of definitions."""
+
+    definition: int
+    how: How
+
+
+class Bond(NamedTuple):
+    """A name that another name stands for, as `document` (its place in the order of ids) states it."""
+
+    source: str
+    target: str
+    document: int
+
+
+class Names:
+    """All names of a corpus. It only depends on what is given, in the order of ids; it is not safe for threads."""
+
+    def __init__(
+        self,
+        definitions: Sequence[Definition],
+        further: Iterable[tuple[str, int]],
+        paths: Sequence[str | None],
+        aliases: Iterable[Bond],
+        bases: Iterable[Bond],
+    ) -> None:
+        """`further` are more keys of definitions, by their place; `paths` those of the documents, in order."""
+        self._definitions = definitions
+        self._folders = [_folder(path) for path in paths]
+        self._defined: dict[str, list[int]] = {}
+        self._modules: dict[str, list[str]] = {}
+        self._packages: set[str] = set()
+        for place, definition in enumerate(definitions):
+            self._defined.setdefault(definition.key, []).append(place)
+            if definition.kind == MODULE and definition.label is NodeLabel.SYMBOL:
+                self._add_module(definition, paths[definition.document])
+        for key, place in further:
+            held = self._defined.setdefault(key, [])
+            if place not in held[-64:]:
+                held.append(place)
+        self._drop_inner_modules()
+        self._aliases = _by_source(aliases)
+        self._bases = _by_source(bases)
+        self._found: dict[str, tuple[tuple[Found, str], ...]] = {}
+        self._resolved: dict[tuple[str, str], tuple[Found, ...]] = {}
+        self._ancestors: dict[str, tuple[str, ...]] = {}
+        self._base_keys: dict[str, list[str]] = {}
+        self._subclasses: dict[str, list[str]] | None = None
+
+    def resolve(self, key: str, document: int) -> tuple[Found, ...]:
+        """The definitions that `key` can mean where `document` names it, in order; none: it is not in the corpus."""
+        return self._resolve(key, self._folders[document], frozenset())
+
+    def _resolve(self, key: str, folder: str, asked: frozenset[str]) -> tuple[Found, ...]:
+        known = self._resolved.get((key, folder))
+        if known is not None:
+            return known
+        if key in asked or len(asked) > _DEEPEST:
+            return ()
+        found = self._found.get(key)
+        if found is None:
+            found = self._look_up(key, asked | {key})
+            if not asked:
+                self._found[key] = found
+        resolved = _nearest(found, folder, key)
+        if not asked:
+            self._resolved[key, folder] = resolved
+        return resolved
+
+    def _look_up(self, key: str, asked: frozenset[str]) -> tuple[tuple[Found, str], ...]:
+        """All that the key can mean, each with the folder that its module is looked up from ('' unless by suffix)."""
+        exact = self._defined.get(key)
+        if exact:
+            how = How.NAME if is_unknown(key) else How.EXACT
+            return tuple((Found(place, how), "") for place in exact)
+        language, _, name = key.partition(":")
+        if not name or name.startswith(f"{UNKNOWN}."):
+            return ()
+        segments = name.split(".")
+        stated = self._by_bonds(language, segments, asked)
+        if stated:
+            return tuple((found, "") for found in stated)
+        ends = self._by_suffix(language, segments, asked)
+        return ends or tuple((found, "") for found in self._by_class(language, segments))
+
+    def _by_bonds(self, language: str, segments: list[str], asked: frozenset[str]) -> tuple[Found, ...]:
+        """By aliases and bases, those of the longest part of the name first."""
+        for end in range(len(segments), 0, -1):
+            head = f"{language}:{'.'.join(segments[:end])}"
+            rest = "".join(f".{segment}" for segment in segments[end:])
+            aliases = list(self._aliases.get(head, ()))
+            if rest:
+                aliases += [
+                    Bond(star.source, star.target.removesuffix(".*"), star.document)
+                    for star in self._aliases.get(f"{head}.*", ())
+                ]
+            found = [
+                Found(place, max(how, How.ALIAS))
+                for alias in aliases
+                for place, how in self._resolve(alias.target + rest, self._folders[alias.document], asked)
+            ]
+            if not found and len(segments) - end == 1 and head in self._bases:
+                found = self._inherited(head, rest)
+            if found:
+                return tuple(dict.fromkeys(found))
+        return ()
+
+    def _inherited(self, holder: str, rest: str) -> list[Found]:
+        for ancestor in self._lines_of(holder)[1:]:
+            held = self._defined.get(ancestor + rest)
+            if held:
+                return [Found(place, How.INHERITED) for place in held]
+        return []
+
+    def _lines_of(self, holder: str) -> tuple[str, ...]:
+        known = self._ancestors.get(holder)
+        if known is None:
+            self._ancestors[holder] = (holder,)  # what is asked for meanwhile, where classes name each other as bases
+            known = self._ancestors[holder] = linearise(holder, self._bases_of)
+        return known
+
+    def _bases_of(self, holder: str) -> list[str]:
+        known = self._base_keys.get(holder)
+        if known is not None:
+            return known
+        keys: list[str] = []
+        for bond in self._bases.get(holder, ()):
+            found = self._resolve(bond.target, self._folders[bond.document], frozenset({holder}))
+            keys += [self._definitions[place].key for place, _ in found] or [bond.target]
+        self._base_keys[holder] = keys
+        return keys
+
+    def _by_suffix(self, language: str, segments: list[str], asked: frozenset[str]) -> tuple[tuple[Found, str], ...]:
+        for end in range(len(segments), 0, -1):
+            head = ".".join(segments[:end])
+            rest = "".join(f".{segment}" for segment in segments[end:])
+            found: list[tuple[Found, str]] = []
+            for module in self._modules.get(f"{language}:{head}", ())[:_MOST_MODULES]:
+                root = module.removesuffix(head).removesuffix(".")
+                whole = f"{language}:{module}{rest}"
+                if whole not in asked:
+                    path = root.replace(".", "/")
+                    found += [
+                        (Found(place, max(how, How.SUFFIX)), path)
+                        for place, how in self._resolve(whole, path, asked)
+                        if how is not How.NAME
+                    ]
+            if found:
+                return tuple(dict.fromkeys(found))
+        return ()
+
+    def _by_class(self, language: str, segments: list[str]) -> list[Found]:
+        """A member that a known class neither has nor inherits: of its subclasses, or of anything with its name."""
+        if len(segments) < 2:
+            return []
+        holder, member = f"{language}:{'.'.join(segments[:-1])}", segments[-1]
+        if holder not in self._bases and not any(
+            self._definitions[place].kind == _CLASS for place in self._defined.get(holder, ())
+        ):
+            return []
+        below = [
+            Found(place, How.INHERITED)
+            for subclass in self._below(holder)
+            for place in self._defined.get(f"{subclass}.{member}", ())
+        ]
+        return below or [Found(place, How.NAME) for place in self._defined.get(f"{language}:{UNKNOWN}.{member}", ())]
+
+    def _below(self, holder: str) -> list[str]:
+        if self._subclasses is None:
+            self._subclasses = {}
+            for name in sorted(self._bases):
+                for base in self._bases_of(name):
+                    self._subclasses.setdefault(base, []).append(name)
+        below = [holder]
+        seen = {holder}
+        for name in below:
+            new = [entry for entry in self._subclasses.get(name, ()) if entry not in seen]
+            seen.update(new)
+            below += new
+            if len(below) > _MOST_SUBCLASSES:
+                break
+        return below[1 : _MOST_SUBCLASSES + 1]
+
+    def _add_module(self, definition: Definition, path: str | None) -> None:
+        language, _, name = definition.key.partition(":")
+        if path is not None and path.rpartition("/")[2].partition(".")[0] == "__init__":
+            self._packages.add(name)
+        segments = name.split(".")
+        for start in range(1, len(segments)):
+            self._modules.setdefault(f"{language}:{'.'.join(segments[start:])}", []).append(name)
+
+    def _drop_inner_modules(self) -> None:
+        """Forget ends of module paths that begin inside a package: nothing imports `package.json` as `json`."""
+        for end, modules in list(self._modules.items()):
+            name = end.partition(":")[2]
+            outer = [module for module in modules if module.removesuffix(name).removesuffix(".") not in self._packages]
+            if outer:
+                self._modules[end] = sorted(set(outer))
+            else:
+                del self._modules[end]
+
+
+_CLASS = "class"
+_DEEPEST = 24
+"""Aliases of aliases: the longest chain in the standard library has 4."""
+_MOST_MODULES = 64
+"""Modules whose path ends alike that are looked at."""
+_MOST_SUBCLASSES = 256
+"""Of a base class that a corpus is full of."""
+
+
+def _nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[Found, ...]:
+    """Of modules found by the end of their path, those that share most of the referring file's path."""
+    if not any(root for _, root in found):
+        return tuple(entry for entry, _ in found)
+    top = key.partition(":")[2].partition(".")[0]
+    if top in sys.stdlib_module_names:
+        found = [(entry, root) for entry, root in found if _holds(root, folder)]
+    shared = [_shared(root, folder) for _, root in found]
+    most = max(shared, default=0)
+    return tuple(dict.fromkeys(entry for (entry, _), share in zip(found, shared, strict=True) if share == most))
+
+
+def _holds(root: str, folder: str) -> bool:
+    return not root or folder == root or folder.startswith(f"{root}/")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many leading folders two paths share."""
+    count = 0
+    for mine, theirs in zip(one.split("/"), other.split("/"), strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+def _folder(path: str | None) -> str:
+    return path.rpartition("/")[0] if path else ""
+
+
+def _by_source(bonds: Iterable[Bond]) -> dict[str, list[Bond]]:
+    sources: dict[str, list[Bond]] = {}
+    for bond in bonds:
+        sources.setdefault(bond.source, []).append(bond)
+    return sources

@@ -1,0 +1,192 @@
+"""Publishes generations of the graph of one corpus in its folder, and says which is current.
+
+    graph-000000000012/graph.bin      the arrays
+    graph-000000000012/manifest.json  what they are and their hash
+    CURRENT                           a symbolic link to the folder
+
+A generation is written to a temporary folder, flushed, renamed, and the pointer is swapped last: killed at any point,
+either the old one or the new one is current, and both are whole. Two are kept; who has an older one open goes on with
+it. All of it may be deleted at any time: it is folded again from the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from contracts.base import Moment, Sha256, Value
+from contracts.errors import Corrupted, Unavailable
+from contracts.graph.rows import CitationRow, DocumentRow
+from graph.generations.durable import fsync_path, swap_pointer, write_durably
+from graph.generations.fold import fold
+from graph.generations.graph_file import FORMAT, open_arrays, write_arrays
+from graph.generations.view import GraphView
+
+POINTER = "CURRENT"
+FILE = "graph.bin"
+MANIFEST = "manifest.json"
+KEPT = 2
+_NAME = re.compile(r"graph-(\d{12})")
+_TEMPORARY = ".writing-"
+
+
+class Generation(Value):
+    """What the manifest of a published generation says."""
+
+    name: str
+    format: int
+    version: int
+    """Changes of the corpus's graph that it covers."""
+    documents: int
+    nodes: int
+    edges: int
+    definitions: int
+    steps: int
+    sha256: Sha256
+    """Of `graph.bin`: the same rows give the same."""
+    published_at: Moment
+    seconds: float
+    """How long it took to fold and write."""
+
+
+def publish(
+    folder: Path,
+    documents: Iterable[DocumentRow],
+    citations: Iterable[CitationRow],
+    *,
+    version: int,
+    now: datetime,
+    seconds: Callable[[], float],
+) -> Generation:
+    """Fold the rows and make them the current generation of the corpus whose graph lies in `folder`.
+
+    `seconds` is a clock that only goes forward. The caller holds `lock_folder`. Where the disk refuses it
+    raises `OSError`, and what was current stays so.
+    """
+    began = seconds()
+    folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    name = f"graph-{_last_number(folder) + 1:012}"
+    temporary = folder / f"{_TEMPORARY}{name}"
+    temporary.mkdir()
+    try:
+        arrays = fold(documents, citations)
+        sha256 = write_arrays(temporary / FILE, arrays)
+        view = GraphView(arrays, name, version)
+        generation = Generation(
+            name=name,
+            format=FORMAT,
+            version=version,
+            documents=view.documents,
+            nodes=view.nodes,
+            edges=view.edges,
+            definitions=view.definitions,
+            steps=len(view.step_targets),
+            sha256=sha256,
+            published_at=now,
+            seconds=round(seconds() - began, 3),
+        )
+        write_durably(temporary / MANIFEST, generation.model_dump_json(indent=1).encode() + b"\n")
+        fsync_path(temporary)
+        temporary.rename(folder / name)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    fsync_path(folder)
+    swap_pointer(folder / POINTER, name)
+    _collect(folder, name)
+    return generation
+
+
+def current(folder: Path) -> Generation | None:
+    """The current generation; None: nothing is published. Raises `Corrupted` where it cannot be read."""
+    try:
+        name = os.readlink(folder / POINTER)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Corrupted(f"{folder / POINTER} is no pointer: {error}") from error
+    try:
+        generation = Generation.model_validate_json((folder / name / MANIFEST).read_bytes())
+    except (OSError, ValidationError, json.JSONDecodeError) as error:
+        raise Corrupted(f"the manifest of {folder / name} cannot be read: {error}") from error
+    if not _NAME.fullmatch(name) or generation.name != name or generation.format != FORMAT:
+        raise Corrupted(f"{folder / name} is of format {generation.format} and named {generation.name}")
+    return generation
+
+
+def open_generation(folder: Path, generation: Generation) -> GraphView:
+    """Map a generation into memory. Raises `Corrupted` where its file is missing or not what was written."""
+    opened = open_arrays(folder / generation.name / FILE, generation.sha256)
+    try:
+        return GraphView(opened.arrays, generation.name, generation.version)
+    except (KeyError, ValueError, IndexError) as error:
+        raise Corrupted(f"{folder / generation.name} lacks arrays: {error!r}") from error
+
+
+def verified(folder: Path) -> Generation | None:
+    """The current generation after its file was read whole; None: there is none, or it was damaged and is thrown away.
+
+    For who publishes: None means that the rows have to be folded.
+    """
+    try:
+        generation = current(folder)
+        if generation is not None:
+            open_generation(folder, generation)
+    except Corrupted:
+        discard(folder)
+        return None
+    return generation
+
+
+def discard(folder: Path) -> None:
+    """Throw away all generations of a corpus. The caller holds `lock_folder`; who has one open goes on with it."""
+    (folder / POINTER).unlink(missing_ok=True)
+    _sweep(folder)
+    for name in _names(folder):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+@contextmanager
+def lock_folder(folder: Path, timeout_seconds: float = 0.0) -> Iterator[None]:
+    """Be the only one that publishes in a folder. Raises `Unavailable` where another process is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", timeout=timeout_seconds, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise Unavailable(f"another process publishes the graph in {folder}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _last_number(folder: Path) -> int:
+    return max((int(name[-12:]) for name in _names(folder)), default=0)
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(FileNotFoundError):
+        return sorted(entry.name for entry in folder.iterdir() if _NAME.fullmatch(entry.name))
+    return []
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written."""
+    for entry in folder.glob(f"{_TEMPORARY}*"):
+        shutil.rmtree(entry, ignore_errors=True)
+
+
+def _collect(folder: Path, newest: str) -> None:
+    for name in [name for name in _names(folder) if name != newest][: 1 - KEPT or None]:
+        shutil.rmtree(folder / name, ignore_errors=True)

@@ -1,0 +1,222 @@
+"""A generation as it is read: its nodes, documents, edges, definitions and steps, from the arrays of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel, Origin
+from graph.generations.codes import LABEL_CODES, LABELS, ORIGINS, TYPES
+from graph.generations.definitions import name_of
+from graph.generations.names import How
+from graph.generations.stated import Arrays
+from graph.generations.steps import REVERSE
+from graph.generations.strings import Texts
+
+Numbers = NDArray[np.int32]
+
+
+class StatedEdge(NamedTuple):
+    """An edge as its document states it. `source`, `target` and `owner` are places of nodes."""
+
+    number: int
+    type: EdgeType
+    source: int
+    target: int
+    origin: Origin
+    owner: int
+    lines: tuple[int, ...]
+    detail: str
+    candidates: int
+    """Definitions that its name can mean; 1 where it is plain, or not in the corpus."""
+
+
+class DefinedSpan(NamedTuple):
+    """A definition: the symbol's node, and the lines that it stands in; 0 and 0: its document as a whole."""
+
+    document: int
+    node: int
+    first: int
+    last: int
+
+
+class Step(NamedTuple):
+    """A step of the walk: by which edge, whether against it, by which rule, and the lines of the reference."""
+
+    target: int
+    edge: int
+    is_reverse: bool
+    how: How
+    first: int
+    last: int
+
+
+class GraphView:
+    """One generation of the graph of a corpus. Safe for threads; it stays readable when its file is deleted.
+
+    Nodes are numbered by label and key; documents come first. A *vertex* of the walk is a node, or a definition:
+    definition `d` is vertex `nodes + d`.
+    """
+
+    def __init__(self, arrays: Arrays, name: str, version: int) -> None:
+        self.name = name
+        self.version = version
+        """Changes of the corpus's graph that it covers."""
+        self._arrays = arrays
+        self._keys = _texts(arrays, "key")
+        self._details = _texts(arrays, "detail")
+        self._paths, self._urls, self._titles = (_texts(arrays, part) for part in ("path", "url", "title"))
+        self._label_starts = np.searchsorted(arrays["node_label"], np.arange(len(LABELS) + 1)).tolist()
+        self._definition_nodes = arrays["definition_node"][arrays["definitions_by_node"]]
+        self.nodes = len(arrays["node_label"])
+        self.documents: int = self._label_starts[1]
+        self.edges = len(arrays["edge_type"])
+        self.definitions = len(arrays["definition_node"])
+        self.step_offsets: NDArray[np.int64] = arrays["step_offsets"].astype(np.int64, copy=False)
+        self.step_targets: Numbers = arrays["step_target"].astype(np.int32, copy=False)
+        self.step_shares: NDArray[np.float32] = arrays["step_share"].astype(np.float32, copy=False)
+        self.step_firsts: Numbers = arrays["step_first"].astype(np.int32, copy=False)
+        self.step_lasts: Numbers = arrays["step_last"].astype(np.int32, copy=False)
+        self.step_hows: NDArray[np.uint8] = arrays["step_how"].astype(np.uint8, copy=False)
+        self.definition_firsts: Numbers = arrays["definition_first"].astype(np.int32, copy=False)
+        self.definition_lasts: Numbers = arrays["definition_last"].astype(np.int32, copy=False)
+
+    @property
+    def vertices(self) -> int:
+        """Nodes and definitions."""
+        return self.nodes + self.definitions
+
+    def node(self, place: int) -> Node:
+        """Label and key of a node."""
+        return Node(LABELS[int(self._arrays["node_label"][place])], self._keys[place])
+
+    def find(self, label: NodeLabel, key: str) -> int | None:
+        """The place of a node; None: the graph has no such node."""
+        code = LABEL_CODES[label]
+        return self._keys.find(key, self._label_starts[code], self._label_starts[code + 1])
+
+    def path(self, document: int) -> str | None:
+        """The path of a document."""
+        return self._paths[document] or None
+
+    def url(self, document: int) -> str | None:
+        """The address of a document."""
+        return self._urls[document] or None
+
+    def title(self, document: int) -> str | None:
+        """The title of a document."""
+        return self._titles[document] or None
+
+    def edge(self, number: int) -> StatedEdge:
+        """An edge by its number."""
+        arrays = self._arrays
+        start, end = arrays["line_offsets"][number : number + 2]
+        return StatedEdge(
+            number,
+            TYPES[int(arrays["edge_type"][number])],
+            int(arrays["edge_source"][number]),
+            int(arrays["edge_target"][number]),
+            ORIGINS[int(arrays["edge_origin"][number])],
+            int(arrays["edge_owner"][number]),
+            tuple(arrays["lines"][start:end].tolist()),
+            self._details[int(arrays["edge_detail"][number])],
+            int(arrays["edge_candidates"][number]),
+        )
+
+    def edges_from(self, node: int) -> range:
+        """Numbers of the edges that begin at a node."""
+        start, end = self._arrays["out_offsets"][node : node + 2]
+        return range(int(start), int(end))
+
+    def edges_to(self, node: int) -> list[int]:
+        """Numbers of the edges that end at a node."""
+        start, end = self._arrays["in_offsets"][node : node + 2]
+        found: list[int] = self._arrays["in_edges"][start:end].tolist()
+        return found
+
+    def definition(self, vertex: int) -> DefinedSpan:
+        """The definition that a vertex is, which has to be one."""
+        place = vertex - self.nodes
+        return DefinedSpan(
+            int(self._arrays["definition_document"][place]),
+            int(self._arrays["definition_node"][place]),
+            int(self._arrays["definition_first"][place]),
+            int(self._arrays["definition_last"][place]),
+        )
+
+    def definitions_in(self, document: int) -> range:
+        """Vertices of the definitions in a document, in the order of their lines."""
+        start, end = self._arrays["definition_offsets"][document : document + 2]
+        return range(self.nodes + int(start), self.nodes + int(end))
+
+    def definitions_of(self, node: int) -> list[int]:
+        """Vertices of the definitions that bear the key of a node; a module is the node of its document."""
+        start, end = np.searchsorted(self._definition_nodes, (node, node + 1))
+        places = self._arrays["definitions_by_node"][start:end]
+        return [
+            self.nodes + place if first > 0 else document
+            for place, first, document in zip(
+                places.tolist(),
+                self._arrays["definition_first"][places].tolist(),
+                self._arrays["definition_document"][places].tolist(),
+                strict=True,
+            )
+        ]
+
+    def named(self, name: str, most: int) -> list[int]:
+        """Nodes of symbols and tools whose last segment is `name`, at most `most`."""
+        order = self._arrays["nodes_by_name"]
+        wanted = name.encode(errors="replace")
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            if self._called(int(order[middle])) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        found: list[int] = []
+        while low < len(order) and len(found) < most and self._called(int(order[low])) == wanted:
+            found.append(int(order[low]))
+            low += 1
+        return found
+
+    def steps(self, vertex: int) -> Iterator[Step]:
+        """The steps from a vertex, the likeliest first."""
+        for number in range(int(self.step_offsets[vertex]), int(self.step_offsets[vertex + 1])):
+            yield self.step(number)
+
+    def step(self, number: int) -> Step:
+        """A step by its number."""
+        how = int(self.step_hows[number])
+        return Step(
+            int(self.step_targets[number]),
+            int(self._arrays["step_edge"][number]),
+            bool(how & REVERSE),
+            How(how & ~REVERSE),
+            int(self.step_firsts[number]),
+            int(self.step_lasts[number]),
+        )
+
+    def source_of(self, number: int) -> int:
+        """The vertex that a step begins at."""
+        return int(np.searchsorted(self.step_offsets, number, side="right")) - 1
+
+    def _called(self, node: int) -> bytes:
+        label, key = self.node(node)
+        return name_of(label, key).encode(errors="replace")
+
+
+def short_name(node: Node) -> str:
+    """A node's name for people: a symbol without its language, a path without its mark."""
+    if node.label is NodeLabel.SYMBOL:
+        return node.key.partition(":")[2].removeprefix(f"{UNKNOWN}.")
+    return node.key.removeprefix("path:").removeprefix(f"{UNKNOWN}/")
+
+
+def _texts(arrays: Arrays, name: str) -> Texts:
+    return Texts(
+        arrays[f"{name}_offsets"].astype(np.int64, copy=False), arrays[f"{name}_bytes"].astype(np.uint8, copy=False)
+    )

@@ -1,0 +1,71 @@
+"""What a question names: symbols, paths, addresses. Plain words of English name nothing."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+MOST_NAMES = 16
+"""Of one question, the first."""
+
+_URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
+_PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)+[\w.-]*\w|(?<![\w/.-])[\w-]+\.[a-z]{1,4}\b(?!\()")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)+")
+_QUOTED = re.compile(r"`([^`\n]{1,120})`")
+_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_SUFFIXES = re.compile(
+    r"\.(?:py|pyi|js|jsx|ts|tsx|go|rs|java|c|h|cc|cpp|hpp|md|rst|txt|toml|yaml|yml|json|html|cfg|ini|sh|sql|lua)$"
+)
+
+
+class Named(NamedTuple):
+    """A name in a question: `Session.get`, `workers/handlers.py`, `https://example.com/`."""
+
+    text: str
+    kind: str
+    """`symbol`, `path` or `url`."""
+
+
+def names_in(question: str) -> list[Named]:
+    """Names in the order in which they stand, each once."""
+    found: dict[Named, int] = {}
+
+    def add(text: str, kind: str, position: int) -> None:
+        named = Named(text, kind)
+        found[named] = min(position, found.get(named, position))
+
+    rest = question
+    for match in _URL.finditer(rest):
+        add(match[0].rstrip(".,;:!?"), "url", match.start())
+    rest = _URL.sub(_blank, rest)
+    for match in _PATH.finditer(rest):
+        if "/" in match[0] or _SUFFIXES.search(match[0]):
+            add(match[0].removeprefix("./"), "path", match.start())
+            rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
+    for match in _QUOTED.finditer(rest):
+        for inner in _DOTTED.finditer(match[1]):
+            add(_dots(inner[0]), "symbol", match.start(1) + inner.start())
+        for inner in _WORD.finditer(match[1]):
+            add(inner[0], "symbol", match.start(1) + inner.start())
+    for match in _DOTTED.finditer(rest):
+        add(_dots(match[0]), "symbol", match.start())
+    for match in _WORD.finditer(rest):
+        if _is_identifier(match[0], rest[match.end() : match.end() + 1]):
+            add(match[0], "symbol", match.start())
+    return sorted(found, key=lambda named: (found[named], named))[:MOST_NAMES]
+
+
+def _is_identifier(word: str, following: str) -> bool:
+    """Whether a word of prose is written as people write names in code: `snake_case`, `CamelCase`, `called(`."""
+    inner = word.strip("_")
+    has_hump = any(one.islower() and other.isupper() for one, other in pairwise(inner))
+    return "_" in word or has_hump or following == "("
+
+
+def _dots(name: str) -> str:
+    return name.replace("::", ".").replace("#", ".")
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])

@@ -1,0 +1,54 @@
+"""Rows of a graph, written as tests state them: what a Python file defines and what it refers to."""
+
+from __future__ import annotations
+
+from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
+from contracts.graph.rows import DocumentRow
+
+
+class File:
+    """A document and its edges. Python modules are named by their paths, as the extraction names them."""
+
+    def __init__(self, path: str, document_id: str | None = None) -> None:
+        self.path = path
+        self.document_id = document_id or path
+        self.module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self._edges: list[Edge] = []
+        self._node = document_node(self.document_id)
+        for address in (f"path:{path}", f"path:?/{path.rpartition('/')[2]}"):
+            self.states(EdgeType.RESOLVES_TO, Node(NodeLabel.URL, address), self._node, Origin.DEFINITION)
+        if path.endswith(".py"):
+            self.states(EdgeType.DEFINED_IN, symbol("python", self.module), self._node, Origin.DEFINITION, "module")
+
+    def states(
+        self, kind: EdgeType, source: Node, target: Node, origin: Origin, detail: str = "", lines: tuple[int, ...] = ()
+    ) -> File:
+        self._edges.append(Edge(kind, source, target, origin, lines, detail))
+        return self
+
+    def defines(self, name: str, first: int, last: int, kind: str = "function") -> File:
+        lines = tuple(sorted({first, last}))
+        for key in (symbol("python", f"{self.module}.{name}"), unknown("python", name.rpartition(".")[2])):
+            self.states(EdgeType.DEFINED_IN, key, self._node, Origin.DEFINITION, kind, lines)
+        return self
+
+    def refers(self, name: str, *lines: int, origin: Origin = Origin.IMPORT) -> File:
+        return self.states(EdgeType.REFERS_TO, self._node, symbol("python", name), origin, "", lines)
+
+    def links(self, address: str, *lines: int, text: str = "") -> File:
+        return self.states(EdgeType.LINKS_TO, self._node, Node(NodeLabel.URL, address), Origin.LINK, text, lines)
+
+    def aliases(self, name: str, meaning: str) -> File:
+        whole = symbol("python", f"{self.module}.{name}")
+        return self.states(EdgeType.ALIAS_OF, whole, symbol("python", meaning), Origin.IMPORT)
+
+    def inherits(self, name: str, base: str, *lines: int) -> File:
+        whole = symbol("python", f"{self.module}.{name}")
+        return self.states(EdgeType.INHERITS, whole, symbol("python", base), Origin.IMPORT, "", lines)
+
+    def row(self) -> DocumentRow:
+        return DocumentRow(self.document_id, self.path, None, None, tuple(sorted(set(self._edges))))
+
+
+def rows(*files: File) -> list[DocumentRow]:
+    return [file.row() for file in files]
