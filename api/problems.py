@@ -18,6 +18,7 @@ from workers.service.instance import BROKER_ERRORS
 log = structlog.get_logger(__name__)
 
 STATUS: dict[type[errors.SluiceError], int] = {
+    errors.InvalidQuestion: 400,
     errors.InvalidInput: 422,
     errors.NotFound: 404,
     errors.Conflict: 409,
@@ -33,6 +34,7 @@ STATUS: dict[type[errors.SluiceError], int] = {
 }
 
 MEANINGS = {
+    400: "The question in Cypher cannot be read, or asks for more than reading: the message has line and column",
     401: "No API key, or one that is not known",
     403: "The key may not do this, or the owner's policy forbids it",
     404: "There is no such thing",

@@ -3,6 +3,7 @@
     SluiceError
     ├── InvalidInput          a field of a request, an event or a setting is wrong
     │   ├── MalformedEvent    bytes that are not an event of any known kind and version
+    │   ├── InvalidQuestion   a question in Cypher that cannot be read, or asks for more than reading
     │   └── InvalidSetting    a key of sluice.toml or a SLUICE_* variable
     ├── NotFound              a run, corpus, document, dead letter or generation that is not there
     ├── Conflict              the request contradicts what is recorded (idempotency key reused, wrong fingerprint)
@@ -51,6 +52,12 @@ class MalformedEvent(InvalidInput):
     """Bytes that do not decode to an event of a known kind and version."""
 
     code = "malformed_event"
+
+
+class InvalidQuestion(InvalidInput):
+    """A question in Cypher that cannot be read, or asks for more than reading. Names line and column."""
+
+    code = "invalid_question"
 
 
 class InvalidSetting(InvalidInput):

@@ -12,6 +12,7 @@ import contracts
 from contracts import api, retrieval
 from contracts.base import Value
 from contracts.event import Event
+from contracts.graph import api as graph
 from contracts.learning import flags
 from contracts.memory import api as memory
 from contracts.operations import forget, quarantine
@@ -27,6 +28,12 @@ API_VALUES: tuple[type[Value], ...] = (
     flags.FlagResult,
     forget.ForgetProof,
     forget.ForgetRequest,
+    graph.CypherRequest,
+    graph.CypherResult,
+    graph.GraphStatus,
+    graph.Linked,
+    graph.Neighbours,
+    graph.RebuildRequest,
     memory.IterationAccepted,
     memory.IterationSubmission,
     memory.LearningPatch,

@@ -16,6 +16,7 @@ from contracts.errors import (
     Fenced,
     Forbidden,
     InvalidInput,
+    InvalidQuestion,
     InvalidSetting,
     MalformedEvent,
     NotFound,
@@ -37,7 +38,7 @@ _PLAIN: tuple[type[SluiceError], ...] = (
     Corrupted,
     Fenced,
 )
-_WITH_FIELD: tuple[type[InvalidInput], ...] = (InvalidInput, MalformedEvent, InvalidSetting)
+_WITH_FIELD: tuple[type[InvalidInput], ...] = (InvalidInput, MalformedEvent, InvalidQuestion, InvalidSetting)
 SHOWN_CHARACTERS = 200
 
 

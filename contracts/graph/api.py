@@ -40,6 +40,10 @@ class CypherResult(Value):
     duration_ms: float
 
 
+MAX_NODE_CHARACTERS = 4_096
+"""Of what names a node in a request."""
+
+
 class NodeView(Value):
     """A node: `id` is its label and key, like `Symbol:python:shop.cart.Cart`; `name` is for people."""
 
@@ -115,6 +119,12 @@ class GraphStatus(Value):
     def behind(self) -> int:
         """Changes that are not published yet."""
         return max(0, self.version - self.published_version)
+
+
+class RebuildRequest(Value):
+    """`POST /v1/graph/rebuild`: read every document of a corpus into its graph anew, as a run."""
+
+    corpus: CorpusName = "default"
 
 
 class GraphServerHealth(Value):

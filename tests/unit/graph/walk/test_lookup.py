@@ -1,0 +1,59 @@
+"""A node is found by its label and key, by its key, by a path, and by a name where that is plain."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import InvalidInput, NotFound
+from graph.generations.fold import fold
+from graph.generations.view import GraphView
+from graph.walk.lookup import find_node, node_id, node_view
+from tests.support.graph_rows import File, rows
+
+
+@pytest.fixture
+def view() -> GraphView:
+    stated = rows(
+        File("shop/cart.py").defines("Cart", 1, 20, "class").defines("Cart.add", 5, 9, "method"),
+        File("shop/list.py").defines("List.add", 2, 3, "method"),
+        File("shop/view.py").refers("shop.cart.Cart", 4).refers("?.remove", 5).refers("os.remove", 6),
+        File("docs/cart.md").links("https://example.org/cart", 7, text="the cart"),
+    )
+    return GraphView(fold(stated, ()), "graph-1", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Symbol:python:shop.cart.Cart", "Symbol:python:shop.cart.Cart"),
+        ("python:shop.cart.Cart", "Symbol:python:shop.cart.Cart"),
+        ("shop.cart.Cart", "Symbol:python:shop.cart.Cart"),
+        ("Cart", "Symbol:python:shop.cart.Cart"),
+        ("Cart.add", "Symbol:python:shop.cart.Cart.add"),
+        ("remove", "Symbol:python:os.remove"),
+        ("shop/cart.py", "Document:shop/cart.py"),
+        ("cart.md", "Document:docs/cart.md"),
+        ("https://example.org/cart", "URL:https://example.org/cart"),
+    ],
+)
+def test_a_node_is_found_by_what_names_it(view: GraphView, text: str, found: str) -> None:
+    assert node_id(view.node(find_node(view, text))) == found
+
+
+def test_a_name_of_several_is_refused_and_the_remedy_lists_them(view: GraphView) -> None:
+    with pytest.raises(InvalidInput, match="'add' names 2 nodes") as refused:
+        find_node(view, "add")
+    assert refused.value.remedy == "one of Symbol:python:shop.cart.Cart.add, Symbol:python:shop.list.List.add"
+
+
+@pytest.mark.parametrize("text", ["Symbol:python:shop.Cart", "Nothing:x", "Document:", "art", "", "shop/none.py"])
+def test_what_is_not_there_is_not_found(view: GraphView, text: str) -> None:
+    with pytest.raises(NotFound, match="the graph has no node"):
+        find_node(view, text)
+
+
+def test_a_document_is_shown_by_its_path_and_a_symbol_without_its_language(view: GraphView) -> None:
+    document = node_view(view, find_node(view, "shop/cart.py"))
+    assert (document.name, document.path, document.label) == ("shop/cart.py", "shop/cart.py", "Document")
+    symbol = node_view(view, find_node(view, "Cart"))
+    assert (symbol.id, symbol.name, symbol.path) == ("Symbol:python:shop.cart.Cart", "shop.cart.Cart", None)
