@@ -20,7 +20,7 @@ GRAPH_EDGES = gauge("sluice_graph_edges", "Edges of all graphs, as their documen
 GRAPH_BEHIND = gauge(
     "sluice_graph_behind",
     "What all graphs lack: documents that are indexed and not read, changes that are not in the published generation, "
-    "or not in the file of the Cypher engine.",
+    "not in the file of the Cypher engine, or not on the graph server.",
     "what",
 )
 GRAPH_GENERATIONS = counter(

@@ -176,6 +176,15 @@ def _heal(process: WorkerProcess, corpus: str) -> None:
         log.warning("corpus_not_healed", corpus=corpus, problem=str(error))
 
 
+def feed_graph_server(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Send a graph server what changed of the graph."""
+    from workers.processes.watches import graph_server_feed
+
+    feed = graph_server_feed.GraphServerFeed(process.context)
+    while not stopping.wait(graph_server_feed.LOOK_SECONDS):
+        feed.look()
+
+
 def watch_embedder(process: WorkerProcess, stopping: threading.Event) -> None:
     """While an embedding endpoint is out of reach, say so, and see whether it is back."""
     context = process.context

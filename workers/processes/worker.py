@@ -34,6 +34,7 @@ from workers.broker.transport import Transport
 from workers.processes.background import (
     announce_presence,
     answer_direct_queries,
+    feed_graph_server,
     follow_snapshots,
     keep_queue_tidy,
     keep_whole,
@@ -160,6 +161,8 @@ def _load_what_is_needed(process: WorkerProcess) -> None:
         process.serve(lambda stopping: watch_embedder(process, stopping), "embedder")
     if process.stage == "index":
         process.serve(lambda stopping: keep_whole(process, stopping), "heal")
+    if process.stage == "graph" and process.settings.graph.enabled and process.settings.graph.url:
+        process.serve(lambda stopping: feed_graph_server(process, stopping), "graph-server")
     if process.stage == "query":
         for corpus in process.context.readers.names():
             process.context.readers.reader(corpus).reload()

@@ -1,0 +1,172 @@
+"""Brings a graph server to where the ledger's rows of the graph are, by what differs between the two.
+
+The server says of each corpus up to where it was fed. Where that is not where the ledger is, the hashes of all its
+documents are compared with the ledger's, and only what differs is sent: so a server that was away, empty, restored from
+a backup or fed by two workers at once comes out the same, and a pass that was cut short is gone on with by the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from graph.servers.upsert import Fed, Feed, ServerDocument
+
+if TYPE_CHECKING:
+    from contracts.graph.rows import CitationRow
+    from graph.servers.server import GraphServer
+    from ledger.graph.chosen import FullRow
+    from ledger.graph.rows import Standing, Totals
+    from ledger.graph.store import Graphs
+    from workers.wiring.corpora import Reader
+
+DOCUMENTS_AT_ONCE = 200
+"""Read from the ledger and the index, and sent: some megabytes with their vectors."""
+
+
+class FedServer(NamedTuple):
+    """What a pass came to."""
+
+    totals: Totals
+    """Of the ledger when the pass began."""
+    fed: Fed
+    is_level: bool
+    """Whether the server has all of that."""
+    refused: tuple[str, ...] = ()
+    """What the server refused of its schema."""
+
+
+class _Ledger(NamedTuple):
+    totals: Totals
+    standing: Mapping[str, Standing]
+    citations: Sequence[CitationRow]
+
+
+def feed_server(
+    corpus: str,
+    server: GraphServer,
+    graph: Graphs,
+    reader: Reader,
+    *,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    before_portion: Callable[[], None] = lambda: None,
+) -> FedServer:
+    """Send the server what it lacks of a corpus, for about as long as `seconds`.
+
+    `before_portion` is called before some hundred documents are sent.
+
+    Raises what `GraphServer` does, and `Unavailable` where the ledger or the index does not answer.
+    """
+    until = clock() + seconds
+    model = reader.model_fingerprint
+    ours = _read(graph, corpus)
+    wanted = Feed(ours.totals.version, ours.totals.sha256, model, _citations_sha256(ours.citations))
+    known = server.read_feed(corpus)
+    if known == wanted:
+        return FedServer(ours.totals, Fed(), is_level=True)
+    schema = server.prepare(_dimension(ours.standing, reader))
+    changed, gone = _differences(ours, server.standing(corpus), model)
+    fed = Fed()
+    for portion in [*_portions(gone), *_portions(changed)]:
+        before_portion()
+        if clock() >= until:
+            return FedServer(ours.totals, fed, is_level=False, refused=schema.refused)
+        fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
+    if fed.outdated and graph.totals(corpus) == ours.totals:  # it is ahead of the truth: the index was set back
+        server.lower_fences(corpus, fed.outdated)
+        for portion in _portions(fed.outdated):
+            fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
+    if known is None or known.citations_sha256 != wanted.citations_sha256:
+        server.write_citations(corpus, ours.citations)
+    server.write_feed(corpus, wanted)
+    return FedServer(ours.totals, fed, is_level=True, refused=schema.refused)
+
+
+def mean_vector(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None) -> tuple[float, ...] | None:
+    """A document's vector: the mean of those of its chunks (n, d), of length 1; None where that has no direction.
+
+    The mean and not the first chunk's: a document is found by what stands in the midst of it too.
+    """
+    if vectors is None or not len(vectors):
+        return None
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    length = float(np.linalg.norm(mean))
+    return tuple((mean / length).tolist()) if length > 0 else None
+
+
+def _read(graph: Graphs, corpus: str) -> _Ledger:
+    with graph.snapshot(corpus) as snapshot:
+        standing = {row.document_id: row for row in snapshot.standing()}
+        return _Ledger(snapshot.totals, standing, tuple(snapshot.citations()))
+
+
+def _differences(
+    ours: _Ledger, theirs: Mapping[str, tuple[str | None, str | None]], model: str | None
+) -> tuple[list[str], list[str]]:
+    """The documents that the server has otherwise or not at all, and those that it has and the ledger has not."""
+    live = {name: row for name, row in ours.standing.items() if not row.is_tombstone}
+    changed = [name for name, row in live.items() if theirs.get(name) != (row.sha256, model)]
+    return changed, sorted(theirs.keys() - live.keys())
+
+
+def _send(
+    corpus: str,
+    document_ids: Sequence[str],
+    server: GraphServer,
+    graph: Graphs,
+    reader: Reader,
+    model: str | None,
+    as_of: int,
+) -> Fed:
+    """Have the server hold these documents as the ledger does now. `as_of` is of those that it knows nothing of."""
+    rows = {row.standing.document_id: row for row in graph.rows_of(corpus, document_ids)}
+    live = [_document(row, reader, model) for row in rows.values() if not row.standing.is_tombstone]
+    gone = {
+        name: rows[name].standing.as_of if name in rows else as_of
+        for name in document_ids
+        if name not in rows or rows[name].standing.is_tombstone
+    }
+    fed = server.remove(corpus, gone) if gone else Fed()
+    return fed.plus(server.upsert(corpus, live)) if live else fed
+
+
+def _document(row: FullRow, reader: Reader, model: str | None) -> ServerDocument:
+    known = row.standing
+    return ServerDocument(
+        document_id=known.document_id,
+        as_of=known.as_of,
+        sha256=known.sha256,
+        path=known.identity.path,
+        url=known.identity.url,
+        title=known.identity.title,
+        content_hash=known.identity.content_sha256,
+        updated_at=datetime.fromtimestamp(row.updated_at, UTC).isoformat(),
+        edges=row.edges,
+        embedding_version=model,
+        embedding=mean_vector(reader.vectors(known.document_id)),
+    )
+
+
+def _dimension(standing: Mapping[str, Standing], reader: Reader) -> int | None:
+    """Of the corpus's vectors, from the first document that has any."""
+    for name, row in standing.items():
+        vectors = None if row.is_tombstone else reader.vectors(name)
+        if vectors is not None and len(vectors):
+            return int(vectors.shape[1])
+    return None
+
+
+def _citations_sha256(citations: Sequence[CitationRow]) -> str:
+    pairs = sorted((one.document_id, one.conversation, one.lines) for one in citations)
+    return hashlib.sha256(repr(pairs).encode()).hexdigest()
+
+
+def _portions(document_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(document_ids), DOCUMENTS_AT_ONCE):
+        yield document_ids[first : first + DOCUMENTS_AT_ONCE]
