@@ -33,15 +33,19 @@ class Texts(Sequence[str]):
         """The UTF-8 bytes of an entry."""
         return self._content[int(self._offsets[place]) : int(self._offsets[place + 1])].tobytes()
 
-    def find(self, text: str, first: int = 0, end: int | None = None) -> int | None:
-        """The place of a text between two places, where entries ascend by their bytes; None: it is not there."""
-        wanted = text.encode(errors="replace")
-        low, high = first, len(self) if end is None else end
+    def place(self, wanted: bytes, first: int, end: int) -> int:
+        """Where bytes stand or would stand between two places, where entries ascend by their bytes."""
+        low, high = first, end
         while low < high:
             middle = (low + high) // 2
             if self.raw(middle) < wanted:
                 low = middle + 1
             else:
                 high = middle
-        ending = len(self) if end is None else end
-        return low if low < ending and self.raw(low) == wanted else None
+        return low
+
+    def find(self, text: str, first: int, end: int) -> int | None:
+        """The place of a text between two places, where entries ascend; None: it is not there."""
+        wanted = text.encode(errors="replace")
+        found = self.place(wanted, first, end)
+        return found if found < end and self.raw(found) == wanted else None

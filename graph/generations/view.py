@@ -98,6 +98,13 @@ class GraphView:
         code = LABEL_CODES[label]
         return self._keys.find(key, self._label_starts[code], self._label_starts[code + 1])
 
+    def beginning(self, label: NodeLabel, start: str) -> range:
+        """Places of the nodes of a label whose keys begin with a text."""
+        code = LABEL_CODES[label]
+        first, end = self._label_starts[code], self._label_starts[code + 1]
+        low = self._keys.place(start.encode(errors="replace"), first, end)
+        return range(low, self._keys.place(start.encode(errors="replace") + b"\xff", low, end))
+
     def path(self, document: int) -> str | None:
         """The path of a document."""
         return self._paths[document] or None

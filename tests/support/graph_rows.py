@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
-from contracts.graph.rows import DocumentRow
+from contracts.graph.rows import CitationRow, DocumentRow
+from graph.generations.fold import fold
+from graph.generations.view import GraphView
 
 
 class File:
@@ -15,8 +19,9 @@ class File:
         self.module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         self._edges: list[Edge] = []
         self._node = document_node(self.document_id)
-        for address in (f"path:{path}", f"path:?/{path.rpartition('/')[2]}"):
-            self.states(EdgeType.RESOLVES_TO, Node(NodeLabel.URL, address), self._node, Origin.DEFINITION)
+        parts = path.split("/")
+        for end in [f"?/{parts[-1]}", *("/".join(parts[-count:]) for count in range(2, len(parts))), path]:
+            self.states(EdgeType.RESOLVES_TO, Node(NodeLabel.URL, f"path:{end}"), self._node, Origin.DEFINITION)
         if path.endswith(".py"):
             self.states(EdgeType.DEFINED_IN, symbol("python", self.module), self._node, Origin.DEFINITION, "module")
 
@@ -52,3 +57,8 @@ class File:
 
 def rows(*files: File) -> list[DocumentRow]:
     return [file.row() for file in files]
+
+
+def view_of(*files: File, citations: Iterable[CitationRow] = ()) -> GraphView:
+    """The folded graph of some files, without a file on the disk."""
+    return GraphView(fold(rows(*files), citations), "graph-000000000001", 1)

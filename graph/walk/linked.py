@@ -1,0 +1,117 @@
+"""Documents that are linked to a failing test that touches a module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from contracts.graph.api import Linked, LinkedDocument
+from contracts.graph.model import NodeLabel, Origin
+from graph.generations.names import How
+from graph.generations.view import GraphView
+from graph.walk.modules import vertices_of
+from graph.walk.nodes import node_view
+from graph.walk.paths import document_name
+from graph.walk.push import Seeds, push
+from graph.walk.seeds import Begun, Start
+from graph.walk.trails import Trails
+
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$|(?:_test|_spec|\.test|\.spec|Tests?)\.\w+$"
+)
+
+
+def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10) -> Linked:
+    """The tests that touch a module (by name, path or id of a node), and the documents that are linked to these.
+
+    A test touches a module that it refers to or that it defines nothing of but inherits from. With `failing_only` it
+    is one that an indexed test report names. Documents are ranked by a walk from the tests; files of tests
+    that touch the module are left out.
+
+    Raises:
+        InvalidInput: `module` is the id of a node without a key.
+        NotFound: the graph knows nothing of that name.
+    """
+    tests = _touching(view, vertices_of(view, module))
+    failing = [vertex for vertex in tests if _is_failing(view, vertex)]
+    chosen = failing if failing_only else list(dict.fromkeys(failing + tests))
+    files = {_document_of(view, vertex) for vertex in tests}
+    return Linked(
+        module=module,
+        tests=tuple(node_view(view, _node_of(view, vertex)) for vertex in chosen[:_MOST_TESTS]),
+        documents=tuple(_reached(view, chosen[:_MOST_TESTS], files, top_k)) if chosen else (),
+        generation=view.name,
+    )
+
+
+_MOST_TESTS = 200
+
+
+def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
+    """Vertices in test files that refer to one of the targets: those that do so most often first."""
+    counts: dict[int, int] = {}
+    doubtful: dict[int, int] = {}
+    for vertex in targets:
+        for step in view.steps(vertex):
+            if step.is_reverse and _is_test(view, step.target):
+                kind = doubtful if step.how is How.NAME else counts
+                kind[step.target] = kind.get(step.target, 0) + 1
+    counts = counts or doubtful
+    return sorted(counts, key=lambda vertex: (-counts[vertex], vertex))
+
+
+def _is_test(view: GraphView, vertex: int) -> bool:
+    document = _document_of(view, vertex)
+    return document is not None and _TEST_FILE.search(view.path(document) or "") is not None
+
+
+def _is_failing(view: GraphView, vertex: int) -> bool:
+    """Whether a test report names what stands at the vertex."""
+    return any(step.is_reverse and view.edge(step.edge).origin is Origin.TEST for step in view.steps(vertex))
+
+
+def _reached(view: GraphView, tests: list[int], files: set[int | None], top_k: int) -> list[LinkedDocument]:
+    count = len(tests)
+    seeds = Seeds(np.array(tests, np.int64), np.full(count, 1 / count), np.full(count, -1, np.int64), np.arange(count))
+    starts = [_start(view, vertex) for vertex in tests]
+    walked = push(view, seeds)
+    trails = Trails(view, Begun(seeds, starts, ""), walked)
+    scores: dict[int, float] = {}
+    best: dict[int, int] = {}
+    order = np.lexsort((walked.vertices, -walked.scores))
+    for place in order.tolist():
+        vertex = int(walked.vertices[place])
+        document = _document_of(view, vertex)
+        if document is None or document in files or trails.passage(vertex) is None:
+            continue
+        scores[document] = scores.get(document, 0.0) + float(walked.scores[place])
+        best.setdefault(document, vertex)
+    ranked = sorted(
+        (document for document in scores if scores[document] > 0), key=lambda found: (-scores[found], found)
+    )
+    most = max(scores.values(), default=1.0)
+    return [
+        LinkedDocument(
+            document=node_view(view, document), score=scores[document] / most, path=trails.path(best[document])
+        )
+        for document in ranked[:top_k]
+    ]
+
+
+def _start(view: GraphView, vertex: int) -> Start:
+    node = view.node(_node_of(view, vertex))
+    if node.label is NodeLabel.DOCUMENT:
+        return Start(NodeLabel.DOCUMENT, document_name(view, vertex))
+    return Start(node.label, node.key.partition(":")[2])
+
+
+def _node_of(view: GraphView, vertex: int) -> int:
+    return view.definition(vertex).node if vertex >= view.nodes else vertex
+
+
+def _document_of(view: GraphView, vertex: int) -> int | None:
+    if vertex >= view.nodes:
+        return view.definition(vertex).document
+    return vertex if vertex < view.documents else None

@@ -1,0 +1,93 @@
+"""The way from a seed to each vertex that a walk reached, and the passage that a vertex stands for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from contracts.graph.model import EdgeType, NodeLabel, Origin
+from contracts.graph.retrieval import GraphPath, PathStep
+from graph.generations.view import GraphView
+from graph.walk.paths import document_name, told_step
+from graph.walk.push import Walked
+from graph.walk.seeds import Begun
+
+
+class Passage(NamedTuple):
+    """A line of a document (its place); None: the document as a whole."""
+
+    document: int
+    line: int | None
+
+
+class Trails:
+    """The ways of one walk."""
+
+    def __init__(self, view: GraphView, begun: Begun, walked: Walked) -> None:
+        self._view = view
+        self._starts = begun.starts
+        self._parents = walked.parents
+        self._seeds: dict[int, tuple[int, int]] = {}
+        weights: dict[int, float] = {}
+        seeds = begun.seeds
+        for vertex, weight, step, origin in zip(
+            seeds.vertices.tolist(),
+            seeds.weights.tolist(),
+            seeds.entered_by.tolist(),
+            seeds.origins.tolist(),
+            strict=True,
+        ):
+            if weight > weights.get(vertex, -1.0):
+                weights[vertex] = weight
+                self._seeds[vertex] = step, origin
+
+    def passage(self, vertex: int) -> Passage | None:
+        """Where a vertex stands; None: in no document, or it is what was found itself."""
+        number, label = self._last_step(vertex)
+        if number < 0 and label is NodeLabel.DOCUMENT:
+            return None
+        if vertex >= self._view.nodes:
+            span = self._view.definition(vertex)
+            step = self._view.step(number) if number >= 0 else None
+            line = step.first if step is not None and step.is_reverse and step.first else span.first
+            return Passage(span.document, line or None)
+        if vertex < self._view.documents:
+            step = self._view.step(number) if number >= 0 else None
+            return Passage(vertex, (step.first or None) if step is not None and step.is_reverse else None)
+        return None
+
+    def path(self, vertex: int) -> GraphPath:
+        """By which edges a vertex was reached."""
+        numbers: list[tuple[int, int]] = []
+        while vertex not in self._seeds:
+            before, number = self._parents[vertex]
+            numbers.append((before, number))
+            vertex = before
+        step, origin = self._seeds[vertex]
+        start = self._starts[origin]
+        told: list[PathStep] = []
+        if step >= 0:
+            told += told_step(self._view, self._view.source_of(step), step)
+        elif start.label is not NodeLabel.DOCUMENT:
+            told.append(self._defined(vertex, start.label))
+        for before, number in reversed(numbers):
+            told += told_step(self._view, before, number)
+        return GraphPath(start=start.name, start_label=start.label, steps=tuple(told))
+
+    def _defined(self, vertex: int, named: NodeLabel) -> PathStep:
+        view = self._view
+        span = view.definition(vertex) if vertex >= view.nodes else None
+        document = span.document if span is not None else vertex
+        return PathStep(
+            edge=EdgeType.RESOLVES_TO if named is NodeLabel.URL else EdgeType.DEFINED_IN,
+            origin=Origin.DEFINITION,
+            label=NodeLabel.DOCUMENT,
+            name=document_name(view, document) if document < view.documents else view.node(document).key,
+            line=(span.first or None) if span is not None else None,
+        )
+
+    def _last_step(self, vertex: int) -> tuple[int, NodeLabel]:
+        """The step by which a vertex was entered (-1: by none), and the label of where its path begins."""
+        if vertex in self._seeds:
+            number, origin = self._seeds[vertex]
+            return number, self._starts[origin].label
+        return self._parents[vertex][1], NodeLabel.SYMBOL

@@ -1,0 +1,67 @@
+"""The decision record's question: docs linked to a failing test that touches module X."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import NotFound
+from contracts.graph.model import Origin
+from graph.generations.view import GraphView
+from graph.walk.linked import linked
+from tests.support.graph_rows import File, view_of
+
+
+def shop() -> GraphView:
+    return view_of(
+        File("main/shop/cart.py").defines("Cart", 1, 20, "class").defines("Cart.add", 5, 9, "method"),
+        File("main/shop/till.py").defines("pay", 1, 9),
+        File("main/tests/test_cart.py").defines("test_add", 3, 9).refers("shop.cart.Cart", 4, 5),
+        File("main/tests/test_more.py")
+        .defines("test_both", 3, 9)
+        .refers("shop.cart.Cart", 4)
+        .refers("shop.till.pay", 5),
+        File("main/tests/test_till.py").defines("test_pay", 3, 9).refers("shop.till.pay", 4),
+        File("main/docs/cart.md").refers("shop.cart.Cart", 7, origin=Origin.MENTION),
+        File("main/docs/till.md").refers("shop.till.pay", 7, origin=Origin.MENTION),
+        File("report.xml").refers("tests.test_cart.test_add", 1, origin=Origin.TEST),
+    )
+
+
+@pytest.mark.parametrize(
+    "module", ["shop.cart", "cart", "main/shop/cart.py", "shop/cart.py", "shop.cart.Cart", "Document:main/shop/cart.py"]
+)
+def test_documents_linked_to_the_failing_test_of_a_module(module: str) -> None:
+    found = linked(shop(), module, failing_only=True)
+    assert [test.name for test in found.tests] == ["main.tests.test_cart.test_add"]
+    nearest = {entry.document.path for entry in found.documents[:3]}
+    assert nearest == {"main/shop/cart.py", "main/docs/cart.md", "report.xml"}
+    assert found.documents[0].score == 1.0
+    (page,) = [entry for entry in found.documents if entry.document.path == "main/docs/cart.md"]
+    assert str(page.path) == (
+        "main.tests.test_cart.test_add DEFINED_IN main/tests/test_cart.py REFERS_TO shop.cart.Cart DEFINED_IN "
+        "main/shop/cart.py <-DEFINED_IN- shop.cart.Cart <-REFERS_TO- main/docs/cart.md"
+    )
+
+
+def test_failing_tests_come_first_where_all_are_asked_for() -> None:
+    found = linked(shop(), "shop.cart")
+    assert [test.name.rpartition(".")[2] for test in found.tests] == ["test_add", "test_both"]
+
+
+def test_a_package_is_all_that_is_in_it() -> None:
+    found = linked(shop(), "main.shop")
+    assert {test.name.rpartition(".")[2] for test in found.tests} == {"test_add", "test_both", "test_pay"}
+
+
+def test_a_module_that_no_failing_test_touches_gives_no_documents() -> None:
+    found = linked(shop(), "shop.till", failing_only=True)
+    assert (found.tests, found.documents) == ((), ())
+
+
+def test_top_k_bounds_the_documents() -> None:
+    assert len(linked(shop(), "shop.cart", top_k=1).documents) == 1
+
+
+def test_an_unknown_module_is_not_found() -> None:
+    with pytest.raises(NotFound, match=r"shop\.cellar"):
+        linked(shop(), "shop.cellar")

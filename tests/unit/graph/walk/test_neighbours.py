@@ -1,0 +1,61 @@
+"""What is next to a node, whatever name others call it by."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.errors import InvalidInput, NotFound
+from contracts.graph.model import EdgeType, Origin
+from graph.generations.view import GraphView
+from graph.walk.neighbours import neighbours
+from tests.support.graph_rows import File, view_of
+
+
+def shop() -> GraphView:
+    return view_of(
+        File("main/shop/__init__.py").aliases("Cart", "shop.cart.Cart"),
+        File("main/shop/cart.py").defines("Cart", 1, 20, "class").defines("Cart.add", 5, 9, "method"),
+        File("main/shop/list.py").defines("Items", 1, 9, "class").defines("Items.add", 2, 4, "method"),
+        File("main/shop/view.py").defines("show", 3, 9).refers("shop.Cart", 4).refers("?.add", 5, origin=Origin.NAME),
+        File("main/docs/cart.md").links("path:main/shop/cart.py", 7, text="the cart"),
+    )
+
+
+def test_a_class_knows_who_defines_it_and_who_uses_it_by_another_name() -> None:
+    told = neighbours(shop(), "Symbol:python:main.shop.cart.Cart")
+    assert told.node.name == "main.shop.cart.Cart"
+    assert [(entry.edge, entry.direction, entry.node.name) for entry in told.neighbours] == [
+        (EdgeType.REFERS_TO, "in", "main/shop/view.py"),
+        (EdgeType.DEFINED_IN, "out", "main/shop/cart.py"),
+    ]
+    assert told.neighbours[0].lines == (4,)
+
+
+def test_a_call_on_an_unknown_receiver_says_how_many_definitions_it_can_mean() -> None:
+    told = neighbours(shop(), "Symbol:python:main.shop.list.Items.add")
+    (use,) = [entry for entry in told.neighbours if entry.edge is EdgeType.REFERS_TO]
+    assert (use.node.name, use.origin, use.candidates) == ("main/shop/view.py", Origin.NAME, 2)
+
+
+def test_a_document_knows_the_pages_that_link_to_it() -> None:
+    told = neighbours(shop(), "Document:main/shop/cart.py")
+    (link,) = [entry for entry in told.neighbours if entry.edge is EdgeType.LINKS_TO]
+    assert (link.node.path, link.direction, link.detail) == ("main/docs/cart.md", "in", "the cart")
+
+
+def test_a_limit_cuts_the_least_sure_and_the_total_stays() -> None:
+    whole = neighbours(shop(), "Document:main/shop/view.py")
+    cut = neighbours(shop(), "Document:main/shop/view.py", limit=2)
+    assert cut.neighbours == whole.neighbours[:2]
+    assert cut.total == whole.total > 2
+
+
+@pytest.mark.parametrize("node_id", ["", "Cart", "Class:Cart", "Symbol:"])
+def test_what_is_no_id_is_refused_with_the_labels(node_id: str) -> None:
+    with pytest.raises(InvalidInput, match="Document:…"):
+        neighbours(shop(), node_id)
+
+
+def test_an_unknown_node_is_not_found() -> None:
+    with pytest.raises(NotFound, match=r"Symbol:python:shop\.Basket"):
+        neighbours(shop(), "Symbol:python:shop.Basket")
