@@ -1,0 +1,149 @@
+"""Reads annotations: of which class a value is that is annotated so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from graph.extract.python.builtin_names import BUILTINS
+from graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, instances, one_of
+from graph.extract.python.reading import text
+from graph.extract.python.scopes import Scope, Value, ValueKind
+
+_FIRST = frozenset(
+    [
+        "Optional",
+        "Annotated",
+        "Final",
+        "ClassVar",
+        "Required",
+        "NotRequired",
+        "ReadOnly",
+        "Awaitable",
+        "Mapped",
+        "InitVar",
+    ]
+)
+"""Generic types that are read as their first argument."""
+_HOLDERS = frozenset(
+    [
+        *("list", "set", "frozenset", "tuple", "deque", "List", "Set", "FrozenSet", "Tuple", "Deque", "Sequence"),
+        *("MutableSequence", "Iterable", "Iterator", "Collection", "Container", "AbstractSet", "AsyncIterable"),
+        *("AsyncIterator", "AsyncGenerator", "Generator", "KeysView", "ValuesView"),
+    ]
+)
+"""Generic types that hold their first argument."""
+_MAPPINGS = frozenset(["dict", "defaultdict", "OrderedDict", "Dict", "DefaultDict", "Mapping", "MutableMapping"])
+_UNKNOWN = frozenset(
+    [
+        *("Any", "Callable", "TypeVar", "Literal", "ParamSpec", "TypeAlias", "object", "Never", "NoReturn"),
+        "LiteralString",
+    ]
+)
+_SELF = "Self"
+_DEEPEST = 12
+_QUOTED = re.compile(r"[A-Za-z_][\w.]*")
+
+
+class Annotations:
+    """Annotations of one file. `of` finds what an expression means."""
+
+    def __init__(self, of: Callable[[Node, Scope, int], Meanings], of_name: Callable[[str, Scope, int], Meanings]):
+        self._of = of
+        self._of_name = of_name
+
+    def read(self, node: Node, scope: Scope, depth: int = 0) -> Meanings:
+        """What a value with this annotation is; none where the annotation does not tell."""
+        if depth > _DEEPEST:
+            return UNKNOWN
+        depth += 1
+        kind = node.type
+        if kind in ("type", "parenthesized_expression"):
+            return self.read(node.named_children[0], scope, depth) if node.named_children else UNKNOWN
+        if kind == "none":
+            return NOTHING
+        if kind in ("identifier", "attribute"):
+            return self._named(node, scope, depth)
+        if kind == "string":
+            return self._quoted(node, scope, depth)
+        if kind in ("binary_operator", "union_type"):
+            return one_of([self.read(side, scope, depth) for side in node.named_children])
+        if kind in ("generic_type", "subscript"):
+            return self._generic(node, scope, depth)
+        return UNKNOWN
+
+    def _named(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        written = text(node)
+        last = written.rpartition(".")[2]
+        if last in _UNKNOWN:
+            return UNKNOWN
+        if last == _SELF and (held := scope.enclosing_class) is not None:
+            return (Meaning(Kind.INSTANCE, held.name),)
+        if node.type == "identifier":
+            holder = scope.holder(written)
+            if holder is None:
+                return builtin(written) if written in BUILTINS else UNKNOWN
+            alias = holder.bindings[written][0]
+            if isinstance(alias, Value):
+                return self._variable(alias, depth)
+        if last in _HOLDERS or last in _MAPPINGS:
+            return builtin("dict" if last in _MAPPINGS else "list")
+        return instances(self._of(node, scope, depth))
+
+    def _variable(self, alias: Value, depth: int) -> Meanings:
+        """A type by another name: `Row = dict[str, Cell]`. Type variables tell nothing."""
+        node = alias.node
+        if node is None or alias.kind is not ValueKind.IS or alias.position is not None:
+            return UNKNOWN
+        if node.type == "call":
+            return UNKNOWN
+        return self.read(node, alias.scope, depth)
+
+    def _quoted(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        """`"Foo"`, `"Foo | None"`, `"Optional[Foo]"`; other annotations in quotes are not read."""
+        content = "".join(text(child) for child in node.named_children if child.type == "string_content").strip()
+        content = re.sub(r"^(?:\w+\.)?Optional\[(.*)\]$", r"\1", content)
+        names = [part.strip() for part in content.split("|")]
+        if not all(_QUOTED.fullmatch(name) for name in names):
+            return UNKNOWN
+        return one_of([self._quoted_name(name, scope, depth) for name in names])
+
+    def _quoted_name(self, name: str, scope: Scope, depth: int) -> Meanings:
+        if name == "None":
+            return NOTHING
+        if name == _SELF and (held := scope.enclosing_class) is not None:
+            return (Meaning(Kind.INSTANCE, held.name),)
+        first, _, rest = name.partition(".")
+        found = self._of_name(first, scope, depth)
+        if rest:
+            found = tuple(meaning._replace(name=f"{meaning.name}.{rest}") for meaning in found)
+        return instances(found) if name.rpartition(".")[2] not in _UNKNOWN else UNKNOWN
+
+    def _generic(self, node: Node, scope: Scope, depth: int) -> Meanings:
+        head = node.child_by_field_name("value") or next(iter(node.named_children), None)
+        if head is None:
+            return UNKNOWN
+        arguments = [child for child in node.named_children if child != head]
+        if len(arguments) == 1 and arguments[0].type in ("type_parameter", "tuple"):
+            arguments = arguments[0].named_children
+        if not arguments:
+            return UNKNOWN
+        name = text(head).rpartition(".")[2]
+        if name in _FIRST:
+            return self.read(arguments[0], scope, depth)
+        if name == "Coroutine":
+            return self.read(arguments[-1], scope, depth)
+        if name == "Union":
+            return one_of([self.read(argument, scope, depth) for argument in arguments])
+        if name in ("type", "Type"):
+            return tuple(
+                meaning._replace(kind=Kind.SYMBOL) if meaning.kind is Kind.INSTANCE else meaning
+                for meaning in self.read(arguments[0], scope, depth)
+            )
+        if name in _HOLDERS:
+            return builtin("list", self.read(arguments[0], scope, depth))
+        if name in _MAPPINGS:
+            return builtin("dict", self.read(arguments[-1], scope, depth))
+        return self._named(head, scope, depth) if head.type in ("identifier", "attribute") else UNKNOWN

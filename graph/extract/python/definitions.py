@@ -1,0 +1,135 @@
+"""What a file defines: its module, functions, classes, methods, variables and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
+from graph.extract.python.inference import Inference
+from graph.extract.python.meanings import Kind, Meanings
+from graph.extract.python.reading import Reading
+from graph.extract.python.scopes import Binding, Defined, Imported, Scope, ScopeKind, Value
+
+LANGUAGE = "python"
+_OVERLOAD = "overload"
+_MOST_DEFINITIONS = 20
+"""Of one name in one scope, as the branches of an `if`: more are generated."""
+
+
+class _Place(NamedTuple):
+    first: int
+    last: int
+    kind: str
+
+
+def definition_edges(document: GraphDocument, reading: Reading, inference: Inference) -> Iterator[Edge]:
+    """DEFINED_IN edges of all that the file defines, and what it inherits and re-exports."""
+    target = document_node(document.document_id)
+    lines = document.text.count("\n") + 1
+    yield _defined(symbol(LANGUAGE, reading.module.name), target, (1, lines), "module")
+    for scope in reading.scopes:
+        if scope.kind is ScopeKind.CLASS:
+            yield from _inherited(scope, inference)
+        if scope.kind not in (ScopeKind.MODULE, ScopeKind.CLASS, ScopeKind.FUNCTION):
+            continue
+        for name, bindings in _named(scope):
+            qualified = symbol(LANGUAGE, f"{scope.name}.{name}")
+            places = _places(scope, bindings)
+            if not places:
+                continue
+            kind = places[0].kind
+            yield _defined(qualified, target, _pairs(places), kind)
+            if kind != "variable":
+                yield _defined(unknown(LANGUAGE, name), target, tuple(place.first for place in places), kind)
+            yield from _typed(qualified, scope, bindings, inference)
+    yield from _aliases(reading)
+
+
+def _named(scope: Scope) -> Iterator[tuple[str, list[Binding]]]:
+    yield from scope.bindings.items()
+    for name, values in scope.attributes.items():
+        if name not in scope.bindings:
+            yield name, list(values)
+
+
+def _places(scope: Scope, bindings: list[Binding]) -> list[_Place]:
+    """Where the name is defined. Of functions and classes all places, of a variable the first."""
+    defined = [binding for binding in bindings if isinstance(binding, Defined)]
+    implemented = [binding for binding in defined if _OVERLOAD not in binding.scope.decorators] or defined
+    if implemented:
+        return [
+            _Place(binding.first, binding.last, _kind(scope, binding)) for binding in implemented[:_MOST_DEFINITIONS]
+        ]
+    if scope.kind is ScopeKind.FUNCTION:
+        return []
+    kind = "attribute" if scope.kind is ScopeKind.CLASS else "variable"
+    values = [binding for binding in bindings if isinstance(binding, Value) and binding.is_definition]
+    return [_Place(values[0].first, values[0].last, kind)] if values else []
+
+
+def _kind(scope: Scope, binding: Defined) -> str:
+    if binding.scope.kind is ScopeKind.CLASS:
+        return "class"
+    return "method" if scope.kind is ScopeKind.CLASS else "function"
+
+
+def _pairs(places: list[_Place]) -> tuple[int, ...]:
+    """First and last lines of each. Where two lie on one line the pairs would not be told apart: then of the first."""
+    lines = tuple(line for place in places for line in (place.first, place.last))
+    if len(set(lines)) < len(lines) or list(lines) != sorted(lines):
+        return tuple(sorted({places[0].first, places[0].last}))
+    return lines
+
+
+def _inherited(scope: Scope, inference: Inference) -> Iterator[Edge]:
+    for meanings in inference.bases(scope):
+        for meaning in meanings:
+            if meaning.name != scope.name:
+                line = scope.node.start_point.row + 1
+                yield Edge(
+                    EdgeType.INHERITS,
+                    symbol(LANGUAGE, scope.name),
+                    symbol(LANGUAGE, meaning.name),
+                    meaning.origin,
+                    (line,),
+                )
+
+
+def _typed(qualified: Node, scope: Scope, bindings: list[Binding], inference: Inference) -> Iterator[Edge]:
+    """What a variable is an instance of, and what a function returns: its members are looked for there."""
+    if len(bindings) > _MOST_DEFINITIONS:
+        return
+    for binding in bindings:
+        if isinstance(binding, Value) and scope.kind is not ScopeKind.FUNCTION:
+            found, line = inference.value(binding), binding.first
+        elif isinstance(binding, Defined) and binding.scope.kind is ScopeKind.FUNCTION:
+            found, line = inference.result(binding.scope), binding.first
+        else:
+            continue
+        yield from _instances(qualified, found, line)
+
+
+def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
+    for meaning in found:
+        target = symbol(LANGUAGE, meaning.name)
+        if meaning.kind is Kind.INSTANCE and target != qualified:
+            yield Edge(EdgeType.INHERITS, qualified, target, meaning.origin, (line,), "type")
+
+
+def _aliases(reading: Reading) -> Iterator[Edge]:
+    """What the module's own names stand for that it imports: others import them from here."""
+    module = reading.module
+    for name, bindings in module.bindings.items():
+        for binding in bindings:
+            if isinstance(binding, Imported) and binding.target != f"{module.name}.{name}":
+                source = symbol(LANGUAGE, f"{module.name}.{name}")
+                yield Edge(EdgeType.ALIAS_OF, source, symbol(LANGUAGE, binding.target), Origin.IMPORT)
+    for target, line in reading.stars:
+        if target and target != module.name:
+            everything = symbol(LANGUAGE, f"{module.name}.*")
+            yield Edge(EdgeType.ALIAS_OF, everything, symbol(LANGUAGE, f"{target}.*"), Origin.IMPORT, (line,))
+
+
+def _defined(source: Node, target: Node, lines: tuple[int, ...], kind: str) -> Edge:
+    return Edge(EdgeType.DEFINED_IN, source, target, Origin.DEFINITION, lines, kind)

@@ -1,0 +1,35 @@
+"""Reads a Python file into edges."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from contracts.graph.model import Edge, GraphDocument
+from graph.extract.grammar import parser_for
+from graph.extract.python.definitions import definition_edges
+from graph.extract.python.inference import Inference
+from graph.extract.python.module_names import module_name, package_name
+from graph.extract.python.reader import Reader
+from graph.extract.python.references import References
+from graph.extract.python.tools import tool_edges
+from graph.extract.statements import put_together
+
+
+def python_edges(document: GraphDocument) -> list[Edge]:
+    """What the file defines, imports, inherits, registers as tools, and refers to; each edge once, in order.
+
+    Names are bound by Python's rules of scope. A text that is not quite Python is read as far as it is. The file is not
+    executed, and nothing but its own text and path is looked at.
+    """
+    tree = parser_for("python").parse(document.text.encode("utf-8", "replace"))
+    reading = Reader(tree.root_node, module_name(document), package_name(document)).read()
+    inference = Inference(reading)
+    return list(
+        put_together(
+            chain(
+                definition_edges(document, reading, inference),
+                tool_edges(document, reading),
+                References(reading, inference).edges(document),
+            )
+        )
+    )

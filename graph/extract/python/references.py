@@ -1,0 +1,149 @@
+"""What a file refers to: its imports, and each name and attribute that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node as SyntaxNode
+
+from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
+from graph.extract.python.builtin_names import BUILTINS, OF_EVERY_OBJECT
+from graph.extract.python.definitions import LANGUAGE
+from graph.extract.python.inference import Inference
+from graph.extract.python.meanings import UNKNOWN, Kind, Meanings, one_of
+from graph.extract.python.reading import Reading, Use, line, text
+from graph.extract.python.scopes import Defined, Imported, Scope, ScopeKind, Value
+
+
+class References:
+    """References of one file, gathered name by name."""
+
+    def __init__(self, reading: Reading, inference: Inference) -> None:
+        self._reading = reading
+        self._inference = inference
+        self._has_stars = bool(reading.stars)
+        self._lines: dict[tuple[str, Origin], set[int]] = {}
+
+    def edges(self, document: GraphDocument) -> Iterator[Edge]:
+        """REFERS_TO edges, each with all its lines."""
+        for name, at in self._reading.imports:
+            self._add(name, Origin.IMPORT, at)
+        for name, at in self._reading.stars:
+            self._add(name, Origin.IMPORT, at)
+        for use in self._reading.uses:
+            self._read(use)
+        for store in self._reading.stores:
+            if self._inference.receiver(store.scope, store.holder) is None:
+                self._read(Use(store.scope, store.node, False))
+        self._exported()
+        source = document_node(document.document_id)
+        for (name, origin), lines in self._lines.items():
+            target = unknown(LANGUAGE, name) if origin is Origin.NAME else symbol(LANGUAGE, name)
+            yield Edge(EdgeType.REFERS_TO, source, target, origin, tuple(sorted(lines)))
+
+    def _add(self, name: str, origin: Origin, at: int) -> None:
+        if name:
+            self._lines.setdefault((name, origin), set()).add(at)
+
+    def _read(self, use: Use) -> None:
+        base, attributes = _chain(use.node)
+        if base.type == "identifier":
+            name = text(base)
+            self._name(name, use.scope, line(base), use.is_called and not attributes)
+            found = self._inference.of_name(name, use.scope) if attributes else UNKNOWN
+        else:
+            found = self._inference.of(base, use.scope)
+        for place, attribute in enumerate(attributes):
+            is_last = place == len(attributes) - 1
+            found = self._attribute(found, text(attribute), line(attribute), use.is_called and is_last)
+
+    def _attribute(self, of: Meanings, name: str, at: int, is_called: bool) -> Meanings:
+        if name in OF_EVERY_OBJECT:
+            members = [self._inference.member(meaning, name) for meaning in of] if name == "__class__" else []
+            return one_of(members) if members else UNKNOWN
+        if not of:
+            self._add(name, Origin.NAME, at)
+            return UNKNOWN
+        members = []
+        for meaning in of:
+            if meaning.kind in (Kind.SYMBOL, Kind.INSTANCE):
+                self._add(f"{meaning.name}.{name}", meaning.origin, at)
+                member = self._inference.member(meaning, name)
+                if is_called:
+                    self._called(member, at)
+                members.append(member)
+            elif meaning.kind is Kind.BUILTIN:
+                members.append(self._inference.member(meaning, name))
+        return one_of(members) if members else UNKNOWN
+
+    def _called(self, called: Meanings, at: int) -> None:
+        for meaning in called:
+            if meaning.kind is Kind.INSTANCE:
+                self._add(f"{meaning.name}.__call__", meaning.origin, at)
+
+    def _name(self, name: str, scope: Scope, at: int, is_called: bool) -> None:
+        holder = scope.holder(name)
+        if holder is None:
+            self._unbound(name, at)
+            return
+        if holder.kind is ScopeKind.TYPE_PARAMETERS:
+            return
+        is_public = holder.kind in (ScopeKind.MODULE, ScopeKind.CLASS)
+        for binding in holder.bindings[name]:
+            if isinstance(binding, Imported):
+                self._add(binding.target, Origin.IMPORT, at)
+            elif isinstance(binding, Defined):
+                self._add(binding.scope.name, Origin.SCOPE, at)
+            elif isinstance(binding, Value) and is_public:
+                self._add(f"{holder.name}.{name}", Origin.SCOPE, at)
+        if any(isinstance(binding, Value) for binding in holder.bindings[name]):
+            self._alias(self._inference.of_name(name, scope), at, is_called)
+
+    def _alias(self, meanings: Meanings, at: int, is_called: bool) -> None:
+        """A variable that stands for a symbol, as `join = os.path.join`, or is called, as `Foo()(x)`."""
+        for meaning in meanings:
+            if meaning.kind is Kind.SYMBOL:
+                self._add(meaning.name, meaning.origin, at)
+        if is_called:
+            self._called(meanings, at)
+
+    def _unbound(self, name: str, at: int) -> None:
+        if name in BUILTINS:
+            return
+        if self._has_stars:
+            self._add(f"{self._reading.module.name}.{name}", Origin.IMPORT, at)
+        else:
+            self._add(name, Origin.NAME, at)
+
+    def _exported(self) -> None:
+        """The names in `__all__`."""
+        module = self._reading.module
+        for binding in module.bindings.get("__all__", ()):
+            node = binding.node if isinstance(binding, Value) else None
+            if node is None or node.type not in ("list", "tuple"):
+                continue
+            for entry in node.named_children:
+                if entry.type == "string" and (name := _content(entry)).isidentifier():
+                    if module.holder(name) is not None or self._has_stars:
+                        self._name(name, module, line(entry), False)
+                    else:
+                        self._add(f"{module.name}.{name}", Origin.SCOPE, line(entry))
+
+
+def _chain(node: SyntaxNode) -> tuple[SyntaxNode, list[SyntaxNode]]:
+    """The first expression of `a.b.c`, and the names of its attributes in order."""
+    attributes: list[SyntaxNode] = []
+    if node.type == "dotted_name" and node.named_children:
+        return node.named_children[0], node.named_children[1:]
+    base: SyntaxNode | None = node
+    while base is not None and base.type == "attribute":
+        node = base
+        attribute = node.child_by_field_name("attribute")
+        if attribute is not None:
+            attributes.append(attribute)
+        base = node.child_by_field_name("object")
+    return base or node, attributes[::-1]
+
+
+def _content(node: SyntaxNode) -> str:
+    return "".join(text(child) for child in node.named_children if child.type == "string_content")

@@ -1,0 +1,156 @@
+"""Scopes of a Python file and what is bound in them, by the rules of the language reference, section 4.2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from tree_sitter import Node
+
+DEEPEST = 100
+"""Scopes in each other; CPython gives up at 100 levels of indentation. What is deeper counts as one scope."""
+
+
+class ScopeKind(Enum):
+    """What opens a scope."""
+
+    MODULE = auto()
+    CLASS = auto()
+    FUNCTION = auto()
+    """A function or a lambda."""
+    COMPREHENSION = auto()
+    TYPE_PARAMETERS = auto()
+    """`[T]` of a generic function, class or alias; it lies between it and what it stands in (PEP 695)."""
+
+
+class ValueKind(Enum):
+    """How a name comes to its value."""
+
+    IS = auto()
+    """It is the value of the expression."""
+    ELEMENT = auto()
+    """It is one of what the expression holds: `for x in xs`."""
+    CONTEXT = auto()
+    """It is what the context manager gives: `with open() as file`."""
+    INSTANCE = auto()
+    """It is an instance of the class, or of one of the classes: `except Error as error`, `x: Foo`."""
+    UNKNOWN = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """Where names are bound. `name` is qualified, like `shop.cart.Cart.add`; a comprehension has its holder's."""
+
+    kind: ScopeKind
+    name: str
+    parent: Scope | None
+    node: Node
+    depth: int = 0
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    global_names: set[str] = field(default_factory=set)
+    nonlocal_names: set[str] = field(default_factory=set)
+    attributes: dict[str, list[Value]] = field(default_factory=dict)
+    """Of a class: what its methods assign to `self.x`."""
+    returned: list[Node] = field(default_factory=list)
+    """Of a function: the values of its return statements."""
+    decorators: tuple[str, ...] = ()
+    is_generator: bool = False
+
+    @property
+    def module(self) -> Scope:
+        """The outermost scope."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    @property
+    def definer(self) -> Scope:
+        """The scope that an assignment expression here binds in: comprehensions have none of their own."""
+        scope = self
+        while scope.kind is ScopeKind.COMPREHENSION and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    @property
+    def enclosing_class(self) -> Scope | None:
+        """The nearest class around this."""
+        scope: Scope | None = self
+        while scope is not None and scope.kind is not ScopeKind.CLASS:
+            scope = scope.parent
+        return scope
+
+    def bind(self, name: str, binding: Binding) -> None:
+        """Bind the name where Python does: here, or where `global` and `nonlocal` say."""
+        scope = self.target(name)
+        scope.bindings.setdefault(name, []).append(binding)
+
+    def target(self, name: str) -> Scope:
+        """The scope in which an assignment to the name here binds it."""
+        if name in self.global_names:
+            return self.module
+        if name in self.nonlocal_names:
+            return self._outer(name) or self
+        return self
+
+    def holder(self, name: str) -> Scope | None:
+        """The scope that the name means here; None: it is a builtin, or unknown."""
+        if name in self.global_names:
+            module = self.module
+            return module if name in module.bindings else None
+        if name not in self.nonlocal_names and name in self.bindings:
+            return self
+        return self._outer(name)
+
+    def _outer(self, name: str) -> Scope | None:
+        scope = self.parent
+        while scope is not None:
+            if scope.kind is not ScopeKind.CLASS:
+                if name in scope.bindings and name not in scope.nonlocal_names:
+                    return scope
+                if name in scope.global_names:
+                    module = scope.module
+                    return module if name in module.bindings else None
+            scope = scope.parent
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Defined:
+    """A function or a class. `first` to `last` are its lines, decorators included."""
+
+    scope: Scope
+    first: int
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class Imported:
+    """`target` is the absolute name of a module, or of what a module holds."""
+
+    target: str
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """A value: of `node`, which stands in `scope`. `is_definition`: an assignment, which makes a variable."""
+
+    kind: ValueKind
+    node: Node | None
+    scope: Scope
+    first: int
+    last: int
+    is_definition: bool = False
+    position: int | None = None
+    """Its place in what is unpacked: 1 for `b` in `a, b = f()`."""
+
+
+@dataclass(slots=True, eq=False)
+class Receiver:
+    """The first parameter of a method: an instance of `holder`, or the class itself."""
+
+    holder: Scope
+    is_class: bool
+
+
+Binding = Defined | Imported | Value | Receiver
