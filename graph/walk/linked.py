@@ -31,7 +31,6 @@ def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: i
     that touch the module are left out.
 
     Raises:
-        InvalidInput: `module` is the id of a node without a key.
         NotFound: the graph knows nothing of that name.
     """
     tests = _touching(view, vertices_of(view, module))

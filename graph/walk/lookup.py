@@ -1,38 +1,17 @@
-"""Finds the node that a person or an agent names, and shows nodes as interfaces give them."""
+"""Finds the node that a person or an agent names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from contracts.errors import InvalidInput, NotFound
-from contracts.graph.api import NodeView
 from contracts.graph.model import UNKNOWN, EdgeType, Node, NodeLabel
 from graph.generations.view import GraphView, short_name
-from graph.walk.paths import document_name
+from graph.walk.nodes import node_id
 
 MOST_NAMED = 10
 """Nodes that are listed where a name means several."""
 _MOST_LOOKED_AT = 512
-
-
-def node_id(node: Node) -> str:
-    """What a node is called in interfaces: `Symbol:python:shop.cart.Cart`."""
-    return f"{node.label}:{node.key}"
-
-
-def node_view(view: GraphView, place: int) -> NodeView:
-    """A node as interfaces show it."""
-    node = view.node(place)
-    if node.label is not NodeLabel.DOCUMENT:
-        return NodeView(id=node_id(node), label=node.label, name=short_name(node))
-    return NodeView(
-        id=node_id(node),
-        label=node.label,
-        name=document_name(view, place),
-        path=view.path(place),
-        url=view.url(place),
-        title=view.title(place),
-    )
 
 
 def find_node(view: GraphView, text: str, field: str = "id") -> int:

@@ -7,7 +7,7 @@ import re
 from contracts.errors import NotFound
 from contracts.graph.model import NodeLabel
 from graph.generations.view import GraphView
-from graph.walk.nodes import find_node
+from graph.walk.lookup import find_node
 
 _LANGUAGES = ("python", "javascript", "go", "rust", "java", "c")
 _MOST_NAMED = 256

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 from contracts.graph.api import Neighbours, NeighbourView
 from contracts.graph.model import EdgeType
 from graph.generations.codes import ORIGINS
 from graph.generations.view import GraphView, StatedEdge
-from graph.walk.nodes import find_node, node_view
+from graph.walk.lookup import find_node
+from graph.walk.nodes import node_view
 
 MOST_NEIGHBOURS = 1_000
 
-_Found = tuple[StatedEdge, int, Literal["out", "in"]]
+Direction = Literal["out", "in"]
+
+_Found = tuple[StatedEdge, int, Direction]
 
 
-def neighbours(view: GraphView, node_id: str, limit: int = 100) -> Neighbours:
-    """A node by its id, and at most `limit` of its neighbours, the surest first.
+def neighbours(
+    view: GraphView,
+    named: str,
+    limit: int = 100,
+    *,
+    direction: Direction | None = None,
+    types: Collection[EdgeType] = (),
+) -> Neighbours:
+    """A node by what names it (`find_node`), and at most `limit` of its neighbours, the surest first.
+
+    Only those of a direction and of some types of edges where these are given; `total` counts them all.
 
     Of a symbol and of a document, documents that refer to it under another name (a re-export, a module path without
     its first folders, an unknown receiver) count, with the number of definitions that the name can mean.
 
     Raises:
-        InvalidInput: the id begins with no label.
+        InvalidInput: the name means several nodes.
         NotFound: the graph has no such node.
     """
-    place = find_node(view, node_id)
+    place = find_node(view, named)
     found: dict[tuple[int, int], _Found] = {}
-    for edge, other, direction in (*_stated(view, place), *_meant(view, place)):
-        found.setdefault((edge.number, other), (edge, other, direction))
+    for edge, other, way in (*_stated(view, place), *_meant(view, place)):
+        if direction in (None, way) and (not types or edge.type in types):
+            found.setdefault((edge.number, other), (edge, other, way))
     order = sorted(found.values(), key=lambda entry: _sureness(*entry))
     return Neighbours(
         node=node_view(view, place),
@@ -62,7 +75,7 @@ def _sureness(edge: StatedEdge, other: int, direction: str) -> tuple[int, int, i
     return edge.candidates, ORIGINS.index(edge.origin), -len(edge.lines), direction, other
 
 
-def _told(view: GraphView, edge: StatedEdge, other: int, direction: Literal["out", "in"]) -> NeighbourView:
+def _told(view: GraphView, edge: StatedEdge, other: int, direction: Direction) -> NeighbourView:
     return NeighbourView(
         node=node_view(view, other),
         edge=edge.type,

@@ -7,7 +7,8 @@ import pytest
 from contracts.errors import InvalidInput, NotFound
 from graph.generations.fold import fold
 from graph.generations.view import GraphView
-from graph.walk.lookup import find_node, node_id, node_view
+from graph.walk.lookup import find_node
+from graph.walk.nodes import node_id, node_view
 from tests.support.graph_rows import File, rows
 
 

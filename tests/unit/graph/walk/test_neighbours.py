@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound
+from contracts.errors import NotFound
 from contracts.graph.model import EdgeType, Origin
 from graph.generations.view import GraphView
 from graph.walk.neighbours import neighbours
@@ -50,10 +50,14 @@ def test_a_limit_cuts_the_least_sure_and_the_total_stays() -> None:
     assert cut.total == whole.total > 2
 
 
-@pytest.mark.parametrize("node_id", ["", "Cart", "Class:Cart", "Symbol:"])
-def test_what_is_no_id_is_refused_with_the_labels(node_id: str) -> None:
-    with pytest.raises(InvalidInput, match="Document:…"):
-        neighbours(shop(), node_id)
+def test_only_edges_of_a_direction_and_of_some_types_are_told_where_these_are_asked_for() -> None:
+    whole = neighbours(shop(), "Document:main/shop/view.py")
+    out = neighbours(shop(), "Document:main/shop/view.py", direction="out")
+    assert {entry.direction for entry in out.neighbours} == {"out"}
+    assert out.neighbours == tuple(entry for entry in whole.neighbours if entry.direction == "out")
+    named = neighbours(shop(), "main/shop/view.py", types=(EdgeType.REFERS_TO,), limit=1)
+    wanted = [entry for entry in whole.neighbours if entry.edge is EdgeType.REFERS_TO]
+    assert (named.neighbours, named.total) == ((wanted[0],), len(wanted))
 
 
 def test_an_unknown_node_is_not_found() -> None:
