@@ -1,0 +1,165 @@
+"""Writes the engine's file of a generation: tables by the schema, bulk copies, a checkpoint, a rename.
+
+The file is built whole from rows and is never changed afterwards, so no reader ever meets a writer, a half-made file or
+a log to be replayed. Its folder appears under its name by a rename; the manifest comes last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from contracts.graph.model import EdgeType, NodeLabel
+from graph.cypher.files import FILE, FOLDER, MANIFEST, SCHEMA_VERSION, TEMPORARY, CypherFile, discard, file_of
+from graph.cypher.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
+from graph.generations.durable import fsync_path, write_durably
+
+POOL_BYTES = 256 << 20
+THREADS = 1
+_MAX_MAP_BYTES = 1 << 36
+
+Value = str | int | Sequence[int] | None
+
+
+class NodeRow(NamedTuple):
+    """A node: its label, and its properties in the order of `NODE_PROPERTIES[label]`."""
+
+    label: NodeLabel
+    values: tuple[str | None, ...]
+
+
+class EdgeRow(NamedTuple):
+    """An edge between the ids of two nodes, and its properties in the order of `EDGE_PROPERTIES`."""
+
+    type: EdgeType
+    source_label: NodeLabel
+    source: str
+    target_label: NodeLabel
+    target: str
+    values: tuple[Value, ...]
+
+
+def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeRow], version: int) -> CypherFile:
+    """Write the file of a generation from its rows; what was there before is replaced.
+
+    A node that comes twice is written once; an edge to a node that does not come is left out. Raises OSError where the
+    disk refuses, RuntimeError where the engine does. Be the only one that writes: `build_in_child` sees to that.
+    """
+    discard(generation)
+    work = generation / f"{TEMPORARY}{os.getpid()}"
+    tables = work / "tables"
+    tables.mkdir(parents=True)
+    try:
+        copied = _Tables(tables)
+        copied.add(nodes, edges)
+        (work / FOLDER).mkdir()
+        _load(work / FOLDER / FILE, copied)
+        (work / FOLDER / FILE).chmod(0o644)
+        fsync_path(work / FOLDER / FILE)
+        fsync_path(work / FOLDER)
+        (work / FOLDER).rename(generation / FOLDER)
+        manifest = {
+            "schema_version": SCHEMA_VERSION, "version": version, "nodes": copied.nodes, "edges": copied.edges
+        }  # fmt: skip
+        write_durably(work / MANIFEST, json.dumps(manifest).encode())
+        (work / MANIFEST).rename(generation / MANIFEST)
+        fsync_path(generation)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    written = file_of(generation)
+    if written is None:
+        raise OSError(f"the file of the Cypher engine vanished from {generation}")
+    return written
+
+
+class _Tables:
+    """The rows as CSV files, one for each label, and for each type of edge with its two labels."""
+
+    def __init__(self, folder: Path) -> None:
+        self.nodes = 0
+        self.edges = 0
+        self.labels: dict[NodeLabel, Path] = {label: folder / f"{label}.csv" for label in NODE_PROPERTIES}
+        self.ends: dict[tuple[EdgeType, NodeLabel, NodeLabel], Path] = {}
+        self._folder = folder
+
+    def add(self, nodes: Iterable[NodeRow], edges: Iterable[EdgeRow]) -> None:
+        """Write the rows, each node once and edges only between nodes that are there."""
+        ids: dict[NodeLabel, set[str]] = {label: set() for label in NODE_PROPERTIES}
+        with ExitStack() as opened:
+            files = {path: opened.enter_context(_opened(path)) for path in self.labels.values()}
+            for node in nodes:
+                values = list(map(_written, node.values))
+                if values[0] and values[0] not in ids[node.label]:
+                    ids[node.label].add(values[0])
+                    files[self.labels[node.label]].write(",".join(values) + "\n")
+                    self.nodes += 1
+            for edge in edges:
+                values = list(map(_written, (edge.source, edge.target, *edge.values)))
+                if values[0] not in ids[edge.source_label] or values[1] not in ids[edge.target_label]:
+                    continue
+                ends = (edge.type, edge.source_label, edge.target_label)
+                path = self.ends.setdefault(ends, self._folder / ("-".join(ends) + ".csv"))
+                if path not in files:
+                    files[path] = opened.enter_context(_opened(path))
+                files[path].write(",".join(values) + "\n")
+                self.edges += 1
+
+
+def _opened(path: Path) -> TextIO:
+    return path.open("w", newline="", encoding="utf-8", errors="replace", buffering=1 << 18)
+
+
+def _written(value: Value) -> str:
+    """A value in CSV: texts in quotes, on one line; nothing stands for null."""
+    if value is None:
+        return ""
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        text = value if value.isprintable() else " ".join(value.replace("\0", " ").split())
+        return '"' + text.replace('"', '""') + '"'
+    return '"[' + ",".join(map(str, value)) + ']"'
+
+
+def _load(file: Path, tables: _Tables) -> None:
+    import ladybug
+
+    database = ladybug.Database(
+        file, buffer_pool_size=POOL_BYTES, max_num_threads=THREADS, max_db_size=_MAX_MAP_BYTES, auto_checkpoint=False
+    )
+    try:
+        connection = ladybug.Connection(database, num_threads=THREADS)
+        for statement in create_tables(tables.ends):
+            connection.execute(statement)
+        for label, path in tables.labels.items():
+            _copy(connection, label, path, "")
+        for (kind, source, target), path in tables.ends.items():
+            _copy(connection, kind, path, f", from='{source}', to='{target}'")
+        connection.execute("CHECKPOINT")
+        connection.close()
+    finally:
+        database.close()
+
+
+def create_tables(found: Iterable[tuple[EdgeType, NodeLabel, NodeLabel]]) -> Iterator[str]:
+    """The statements that make the tables; `found` are the ends of edges that there are."""
+    for label, names in NODE_PROPERTIES.items():
+        yield f"CREATE NODE TABLE {label}({', '.join(f'{name} STRING' for name in names)}, PRIMARY KEY(id))"
+    ends = {kind: dict.fromkeys(pairs) for kind, pairs in EDGE_ENDS.items()}
+    for kind, source, target in sorted(found):
+        ends[kind][source, target] = None
+    properties = ", ".join(f"{name} {kind}" for name, kind in EDGE_PROPERTIES.items())
+    for kind, pairs in ends.items():
+        fromto = ", ".join(f"FROM {source} TO {target}" for source, target in pairs)
+        yield f"CREATE REL TABLE {kind}({fromto}, {properties})"
+
+
+def _copy(connection: Any, table: str, path: Path, ends: str) -> None:
+    if path.stat().st_size:
+        quoted = str(path).replace("\\", "\\\\").replace("'", "\\'")
+        connection.execute(f"COPY {table} FROM '{quoted}' (header=false, escape='\"', parallel=false{ends})")

@@ -1,0 +1,276 @@
+"""Locks the process up in which a question runs, before it opens the file. The standard library is all it needs.
+
+    namespaces      its own users (unless it is root), mounts, network and messages: no packet leaves
+    file system     one folder, mounted for reading only, is the root directory (pivot_root, or else chroot)
+    Landlock        reading in that folder, and nothing else of any file system; no TCP (landlock(7))
+    seccomp         no socket, no new process or program, no signal to another process, no tracing (seccomp(2))
+    limits          address space, processor time, no byte written, few descriptors, no core file
+    privileges      none, and no way to new ones; root becomes `nobody`
+
+What the system does not give is left out and told. A jail closes *files* and *network*, each by at least one of the
+layers; otherwise `close_in` raises `NoJail` and nothing may run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+_NEW_USERS, _NEW_MOUNTS, _NEW_NETWORK, _NEW_MESSAGES = 0x10000000, 0x00020000, 0x40000000, 0x08000000
+_READ_ONLY, _NO_SETUID_DEVICES_PROGRAMS, _AGAIN, _BIND, _PRIVATE = 0x1, 0x2 | 0x4 | 0x8, 0x20, 0x1000, 0x4000 | 0x40000
+_DETACH = 2
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 22, 38
+_NOBODY = 65534
+
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+_LANDLOCK_READ_FILE, _LANDLOCK_READ_FOLDER = 1 << 2, 1 << 3
+_LANDLOCK_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+"""How many rights to files a version of Landlock knows; those after the last know as many."""
+
+
+class _Calls(NamedTuple):
+    """Numbers of system calls of one machine (asm/unistd.h) and its name in an audit record."""
+
+    audit: int
+    pivot_root: int
+    capset: int
+    clone: int
+    clone3: int
+    refused: tuple[int, ...]
+
+
+# On x86_64 first fork and vfork; then socket, socketpair, connect, bind, listen, execve, execveat, ptrace, kill, tkill, tgkill, process_vm_readv,
+# process_vm_writev, pidfd_open, pidfd_getfd, pidfd_send_signal, io_uring_setup, bpf, unshare, setns, mount, keyctl,
+# userfaultfd, perf_event_open
+_MACHINES = {
+    "x86_64": _Calls(
+        0xC000003E, 155, 126, 56, 435,
+        (57, 58, 41, 53, 42, 49, 50, 59, 322, 101, 62, 200, 234, 310, 311, 434, 438, 424, 425, 321, 272, 308, 165, 250, 323, 298),
+    ),
+    "aarch64": _Calls(
+        0xC00000B7, 41, 91, 220, 435,
+        (198, 199, 203, 200, 201, 221, 281, 117, 129, 130, 131, 270, 271, 434, 438, 424, 425, 280, 97, 268, 40, 219, 282, 241),
+    ),
+}  # fmt: skip
+_THREAD = 0x00010000
+"""CLONE_THREAD: a clone without it is a new process, and refused."""
+_OTHER_ABI = 0x40000000
+"""Bit of the x32 calls, which would pass by the numbers above."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Limits(NamedTuple):
+    """What the process may take."""
+
+    cpu_seconds: int
+    address_space_bytes: int
+    descriptors: int = 32
+
+
+class Closed(NamedTuple):
+    """Which layers hold. `missing` says of each other one why it does not."""
+
+    layers: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class NoJail(Exception):
+    """Neither files nor network could be closed; `str()` says what was tried."""
+
+
+def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozenset[str] = frozenset()) -> Closed:
+    """Lock this process up; what was `folder` is `/` or stays where it is: `root_of` says which.
+
+    Call it in a process of a single thread. `kept` are the descriptors that stay open. `without` leaves layers out, for
+    tests. Raises NoJail where files or network stay open, OSError where a limit cannot be set.
+    """
+    layers: list[str] = []
+    missing: list[str] = []
+
+    def attempt(layer: str, close: Callable[[], None]) -> bool:
+        try:
+            if layer in without:
+                raise OSError("left out")
+            close()
+        except OSError as error:
+            missing.append(f"{layer}: {error.strerror or error}")
+            return False
+        layers.append(layer)
+        return True
+
+    _close_descriptors(kept)
+    os.environ.clear()
+    is_root = os.geteuid() == 0
+    if is_root or attempt("users", _enter_users):
+        attempt("network", lambda: _unshare(_NEW_NETWORK))
+        attempt("messages", lambda: _unshare(_NEW_MESSAGES))
+        if attempt("mounts", lambda: _unshare(_NEW_MOUNTS)):
+            attempt("root", lambda: _enter_mounted(folder))
+        if "root" not in layers:
+            attempt("root", lambda: _enter(folder))
+    _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+    _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+    landlocked = "/" if "root" in layers else folder
+    attempt("landlock", lambda: _landlock(landlocked))
+    _limit(limits)
+    if is_root and ("root" in layers or _others_may_read(folder)):
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    _drop_capabilities()
+    _die_with_parent()  # becoming somebody else forgets it: prctl(2)
+    attempt("seccomp", _filter_calls)
+    if not {"root", "landlock"} & set(layers) or not {"network", "seccomp"} & set(layers):
+        raise NoJail("; ".join(missing))
+    return Closed(tuple(layers), tuple(missing))
+
+
+def root_of(folder: str, closed: Closed) -> str:
+    """Where `folder` is to be found after `close_in`."""
+    return "/" if "root" in closed.layers else folder
+
+
+def _die_with_parent() -> None:
+    _check(_libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def _close_descriptors(kept: tuple[int, ...]) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in {0, 1, 2} - set(kept):
+        os.dup2(nothing, standard)
+    first = 3
+    for descriptor in sorted(set(kept) - {0, 1, 2}):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
+    os.closerange(first, max(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0], 4096))
+
+
+def _enter_users() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    _unshare(_NEW_USERS)
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{uid} {uid} 1")
+    _write("/proc/self/gid_map", f"{gid} {gid} 1")
+
+
+def _enter_mounted(folder: str) -> None:
+    """Make the folder, for reading only, all that there is."""
+    _mount(None, "/", _PRIVATE)
+    _mount(folder, folder, _BIND)
+    _mount(None, folder, _BIND | _AGAIN | _READ_ONLY | _NO_SETUID_DEVICES_PROGRAMS)
+    os.chdir(folder)
+    calls = _MACHINES.get(platform.machine())
+    if calls is None:
+        raise OSError("pivot_root: not known for this machine")
+    _check(_libc.syscall(calls.pivot_root, b".", b"."), "pivot_root")
+    _check(_libc.umount2(b".", _DETACH), "umount")
+    os.chdir("/")
+
+
+def _enter(folder: str) -> None:
+    """Make the folder the root directory; without capabilities there is no way back."""
+    os.chroot(folder)
+    os.chdir("/")
+
+
+def _others_may_read(folder: str) -> bool:
+    """Whether the way to the folder is open to everybody, so that `nobody` can go it."""
+    parts = [folder]
+    while os.path.dirname(parts[-1]) != parts[-1]:
+        parts.append(os.path.dirname(parts[-1]))
+    return all(os.stat(part).st_mode & 0o001 for part in parts)
+
+
+def _landlock(folder: str) -> None:
+    version = _libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
+    _check(version, "landlock")
+    rights = (1 << _LANDLOCK_RIGHTS.get(version, 16)) - 1
+    # struct landlock_ruleset_attr: files; from version 4 TCP (bind, connect); from 6 signals and abstract sockets.
+    attributes = struct.pack("=QQQ", rights, 3, 3)[: 8 if version < 4 else 16 if version < 6 else 24]
+    rules = _libc.syscall(_LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
+    _check(rules, "landlock")
+    opened = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    try:
+        beneath = struct.pack("=Qi", _LANDLOCK_READ_FILE | _LANDLOCK_READ_FOLDER, opened)
+        _check(_libc.syscall(_LANDLOCK_ADD, rules, 1, beneath, 0), "landlock")
+        _check(_libc.syscall(_LANDLOCK_RESTRICT, rules, 0), "landlock")
+    finally:
+        os.close(opened)
+        os.close(rules)
+
+
+def _limit(limits: Limits) -> None:
+    """A second after SIGXCPU comes SIGKILL."""
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
+        (resource.RLIMIT_AS, limits.address_space_bytes, limits.address_space_bytes),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
+    ):
+        resource.setrlimit(kind, (soft, hard))
+
+
+def _drop_capabilities() -> None:
+    calls = _MACHINES.get(platform.machine())
+    if calls is None:
+        return
+    header = struct.pack("=Ii", 0x20080522, 0)
+    _check(_libc.syscall(calls.capset, header, bytes(24)), "capset")
+
+
+def _filter_calls() -> None:
+    """A program in classic BPF: another machine's calls kill, those listed are refused, the rest may pass."""
+    calls = _MACHINES.get(platform.machine())
+    if calls is None:
+        raise OSError("not known for this machine")
+    load, jump_equal, jump_least, jump_bits, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    kill, refuse, not_there, allow = 0x80000000, 0x00050001, 0x00050026, 0x7FFF0000
+    count = len(calls.refused)
+    program = [
+        (load, 0, 0, 4),
+        (jump_equal, 1, 0, calls.audit),
+        (give, 0, 0, kill),
+        (load, 0, 0, 0),
+        (jump_equal, 0, 1, calls.clone3),
+        (give, 0, 0, not_there),  # so that the C library uses clone, whose flags can be read
+        (jump_equal, 0, 2, calls.clone),
+        (load, 0, 0, 16),
+        (jump_bits, count + 1, count + 2, _THREAD),
+        (jump_least, count + 1, 0, _OTHER_ABI),
+        *((jump_equal, count - place, 0, number) for place, number in enumerate(calls.refused)),
+        (give, 0, 0, allow),
+        (give, 0, 0, refuse),
+    ]
+    code = b"".join(struct.pack("=HBBI", *step) for step in program)
+    held = ctypes.create_string_buffer(code)
+    described = struct.pack("@HP", len(program), ctypes.addressof(held))
+    _check(_libc.prctl(_SET_SECCOMP, 2, described, 0, 0), "seccomp")
+
+
+def _unshare(space: int) -> None:
+    _check(_libc.unshare(space), "unshare")
+
+
+def _mount(source: str | None, target: str, flags: int) -> None:
+    origin = source.encode() if source else None
+    _check(_libc.mount(origin, target.encode(), None, ctypes.c_ulong(flags), None), "mount")
+
+
+def _write(path: str, text: str) -> None:
+    with suppress(FileNotFoundError), open(path, "w") as file:
+        file.write(text)
+
+
+def _check(result: int, name: str) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
