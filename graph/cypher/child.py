@@ -20,7 +20,6 @@ from uuid import UUID
 from graph.cypher.files import FILE
 from graph.cypher.jail import Limits, NoJail, close_in, root_of
 
-
 _BASE_BYTES = 512 << 20
 """Address space of the interpreter and the engine's library."""
 _POOL_BYTES = 128 << 20
@@ -134,5 +133,3 @@ def _write(pipe: int, told: dict[str, Any]) -> None:
             view = view[os.write(pipe, view) :]
     except BrokenPipeError:
         pass
-
-

@@ -121,7 +121,7 @@ class ForkServer:
         with theirs:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and sources
                 [sys.executable, "-I", "-B", "-c", _PROGRAM, str(_SOURCES)],
-                stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={}, cwd="/",
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={}, cwd="/",
                 start_new_session=True,
             )  # fmt: skip
         ours.settimeout(_START_SECONDS)
@@ -206,7 +206,7 @@ def _judged(told: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
 
 def _plain(message: str) -> str:
     """The engine's words without places of this machine, names of parameters and its drawing of the position."""
-    first = message.split("\n\"", 1)[0]
+    first = message.split('\n"', 1)[0]
     words = [word for word in first.replace("`", "").split() if "/" not in word]
     return " ".join(words).removeprefix("RuntimeError: ")[:300]
 

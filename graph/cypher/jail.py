@@ -46,17 +46,19 @@ class _Calls(NamedTuple):
     refused: tuple[int, ...]
 
 
-# On x86_64 first fork and vfork; then socket, socketpair, connect, bind, listen, execve, execveat, ptrace, kill, tkill, tgkill, process_vm_readv,
-# process_vm_writev, pidfd_open, pidfd_getfd, pidfd_send_signal, io_uring_setup, bpf, unshare, setns, mount, keyctl,
-# userfaultfd, perf_event_open
+# fork and vfork where there are such; socket, socketpair, connect, bind, listen; execve, execveat, ptrace;
+# kill, tkill, tgkill, pidfd_open, pidfd_getfd, pidfd_send_signal; process_vm_readv, process_vm_writev;
+# io_uring_setup, bpf, unshare, setns, mount, keyctl, userfaultfd, perf_event_open.
 _MACHINES = {
     "x86_64": _Calls(
         0xC000003E, 155, 126, 56, 435,
-        (57, 58, 41, 53, 42, 49, 50, 59, 322, 101, 62, 200, 234, 310, 311, 434, 438, 424, 425, 321, 272, 308, 165, 250, 323, 298),
+        (57, 58, 41, 53, 42, 49, 50, 59, 322, 101, 62, 200, 234, 434, 438, 424, 310, 311,
+         425, 321, 272, 308, 165, 250, 323, 298),
     ),
     "aarch64": _Calls(
         0xC00000B7, 41, 91, 220, 435,
-        (198, 199, 203, 200, 201, 221, 281, 117, 129, 130, 131, 270, 271, 434, 438, 424, 425, 280, 97, 268, 40, 219, 282, 241),
+        (198, 199, 203, 200, 201, 221, 281, 117, 129, 130, 131, 434, 438, 424, 270, 271,
+         425, 280, 97, 268, 40, 219, 282, 241),
     ),
 }  # fmt: skip
 _THREAD = 0x00010000

@@ -86,7 +86,7 @@ def _first_error() -> Any:
     class FirstError(ErrorListener):  # type: ignore[misc]
         """Ends at the first error: what the parser guesses after it helps no reader."""
 
-        def syntaxError(self, recognizer: Any, symbol: Any, line: int, column: int, message: str, error: Any) -> None:  # noqa: N802, N803
+        def syntaxError(self, recognizer: Any, symbol: Any, line: int, column: int, message: str, error: Any) -> None:  # noqa: N802
             text = getattr(symbol, "text", None)
             if text is None:
                 found = message.removeprefix("token recognition error at: ").strip("'")

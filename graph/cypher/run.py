@@ -27,7 +27,7 @@ def run_cypher(request: CypherRequest, folder: Path, version: int | None = None)
     return CypherResult(
         columns=columns,
         rows=tuple(tuple(row) for row in told["rows"]),
-        is_cut=told["is_cut"] and statement.rows == request.limit or told["is_full"],
+        is_cut=(told["is_cut"] and statement.rows == request.limit) or told["is_full"],
         generation=found.generation,
         behind=max(0, (version or 0) - found.version),
         duration_ms=round((time.monotonic() - began) * 1000, 3),

@@ -37,9 +37,11 @@ _PASSED_ON = frozenset(
 """Rules whose parts are written one after the other."""
 
 _WORDS = frozenset(
-    "AND AS ASC ASCENDING BY CASE CONTAINS COUNT DESC DESCENDING DISTINCT ELSE END ENDS FALSE IN IS MATCH "
-    "NOT NULL OPTIONAL OR ORDER RETURN STARTS THEN TRUE WHEN WHERE WITH XOR "
-    "= <= >= > < <> . , ( ) [ ] - + / % ^ * | .. :".split()
+    (  # noqa: SIM905
+        "AND AS ASC ASCENDING BY CASE CONTAINS COUNT DESC DESCENDING DISTINCT ELSE END ENDS FALSE IN IS MATCH "
+        "NOT NULL OPTIONAL OR ORDER RETURN STARTS THEN TRUE WHEN WHERE WITH XOR "
+        "= <= >= > < <> . , ( ) [ ] - + / % ^ * | .. :"
+    ).split()
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
 
@@ -91,7 +93,7 @@ class Writer:
         return self._parts(node)
 
     def _parts(self, node: Any) -> str:
-        return " ".join(filter(None, map(self._rule, node.getChildren())))
+        return " ".join(filter(None, map(self._rule, node.getChildren()))).replace(" , ", ", ")
 
     def _word(self, terminal: Any) -> str:
         text = terminal.symbol.text
@@ -142,7 +144,7 @@ class Writer:
         signs = [child.getText() for child in node.getChildren() if child.getText().strip()]
         before, dots, after = "".join(signs[1:]).partition("..")
         least = self._whole(node, before) if before else 1
-        if dots and not after or not (before or after):
+        if (dots and not after) or not (before or after):
             refuse_at(node, "a path without a greatest length", f"write *1..{MAX_HOPS} or less")
         most = self._whole(node, after) if dots else least
         if most > MAX_HOPS:
@@ -223,7 +225,9 @@ class Writer:
         function = self._dialect.functions[name]
         expressions = self._arguments(node)
         if not function.fewest <= len(expressions) <= function.most:
-            refuse_at(node, f"{name} with {len(expressions)} values", f"it takes {_span(function.fewest, function.most)}")
+            refuse_at(
+                node, f"{name} with {len(expressions)} values", f"it takes {_span(function.fewest, function.most)}"
+            )
         if name == "range":
             self._look_at_range(node, expressions)
         arguments = [self._rule(expression) for expression in expressions]

@@ -1,0 +1,50 @@
+"""A published generation as the rows of the engine's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from contracts.graph.model import NodeLabel
+from graph.cypher.engine_file import EdgeRow, NodeRow
+from graph.cypher.schema import symbol_properties, tool_properties
+from graph.generations.view import GraphView
+
+
+class DocumentFacts(NamedTuple):
+    """What a generation does not hold of a document. Each may be None."""
+
+    language: str | None = None
+    content_hash: str | None = None
+    embedding_version: str | None = None
+    updated_at: str | None = None
+    """ISO 8601 in UTC."""
+
+
+def node_rows(view: GraphView, corpus: str, facts: Mapping[str, DocumentFacts]) -> Iterator[NodeRow]:
+    """Every node of the generation. `facts` are by a document's id; one that is missing leaves its properties null."""
+    unknown = DocumentFacts()
+    for place in range(view.nodes):
+        label, key = view.node(place)
+        values: tuple[str | None, ...]
+        if label is NodeLabel.DOCUMENT:
+            values = view.path(place), view.title(place), view.url(place), *facts.get(key, unknown)
+        elif label is NodeLabel.SYMBOL:
+            values = symbol_properties(key)
+        elif label is NodeLabel.URL:
+            values = (key,)
+        elif label is NodeLabel.TOOL:
+            values = tool_properties(key)
+        else:
+            values = ()
+        yield NodeRow(label, (key, corpus, *values))
+
+
+def edge_rows(view: GraphView) -> Iterator[EdgeRow]:
+    """Every edge of the generation, as its document states it."""
+    for number in range(view.edges):
+        edge = view.edge(number)
+        source, target = view.node(edge.source), view.node(edge.target)
+        first = edge.lines[0] if edge.lines else None
+        values = (edge.origin, first, edge.lines, edge.candidates, edge.detail)
+        yield EdgeRow(edge.type, source.label, source.key, target.label, target.key, values)
