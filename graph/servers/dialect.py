@@ -1,9 +1,10 @@
 """Every statement that is sent to a graph server, by dialect.
 
-Nodes have the labels of `NodeLabel`, edges the types of `EdgeType`. A node is known by `(corpus, id)`, where `id` is
-`Node.key`; an edge says which document made it (`owner`), so what a document said can be taken back. Two labels more
-are for the feeding alone: `RemovedDocument` keeps the id of a document that left, with the journal offset (`as_of`) of
-its leaving, so that a late write does not bring it back; `GraphFeed` says up to which change a corpus was fed.
+Labels, types and properties are those of the engine's file (`graph.cypher.schema`), so that a question in Cypher means
+the same to both: a node is known by `(corpus, id)`, where `id` is `Node.key`. An edge says besides which document made
+it (`owner`), so what a document said can be taken back. Two labels more are for the feeding alone: `RemovedDocument`
+keeps the id of a document that left, with the journal offset (`as_of`) of its leaving, so that a late write does not
+bring it back; `GraphFeed` says up to which change a corpus was fed.
 
 `{...}` in a statement is filled in here and never with a value from outside; values are parameters.
 """
@@ -56,7 +57,7 @@ class Dialect(NamedTuple):
     vector_index_info: str
     """Columns `name` and `dimension`, of every vector index."""
     merge_documents: str
-    """$corpus, $documents: of each `id`, `as_of`, `updated_at`, `properties`. Gives `id` of those not too late."""
+    """$corpus, $documents: of each `id`, `as_of`, `properties`. Gives `id` of those not too late."""
     remove_documents: str
     """$corpus, $documents: of each `id`, `as_of`. Gives `id` of those not too late."""
     delete_documents: str
@@ -64,7 +65,7 @@ class Dialect(NamedTuple):
     delete_edges: tuple[str, ...]
     """$corpus, $owners. Each gives `label` and `id` of the nodes that lost an edge."""
     create_edges: Mapping[EdgeKind, str]
-    """$corpus, $edges: of each `source`, `target`, `properties`."""
+    """$corpus, $edges: of each `source`, `target`, `properties`, `source_named`, `target_named` (what ids say)."""
     delete_orphans: Mapping[NodeLabel, str]
     """$corpus, $ids."""
     lower_fences: tuple[str, ...]
@@ -98,7 +99,7 @@ OPTIONAL MATCH (gone:{REMOVED} {_KEY}row.id}})
 WITH row, gone WHERE gone IS NULL OR gone.as_of <= row.as_of
 MERGE (d:Document {_KEY}row.id}})
 WITH row, gone, d WHERE d.as_of IS NULL OR d.as_of <= row.as_of
-SET d = row.properties{{moment}}
+SET d = row.properties
 DETACH DELETE gone
 RETURN row.id AS id
 """
@@ -187,8 +188,10 @@ SET r = row.properties
 
 
 def _end(variable: str, label: NodeLabel, field: str) -> str:
-    verb = "MATCH" if label is NodeLabel.DOCUMENT else "MERGE"
-    return f"{verb} ({variable}:{label} {_KEY}row.{field}}})"
+    node = f"({variable}:{label} {_KEY}row.{field}}})"
+    if label is NodeLabel.DOCUMENT:
+        return f"MATCH {node}"
+    return f"MERGE {node} ON CREATE SET {variable} += row.{field}_named"
 
 
 def _delete_orphans(label: NodeLabel, untouched: str) -> str:
@@ -228,7 +231,7 @@ NEO4J = Dialect(
         "SHOW INDEXES YIELD name, type, options WHERE type = 'VECTOR' "
         "RETURN name, options.indexConfig.`vector.dimensions` AS dimension"
     ),
-    merge_documents=_MERGE_DOCUMENTS.replace("{moment}", ", d.updated_at = datetime(row.updated_at)"),
+    merge_documents=_MERGE_DOCUMENTS,
     remove_documents=_REMOVE_DOCUMENTS,
     delete_documents=_DELETE_DOCUMENTS,
     delete_edges=_DELETE_EDGES,
@@ -269,7 +272,7 @@ MEMGRAPH = Dialect(
     vector_index_info=(
         "CALL vector_search.show_index_info() YIELD index_name, dimension RETURN index_name AS name, dimension"
     ),
-    merge_documents=_MERGE_DOCUMENTS.replace("{moment}", ", d.updated_at = row.updated_at"),
+    merge_documents=_MERGE_DOCUMENTS,
     remove_documents=_REMOVE_DOCUMENTS,
     delete_documents=_DELETE_DOCUMENTS,
     delete_edges=_DELETE_EDGES,

@@ -41,9 +41,10 @@ class ServerDocument(NamedTuple):
     path: str | None
     url: str | None
     title: str | None
+    language: str | None
     content_hash: str
     updated_at: str
-    """When its row was written, in ISO 8601 with a zone."""
+    """When its row was written, in ISO 8601 and UTC."""
     edges: tuple[Edge, ...]
     embedding_version: str | None = None
     """The model of `embedding`."""
@@ -153,8 +154,7 @@ async def write_citations(client: BoltClient, corpus: str, citations: Sequence[C
     kind = EdgeKind(EdgeType.CITED_BY, NodeLabel.DOCUMENT, NodeLabel.CONVERSATION)
     rows = [
         {
-            "source": one.document_id,
-            "target": one.conversation,
+            **_ends(Node(kind.source, one.document_id), Node(kind.target, one.conversation)),
             "properties": {"corpus": corpus, "origin": Origin.RUN.value, "lines": list(one.lines), "detail": ""},
         }
         for one in citations
@@ -252,6 +252,8 @@ def _document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
         "path": document.path,
         "url": document.url,
         "title": document.title,
+        "language": document.language,
+        "updated_at": document.updated_at,
         "content_hash": document.content_hash,
         "embedding_version": document.embedding_version,
         "embedding": list(document.embedding) if document.embedding else None,
@@ -259,7 +261,6 @@ def _document_row(corpus: str, document: ServerDocument) -> dict[str, Any]:
     return {
         "id": document.document_id,
         "as_of": document.as_of,
-        "updated_at": document.updated_at,
         "properties": {name: value for name, value in properties.items() if value is not None},
     }
 
@@ -271,5 +272,31 @@ def _edge_row(corpus: str, owner: str, edge: Edge) -> dict[str, Any]:
         "origin": edge.origin.value,
         "lines": list(edge.lines),
         "detail": edge.detail,
+        **({"line": edge.lines[0]} if edge.lines else {}),
     }
-    return {"source": edge.source.key, "target": edge.target.key, "properties": properties}
+    return {**_ends(edge.source, edge.target), "properties": properties}
+
+
+def _ends(source: Node, target: Node) -> dict[str, Any]:
+    return {
+        "source": source.key,
+        "target": target.key,
+        "source_named": named(source),
+        "target_named": named(target),
+    }
+
+
+def named(node: Node) -> dict[str, str]:
+    """What the id of a node that stands for a name says, by property."""
+    match node.label:
+        case NodeLabel.SYMBOL:
+            language, _, qualified = node.key.partition(":")
+            name = qualified.rpartition(".")[2] or qualified
+            return {"name": name, "qualified_name": qualified, "language": language}
+        case NodeLabel.URL:
+            return {"url": node.key}
+        case NodeLabel.TOOL:
+            server, _, name = node.key.rpartition("/")
+            return {"name": name, "server": server}
+        case _:
+            return {}

@@ -151,7 +151,7 @@ class Store:
             if self._dialect.name == "memgraph" and embedding and dimension and len(embedding) != dimension:
                 raise Refused("Memgraph.ClientError.MemgraphError.MemgraphError", "Vector dimension mismatch")
             nodes.pop(gone, None)
-            nodes[key] = {**row["properties"], "updated_at": row["updated_at"]}
+            nodes[key] = row["properties"]
             accepted.append([row["id"]])
         return Table(("id",), accepted)
 
@@ -185,8 +185,8 @@ class Store:
             ]
             if any(end[0] == "Document" and end not in self.content.nodes for end in ends):
                 continue
-            for end in ends:
-                self.content.nodes.setdefault(end, {"corpus": end[1], "id": end[2]})
+            for end, known in zip(ends, (row["source_named"], row["target_named"]), strict=True):
+                self.content.nodes.setdefault(end, {"corpus": end[1], "id": end[2], **known})
             self.content.edges[next(self._numbers)] = StoredEdge(kind.type.value, *ends, row["properties"])
         return Table()
 
@@ -279,12 +279,19 @@ class Store:
 
 def node_value(label: str, properties: dict[str, Any]) -> Structure:
     """A node as Bolt 5 sends it."""
-    return Structure(0x4E, [1, [label], properties, "4:x:1"])
+    number = next(_NUMBERS)
+    return Structure(0x4E, [number, [label], properties, f"4:x:{number}"])
 
 
 def edge_value(kind: str, properties: dict[str, Any]) -> Structure:
     """A relationship as Bolt 5 sends it."""
-    return Structure(0x52, [1, 1, 2, kind, properties, "5:x:1", "4:x:1", "4:x:2"])
+    number, start, end = next(_NUMBERS), next(_NUMBERS), next(_NUMBERS)
+    own = [f"5:x:{number}", f"4:x:{start}", f"4:x:{end}"]
+    return Structure(0x52, [number, start, end, kind, properties, *own])
+
+
+_NUMBERS = itertools.count(1)
+"""The driver takes nodes of one number for one node."""
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

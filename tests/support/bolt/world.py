@@ -18,7 +18,7 @@ from graph.servers.server import GraphServer
 from graph.servers.upsert import ServerDocument
 from graph.settings import GraphSettings
 from tests.support.bolt.server import Behaviour, FakeBoltServer
-from tests.support.bolt.store import Store, Table
+from tests.support.bolt.store import Store, Table, edge_value, node_value
 
 MODEL = "model-a"
 NODES = "MATCH (n {corpus: $corpus}) WHERE n.id IS NOT NULL RETURN labels(n)[0] AS label, n.id AS id ORDER BY label, id"
@@ -26,6 +26,8 @@ EDGES = (
     "MATCH (a {corpus: $corpus})-[r]->(b) "
     "RETURN type(r) AS type, a.id AS source, b.id AS target, r.owner AS owner ORDER BY type, source, target, owner"
 )
+WHOLE_NODES = "MATCH (n {corpus: $corpus}) WHERE n.id IS NOT NULL RETURN n"
+WHOLE_EDGES = "MATCH ({corpus: $corpus})-[r]->() RETURN r"
 LOOK_SECONDS = 5.0
 
 
@@ -64,6 +66,17 @@ def fake_server(kind: DialectName = "neo4j", **told: Any) -> FakeBoltServer:
     store.extra[NODES] = lambda given: Table(("label", "id"), [[n[0], n[2]] for n in _of(store, given) if n[2]])
     store.extra[EDGES] = lambda given: Table(
         ("type", "source", "target", "owner"), [list(edge) for edge in store.edges(given["corpus"])]
+    )
+    store.extra[WHOLE_NODES] = lambda given: Table(
+        ("n",), [[node_value(key[0], store.content.nodes[key])] for key in _of(store, given) if key[2]]
+    )
+    store.extra[WHOLE_EDGES] = lambda given: Table(
+        ("r",),
+        [
+            [edge_value(edge.type, edge.properties)]
+            for edge in store.content.edges.values()
+            if edge.properties["corpus"] == given["corpus"]
+        ],
     )
     return FakeBoltServer(store, Behaviour(**{"agent": agents[kind], **behaviour}))
 
@@ -105,6 +118,7 @@ def document(
         path=f"{name}.py",
         url=None,
         title=None,
+        language="python",
         content_hash=f"hash of {name}",
         updated_at="2026-02-01T12:00:00+00:00",
         edges=edges,

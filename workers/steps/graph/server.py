@@ -138,6 +138,7 @@ def _send(
 
 def _document(row: FullRow, reader: Reader, model: str | None) -> ServerDocument:
     known = row.standing
+    facts = reader.document(known.document_id)
     return ServerDocument(
         document_id=known.document_id,
         as_of=known.as_of,
@@ -145,6 +146,7 @@ def _document(row: FullRow, reader: Reader, model: str | None) -> ServerDocument
         path=known.identity.path,
         url=known.identity.url,
         title=known.identity.title,
+        language=facts.language if facts else None,
         content_hash=known.identity.content_sha256,
         updated_at=datetime.fromtimestamp(row.updated_at, UTC).isoformat(),
         edges=row.edges,

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
 from contracts.graph.rows import CitationRow
 from graph.servers.server import GraphServer
 from graph.servers.upsert import Feed
 from tests.support.bolt.world import (
     MODEL,
+    WHOLE_EDGES,
+    WHOLE_NODES,
     World,
     alias,
     allow,
@@ -63,6 +66,29 @@ def test_documents_come_with_their_edges_and_the_names_that_these_need(world: Wo
         ("LINKS_TO", "till", "https://example.org/", "till"),
         ("REFERS_TO", "shop", "python:till.count", "shop"),
     ]
+
+
+def test_nodes_say_what_their_ids_say_and_edges_where_they_stand(world: World) -> None:
+    tool = Edge(EdgeType.DEFINED_IN, Node(NodeLabel.TOOL, "files/read"), document_node("till"), Origin.TOOL, (4, 9))
+    world.server.upsert(world.corpus, [TILL._replace(edges=(*TILL.edges, tool))])
+    nodes = {row[0]["id"]: row[0] for row in world.server.query(WHOLE_NODES, {"corpus": world.corpus}, 100, 5.0).rows}
+    edges = [row[0] for row in world.server.query(WHOLE_EDGES, {"corpus": world.corpus}, 100, 5.0).rows]
+    corpus = {"corpus": world.corpus}
+    count = {"id": "python:till.count", "name": "count", "qualified_name": "till.count", "language": "python"}
+    assert nodes["python:till.count"] == {**corpus, **count, "label": "Symbol"}
+    assert nodes["files/read"] == {**corpus, "id": "files/read", "name": "read", "server": "files", "label": "Tool"}
+    assert nodes["https://example.org/"]["url"] == "https://example.org/"
+    assert nodes["till"]["path"] == "till.py"
+    assert nodes["till"]["updated_at"] == "2026-02-01T12:00:00+00:00"
+    assert {name: value for edge in edges if edge["origin"] == "tool" for name, value in edge.items()} == {
+        **corpus,
+        "type": "DEFINED_IN",
+        "origin": "tool",
+        "owner": "till",
+        "line": 4,
+        "lines": [4, 9],
+        "detail": "",
+    }
 
 
 def test_feeding_a_document_twice_is_feeding_it_once(world: World) -> None:

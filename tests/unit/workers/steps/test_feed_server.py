@@ -31,6 +31,9 @@ class Index:
         self.model_fingerprint = model
         self.dimension = dimension
 
+    def document(self, document_id: str) -> None:
+        """Its facts; nothing is known of any."""
+
     def vectors(self, document_id: str) -> Any:
         if self.model_fingerprint is None:
             return None
