@@ -244,7 +244,7 @@ _MOST_SUBCLASSES = 256
 
 def _nearest(found: Sequence[tuple[Found, str]], folder: str, key: str) -> tuple[Found, ...]:
     """Of modules found by the end of their path, those that share most of the referring file's path."""
-    if not any(root for _, root in found):
+    if not found or not found[0][1]:
         return tuple(entry for entry, _ in found)
     top = key.partition(":")[2].partition(".")[0]
     if top in sys.stdlib_module_names:

@@ -55,35 +55,38 @@ class Resolver:
         )
         self._near: dict[int, frozenset[int]] = {}
 
-    def meanings(self, key: str, document: int) -> tuple[Meaning, ...]:
+    def found(self, key: str, document: int) -> tuple[Found, ...]:
         """What the name of a symbol or a tool can mean in a document (its place); none: it is not in the corpus."""
-        found = self._names.resolve(key, document)
-        if not found:
-            return ()
-        if found[0].how is How.NAME and len(found) > 1:
-            return self._by_nearness(found, document)
-        return tuple(Meaning(place, how, 1 / len(found)) for place, how in found)
+        return self._names.resolve(key, document)
+
+    def meanings(self, found: Sequence[Found], document: int, least_share: float = 0.0) -> list[Meaning]:
+        """How likely a reference of the document means each that was found; those less likely are left out."""
+        if not found or found[0].how is not How.NAME or len(found) == 1:
+            share = 1 / max(1, len(found))
+            return [Meaning(place, how, share) for place, how in found] if share >= least_share else []
+        near = self._near_documents(document)
+        inner = [entry for entry in found if self.definitions[entry.definition].document in near]
+        outer_count = len(found) - len(inner)
+        inner_share = (_NEAR_SHARE if outer_count else 1.0) / max(1, len(inner))
+        outer_share = ((1 - _NEAR_SHARE) if inner else 1.0) / max(1, outer_count)
+        weighed = [Meaning(place, how, inner_share) for place, how in inner] if inner_share >= least_share else []
+        if outer_share >= least_share:
+            held = {entry.definition for entry in inner}
+            weighed += [Meaning(place, how, outer_share) for place, how in found if place not in held]
+        return weighed
 
     def addressed(self, key: str, document: int) -> tuple[int, ...]:
         """The documents (their places) that an address can mean where `document` links to it."""
         return self._addresses.resolve(key, document)
 
     def candidates_of(self, document_id: str, key: str) -> list[tuple[str, Definition, How, float]]:
-        """As `meanings`, by ids: the defining document's id, the definition, by which rule, and its share."""
-        found = self.meanings(key, self._places[document_id])
-        told = [(self.definitions[place], how, share) for place, how, share in found]
+        """What a name can mean, by ids: the defining document's id, the definition, by which rule, and its share."""
+        document = self._places[document_id]
+        told = [
+            (self.definitions[place], how, share)
+            for place, how, share in self.meanings(self.found(key, document), document)
+        ]
         return [(self._documents[entry.document].document_id, entry, how, share) for entry, how, share in told]
-
-    def _by_nearness(self, found: Sequence[Found], document: int) -> tuple[Meaning, ...]:
-        near = self._near_documents(document)
-        inner = [entry for entry in found if self.definitions[entry.definition].document in near]
-        outer = [entry for entry in found if self.definitions[entry.definition].document not in near]
-        inner_share = (_NEAR_SHARE if outer else 1.0) / len(inner) if inner else 0.0
-        outer_share = ((1 - _NEAR_SHARE) if inner else 1.0) / len(outer) if outer else 0.0
-        return tuple(
-            [Meaning(place, how, inner_share) for place, how in inner]
-            + [Meaning(place, how, outer_share) for place, how in outer]
-        )
 
     def _near_documents(self, document: int) -> frozenset[int]:
         """The document itself, and those that define what it imports."""

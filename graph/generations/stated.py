@@ -37,7 +37,8 @@ def state(documents: Sequence[DocumentRow], citations: Iterable[CitationRow]) ->
         (edge, place)
         for place, row in enumerate(documents)
         for edge in row.edges
-        if all(node.label is not NodeLabel.DOCUMENT or node.key in live for node in (edge.source, edge.target))
+        if (edge.source.label is not NodeLabel.DOCUMENT or edge.source.key in live)
+        and (edge.target.label is not NodeLabel.DOCUMENT or edge.target.key in live)
     ]
     owned += _cited(documents, citations)
     nodes = _numbered(documents, owned)

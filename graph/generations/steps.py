@@ -23,7 +23,7 @@ STEPS_OF_VERTEX = 256
 """Steps that are kept of one vertex, the likeliest: more would only make a walk through a hub long."""
 MOST_USERS = 64
 """Places that name what the corpus does not define; what has more (`numpy`) connects nothing."""
-_SMALLEST_SHARE = 1 / 32
+_LEAST_SHARE = 1 / 16
 """Of a reference that can mean more definitions than this allows, none is walked to."""
 _INNER_WEIGHT = 0.1
 """Of the step from a definition to the document that it stands in."""
@@ -40,8 +40,7 @@ def walk_steps(stated: Stated, resolver: Resolver, documents: int) -> Arrays:
     nodes = len(stated.nodes)
     places = Places(resolver.definitions, documents, nodes)
     edge, first, last, place = _references(stated, places)
-    offsets, vertex, how, share = _meanings(stated, resolver, edge)
-    candidates = np.maximum(np.diff(offsets), 1).astype(np.int32)
+    candidates, offsets, vertex, how, share = _meanings(stated, resolver, edge)
     group, found = _expanded(offsets, edge)
     edges = edge[group]
     forward: Arrays = {
@@ -54,7 +53,7 @@ def walk_steps(stated: Stated, resolver: Resolver, documents: int) -> Arrays:
         "weight": _origin_weights(stated.arrays["edge_origin"])[edges] * share[found],
     }
     users = np.bincount(forward["target"][forward["how"] == How.OUTSIDE], minlength=nodes)
-    kept = (forward["source"] != forward["target"]) & (share[found] >= _SMALLEST_SHARE)
+    kept = forward["source"] != forward["target"]
     kept &= (forward["how"] != How.OUTSIDE) | (users[np.minimum(forward["target"], nodes - 1)] <= MOST_USERS)
     forward = {name: column[kept] for name, column in forward.items()}
     backward = forward | {"source": forward["target"], "target": forward["source"]}
@@ -88,8 +87,8 @@ def _references(stated: Stated, places: Places) -> tuple[Numbers, Numbers, Numbe
 
 def _meanings(
     stated: Stated, resolver: Resolver, referring: Numbers
-) -> tuple[NDArray[np.int64], Numbers, NDArray[np.uint8], NDArray[np.float32]]:
-    """What each stated edge means, as rows of (vertex, how, share) that begin at its offset."""
+) -> tuple[Numbers, NDArray[np.int64], Numbers, NDArray[np.uint8], NDArray[np.float32]]:
+    """What each stated edge means: how many definitions, and of these rows of (vertex, how, share) at its offset."""
     nodes = len(stated.nodes)
     owners = stated.arrays["edge_owner"].tolist()
     targets = stated.arrays["edge_target"].tolist()
@@ -97,28 +96,35 @@ def _meanings(
     ways: list[int] = []
     shares: list[float] = []
     counts = np.zeros(len(stated.edges), np.int64)
+    candidates = np.ones(len(stated.edges), np.int32)
     for number in np.unique(referring).tolist():
         target = stated.edges[number].target
         before = len(vertices)
+        number_found = 0
         if target.label is NodeLabel.URL:
-            for document in (reached := resolver.addressed(target.key, owners[number])):
+            reached = resolver.addressed(target.key, owners[number])
+            number_found = len(reached)
+            for document in reached:
                 vertices.append(document)
                 ways.append(How.EXACT)
                 shares.append(1 / len(reached))
         elif target.label in (NodeLabel.SYMBOL, NodeLabel.TOOL):
-            for place, how, share in resolver.meanings(target.key, owners[number]):
+            found = resolver.found(target.key, owners[number])
+            number_found = len(found)
+            for place, how, share in resolver.meanings(found, owners[number], _LEAST_SHARE):
                 definition = resolver.definitions[place]
                 vertices.append(nodes + place if definition.first > 0 else definition.document)
                 ways.append(how)
                 shares.append(share)
-        if len(vertices) == before:
+        candidates[number] = max(1, number_found)
+        if not number_found:
             vertices.append(targets[number])
             ways.append(How.OUTSIDE)
             shares.append(1.0)
         counts[number] = len(vertices) - before
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
-    return offsets, np.array(vertices, np.int32), np.array(ways, np.uint8), np.array(shares, np.float32)
+    return candidates, offsets, np.array(vertices, np.int32), np.array(ways, np.uint8), np.array(shares, np.float32)
 
 
 def _expanded(offsets: NDArray[np.int64], edge: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

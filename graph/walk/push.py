@@ -33,24 +33,25 @@ class Seeds(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """What a walk reached: vertices, the weight that came to each, the step that led there first, and from where."""
+    """What a walk reached: vertices, and the weight that came to each."""
 
     vertices: NDArray[np.int64]
     scores: NDArray[np.float64]
-    parents: dict[int, tuple[int, int]]
-    """Vertex to (vertex before, number of the step); a seed is not in it."""
+    before: NDArray[np.int64]
+    """By vertex: the vertex that it was first reached from."""
+    by: NDArray[np.int64]
+    """By vertex: the number of the step that led there first, counted from 1; 0: it is a seed, or was not reached."""
     steps: int
 
 
 def push(view: GraphView, seeds: Seeds) -> Walked:
     """Walk from seeds whose weights add up to 1 at most."""
-    residue = np.zeros(view.vertices)
-    rank = np.zeros(view.vertices)
+    count = view.vertices
+    residue, rank, before, by = np.zeros(count), np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(residue, seeds.vertices, seeds.weights)
-    is_known = np.zeros(view.vertices, bool)
+    is_known, is_active = np.zeros(count, bool), np.zeros(count, bool)
     active = np.unique(seeds.vertices)
     is_known[active] = True
-    parents: dict[int, tuple[int, int]] = {}
     taken = 0
     for _ in range(MOST_ROUNDS):
         active = active[residue[active] >= LEAST_RESIDUE]
@@ -59,49 +60,38 @@ def push(view: GraphView, seeds: Seeds) -> Walked:
         held = residue[active]
         rank[active] += RESTART * held
         residue[active] = 0.0
-        starts, ends = view.step_offsets[active], view.step_offsets[active + 1]
-        numbers, sources = _expand(starts, ends, held, MOST_STEPS - taken)
+        numbers, sources = _expand(view, active, held, MOST_STEPS - taken)
         taken += len(numbers)
-        if not len(numbers):
-            break
-        targets = view.step_targets[numbers].astype(np.int64)
+        targets = view.step_targets[numbers]
         given = (1 - RESTART) * held[sources] * view.step_shares[numbers]
         np.add.at(residue, targets, given)
-        new = ~is_known[targets]
-        if new.any():
-            _keep_parents(parents, targets[new], active[sources[new]], numbers[new], given[new])
-            is_known[targets[new]] = True
-        active = np.unique(targets)
+        new = np.flatnonzero(~is_known[targets])
+        new = new[np.argsort(given[new], kind="stable")]
+        before[targets[new]] = active[sources[new]]
+        by[targets[new]] = numbers[new] + 1
+        is_known[targets] = True
+        is_active[targets] = True
+        active = np.flatnonzero(is_active)
+        is_active[active] = False
     reached = np.flatnonzero(is_known)
-    return Walked(reached, rank[reached] + RESTART * residue[reached], parents, taken)
+    return Walked(reached, rank[reached] + RESTART * residue[reached], before, by, taken)
 
 
 def _expand(
-    starts: NDArray[np.int64], ends: NDArray[np.int64], held: NDArray[np.float64], most: int
+    view: GraphView, active: NDArray[np.int64], held: NDArray[np.float64], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers of the steps of each vertex, and the vertex's place; of too many those of the weightiest vertices."""
-    counts = ends - starts
-    places = np.arange(len(starts))
+    """Numbers of the steps to take, the likeliest of each vertex, and the place of each one's vertex in `active`.
+
+    A vertex takes as many as carry `LEAST_RESIDUE` each, were they equal. Of too many in all, the weightiest vertices
+    take theirs.
+    """
+    starts = view.step_offsets[active]
+    counts = np.minimum(view.step_offsets[active + 1] - starts, np.ceil(held / LEAST_RESIDUE).astype(np.int64))
+    places = np.arange(len(active))
     if counts.sum() > most:
         order = np.argsort(-held, kind="stable")
-        within = np.cumsum(counts[order]) <= most
-        places = np.sort(order[within])
+        places = np.sort(order[np.cumsum(counts[order]) <= most])
         counts = counts[places]
     sources = np.repeat(places, counts)
     inner = np.arange(len(sources)) - np.repeat(np.cumsum(counts) - counts, counts)
     return starts[sources] + inner, sources
-
-
-def _keep_parents(
-    parents: dict[int, tuple[int, int]],
-    targets: NDArray[np.int64],
-    sources: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    given: NDArray[np.float64],
-) -> None:
-    order = np.lexsort((numbers, -given, targets))
-    targets, sources, numbers = targets[order], sources[order], numbers[order]
-    _, first = np.unique(targets, return_index=True)
-    parents.update(
-        zip(targets[first].tolist(), zip(sources[first].tolist(), numbers[first].tolist(), strict=True), strict=True)
-    )

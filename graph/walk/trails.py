@@ -25,8 +25,9 @@ class Trails:
     def __init__(self, view: GraphView, begun: Begun, walked: Walked) -> None:
         self._view = view
         self._starts = begun.starts
-        self._parents = walked.parents
+        self._walked = walked
         self._seeds: dict[int, tuple[int, int]] = {}
+        self._told: dict[int, list[PathStep]] = {}
         weights: dict[int, float] = {}
         seeds = begun.seeds
         for vertex, weight, step, origin in zip(
@@ -59,19 +60,25 @@ class Trails:
         """By which edges a vertex was reached."""
         numbers: list[tuple[int, int]] = []
         while vertex not in self._seeds:
-            before, number = self._parents[vertex]
+            before, number = int(self._walked.before[vertex]), int(self._walked.by[vertex]) - 1
             numbers.append((before, number))
             vertex = before
         step, origin = self._seeds[vertex]
         start = self._starts[origin]
         told: list[PathStep] = []
         if step >= 0:
-            told += told_step(self._view, self._view.source_of(step), step)
+            told += self._tell(self._view.source_of(step), step)
         elif start.label is not NodeLabel.DOCUMENT:
             told.append(self._defined(vertex, start.label))
         for before, number in reversed(numbers):
-            told += told_step(self._view, before, number)
+            told += self._tell(before, number)
         return GraphPath(start=start.name, start_label=start.label, steps=tuple(told))
+
+    def _tell(self, source: int, number: int) -> list[PathStep]:
+        told = self._told.get(number)
+        if told is None:
+            told = self._told[number] = told_step(self._view, source, number)
+        return told
 
     def _defined(self, vertex: int, named: NodeLabel) -> PathStep:
         view = self._view
@@ -90,4 +97,4 @@ class Trails:
         if vertex in self._seeds:
             number, origin = self._seeds[vertex]
             return number, self._starts[origin].label
-        return self._parents[vertex][1], NodeLabel.SYMBOL
+        return int(self._walked.by[vertex]) - 1, NodeLabel.SYMBOL
