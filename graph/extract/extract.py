@@ -12,13 +12,16 @@ from pathlib import PurePosixPath
 
 from contracts.graph.model import Edge, GraphDocument
 from graph.extract.addresses import own_addresses
+from graph.extract.grammar import has_grammar
 from graph.extract.links import link_edges
 from graph.extract.mentions import languages_of, mention_edges
+from graph.extract.prose.comments import read_comments
 from graph.extract.prose.lines import read_lines
 from graph.extract.prose.markdown import read_markdown
 from graph.extract.prose.pieces import Piece
 from graph.extract.prose.restructured import is_restructured, read_restructured
 from graph.extract.statements import put_together
+from graph.extract.tags import RULES, tagged_edges
 from graph.extract.test_reports import failing_test_edges, is_test_report
 
 _RULES = 1
@@ -62,17 +65,29 @@ def is_source_code(language: str | None) -> bool:
 def _statements(document: GraphDocument) -> Iterator[Edge]:
     if is_test_report(document):
         yield from failing_test_edges(document)
-    elif document.language == "python":
+        return
+    language = document.language
+    if language == "python":
         yield from _python_edges()(document)
-    else:
-        pieces = list(_pieces(document))
-        yield from link_edges(document, pieces)
-        yield from mention_edges(document, pieces, languages_of(pieces))
+    elif language in RULES:
+        yield from tagged_edges(document)
+    pieces = list(_pieces(document))
+    yield from link_edges(document, pieces)
+    yield from mention_edges(document, pieces, _named_in(language, pieces))
+
+
+def _named_in(language: str | None, pieces: list[Piece]) -> tuple[str, ...]:
+    """The languages in which names of a text are looked for."""
+    if language in RULES:
+        return (RULES[language].language,)
+    return languages_of(pieces)
 
 
 def _pieces(document: GraphDocument) -> Iterator[Piece]:
-    suffix = _suffix(document)
-    if is_source_code(document.language) or suffix in _DATA:
+    suffix, language = _suffix(document), document.language
+    if language is not None and has_grammar(language):
+        return read_comments(document.text, language)
+    if is_source_code(language) or suffix in _DATA:
         return read_lines(document.text)
     if suffix in _RESTRUCTURED and (suffix == ".rst" or is_restructured(document.text)):
         return read_restructured(document.text)

@@ -51,6 +51,11 @@ def read_restructured(text: str) -> Iterator[Piece]:
     yield from _Reading(lines).pieces()
 
 
+def read_inline(line: str, number: int) -> Iterator[Piece]:
+    """The pieces of one line, in which no label is known."""
+    return _Reading([]).inline(line, number)
+
+
 def is_restructured(text: str) -> bool:
     """Whether a text without a telling suffix has the marks of reStructuredText in it."""
     head = text[:MOST_CHARACTERS]
@@ -77,7 +82,7 @@ class _Reading:
                 continue
             directive = _DIRECTIVE.match(line) if ".. " in line else None
             if directive is None:
-                yield from self._inline(line, number)
+                yield from self.inline(line, number)
                 if line.rstrip().endswith("::") and not line.lstrip().startswith(".. "):
                     end = self._end_of_block(number, _indent(line))
                     yield Piece(Kind.BLOCK, "\n".join(self._lines[number:end]), number + 1)
@@ -118,7 +123,7 @@ class _Reading:
         elif name in _DESCRIBED and argument:
             yield from self._described(name, found["domain"] or "", argument, len(found["indent"]), number)
         elif argument and name not in _CODE and name not in _IGNORED:
-            yield from self._inline(argument, number)
+            yield from self.inline(argument, number)
 
     def _described(self, name: str, domain: str, argument: str, indent: int, number: int) -> Iterator[Piece]:
         bare = argument.partition("(")[0].strip().removeprefix("!")
@@ -135,7 +140,7 @@ class _Reading:
         if " " not in qualified:
             yield Piece(Kind.SYMBOL, qualified, number, _LANGUAGES.get(domain, "python"))
 
-    def _inline(self, line: str, number: int) -> Iterator[Piece]:
+    def inline(self, line: str, number: int) -> Iterator[Piece]:
         if "`" not in line and "_" not in line:
             if line.strip():
                 yield Piece(Kind.WORDS, line, number)

@@ -1,0 +1,111 @@
+"""Go. A package is its folder: what `main/shop/cart/add.go` defines is in `main.shop.cart`.
+
+An import is known by what of its path lies within a repository: `github.com/acme/shop/cart` is `cart` in a folder that
+may have any name, so it is written `shop.cart`, and the end of a longer name answers to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, text_of
+
+_VERSION = re.compile(r"v\d+\Z")
+_RECEIVER = re.compile(r"\(\s*(?:(?P<name>\w+)\s+)?\*?\s*(?P<type>[A-Za-z_]\w*)\s*(?:\[[^\]]*\])?\s*,?\s*\)\Z")
+_HOSTS_WITH_OWNERS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"})
+_MORE = """
+(source_file (var_declaration (var_spec name: (identifier) @name) @definition.variable))
+(source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @definition.variable)))
+(source_file (const_declaration (const_spec name: (identifier) @name) @definition.constant))
+(type_spec name: (type_identifier) @name type: (struct_type)) @definition.class
+(type_spec name: (type_identifier) @name type: (interface_type)) @definition.interface
+(type_alias name: (type_identifier) @name) @definition.type
+(method_elem name: (field_identifier) @name) @definition.method
+(field_declaration !name type: [
+  (type_identifier) @name
+  (qualified_type name: (type_identifier) @name)
+  (generic_type type: (type_identifier) @name)
+]) @reference.inherits
+(interface_type (type_elem (type_identifier) @name)) @reference.inherits
+(interface_type (type_elem (qualified_type name: (type_identifier) @name))) @reference.inherits
+(qualified_type name: (type_identifier) @name) @reference.type
+(composite_literal type: (type_identifier) @name) @reference.class
+(argument_list (identifier) @name) @reference.value
+(argument_list (selector_expression field: (field_identifier) @name)) @reference.value
+(keyed_element (literal_element (identifier) @name)) @reference.value
+(assignment_statement right: (expression_list (identifier) @name)) @reference.value
+(return_statement (expression_list (identifier) @name)) @reference.value
+(return_statement (expression_list (selector_expression field: (field_identifier) @name))) @reference.value
+(binary_expression (identifier) @name) @reference.value
+(binary_expression (selector_expression field: (field_identifier) @name)) @reference.value
+"""
+_NAMES = """
+    append cap clear close complex copy delete imag len make max min new panic print println real recover bool
+    byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune string uint
+    uint8 uint16 uint32 uint64 uintptr any nil true false iota _
+"""
+_BUILTINS = frozenset(_NAMES.split())
+
+
+def _module(path: str | None, root: Node) -> str:
+    folder = (path or "").replace("\\", "/").strip("/").rpartition("/")[0]
+    return joined(*folder.split("/"))
+
+
+def _place(name: Node, whole: Node) -> Placed:
+    plain = text_of(name)
+    if whole.type != "method_declaration":
+        return Placed(plain)
+    written = text_of(whole.child_by_field_name("receiver"))
+    receiver = _RECEIVER.search(written)
+    if receiver is None:
+        return Placed(plain)
+    return Placed(f"{receiver['type']}.{plain}", True, receiver["type"], receiver=receiver["name"] or "")
+
+
+def _imports(root: Node, module: str, path: str | None) -> Iterator[Imported]:
+    for node in root.named_children:
+        if node.type == "import_declaration":
+            for part in node.named_children:
+                for spec in part.named_children if part.type == "import_spec_list" else (part,):
+                    if spec.type == "import_spec":
+                        yield from _import(spec)
+
+
+def _import(spec: Node) -> Iterator[Imported]:
+    written = text_of(spec.child_by_field_name("path")).strip('"`')
+    parts = [part for part in written.split("/") if part and part not in (".", "..")]
+    if not parts:
+        return
+    local = text_of(spec.child_by_field_name("name"))
+    versioned = parts[:-1] if len(parts) > 1 and _VERSION.match(parts[-1]) else parts
+    if not local:
+        local = versioned[-1].removeprefix("go-").removesuffix("-go").rpartition(".")[2]
+    yield Imported("" if local in ("_", ".") else local, joined(*_within(versioned)), line_of(spec), is_module=True)
+
+
+def _within(parts: list[str]) -> list[str]:
+    """The parts of an import path that a checkout of it has in its own paths, the repository's folder first."""
+    if parts[0] in _HOSTS_WITH_OWNERS and len(parts) > 2:
+        parts = parts[2:]
+    elif "." in parts[0] and len(parts) > 1:
+        parts = parts[1:]
+    return [part for part in parts if not _VERSION.match(part)] or parts
+
+
+GO = Rules(
+    language="go",
+    wheels=("go",),
+    more=_MORE,
+    module=_module,
+    imports=_imports,
+    place=_place,
+    chains={"selector_expression": ("operand", "field"), "qualified_type": ("package", "name")},
+    wholes=frozenset({"type_declaration", "var_declaration", "const_declaration"}),
+    builtins=_BUILTINS,
+    own=frozenset({"this"}),
+    sees_package=True,
+)

@@ -1,0 +1,208 @@
+"""JavaScript and TypeScript. A module is its path: `main/shop/cart.ts` is `main.shop.cart`, an `index` its folder."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, stem_of, text_of
+
+_SUFFIX = re.compile(r"(?:\.d)?\.(?:[cm]?[jt]sx?)\Z")
+_MORE = """
+(program (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable))
+(program (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable))
+(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable)))
+(program (export_statement (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable)))
+(variable_declarator name: (identifier) @name value: (object)) @scope
+(variable_declarator name: (identifier) @name value: (class)) @definition.class
+(variable_declarator name: (identifier) @name
+  value: (call_expression arguments: (arguments [(arrow_function) (function_expression)]))) @definition.function
+(assignment_expression left: (member_expression) @name right: [(class) (generator_function)]) @definition.class
+(method_definition name: [(private_property_identifier) (computed_property_name (string))] @name) @definition.method
+(call_expression function: (member_expression property: (property_identifier) @name)) @reference.call
+(new_expression constructor: (member_expression property: (property_identifier) @name)) @reference.class
+(arguments (identifier) @name) @reference.value
+(variable_declarator value: (identifier) @name) @reference.value
+(assignment_expression right: (identifier) @name) @reference.value
+(pair value: (identifier) @name) @reference.value
+(array (identifier) @name) @reference.value
+(return_statement (identifier) @name) @reference.value
+"""
+_PLAIN = """
+(class_heritage [(identifier) @name (member_expression property: (property_identifier) @name)]) @reference.inherits
+(field_definition property: (_) @name value: [(arrow_function) (function_expression)]) @definition.method
+"""
+_JSX = """
+(jsx_opening_element name: (identifier) @name) @reference.value
+(jsx_self_closing_element name: (identifier) @name) @reference.value
+"""
+_TYPED = """
+(enum_declaration name: (identifier) @name) @definition.enum
+(type_alias_declaration name: (type_identifier) @name) @definition.type
+(internal_module name: (_) @name) @definition.module
+(public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @definition.method
+(extends_clause value: [(identifier) @name (member_expression property: (property_identifier) @name)])
+  @reference.inherits
+(implements_clause [(type_identifier) @name (generic_type name: (type_identifier) @name)]) @reference.inherits
+(extends_type_clause [(type_identifier) @name (generic_type name: (type_identifier) @name)]) @reference.inherits
+(generic_type name: (type_identifier) @name) @reference.type
+(type_arguments (type_identifier) @name) @reference.type
+(union_type (type_identifier) @name) @reference.type
+(array_type (type_identifier) @name) @reference.type
+(type_alias_declaration value: (type_identifier) @name) @reference.type
+(ambient_declaration (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable))
+"""
+_NAMES = """
+    Array ArrayBuffer BigInt Boolean DataView Date Error EvalError Float32Array Float64Array Function Infinity
+    Int32Array JSON Map Math NaN Number Object Promise Proxy RangeError ReferenceError Reflect RegExp Set
+    String Symbol SyntaxError TypeError URIError Uint8Array WeakMap WeakRef WeakSet console decodeURIComponent
+    encodeURIComponent eval isFinite isNaN parseFloat parseInt require setTimeout setInterval clearTimeout
+    clearInterval super undefined globalThis window document process Buffer module exports any string number
+    boolean void never unknown object Record Partial Readonly Pick Omit Required Exclude Extract NonNullable
+    ReturnType ReadonlyArray PromiseLike Awaited Iterable Iterator queueMicrotask structuredClone fetch alert
+"""
+_BUILTINS = frozenset(_NAMES.split())
+
+
+def _module(path: str | None, root: Node) -> str:
+    if not path:
+        return ""
+    stem = _SUFFIX.sub("", path)
+    return (stem_of(stem + ".js")).removesuffix(".index")
+
+
+def _place(name: Node, whole: Node) -> Placed:
+    plain = text_of(name).strip("\"'[]")
+    holder = name.parent
+    if name.type == "member_expression":
+        holder, plain = name, text_of(name.child_by_field_name("property"))
+    if holder is None or holder.type != "member_expression":
+        return Placed(plain)
+    owner = text_of(holder.child_by_field_name("object"))
+    if owner in ("exports", "module.exports", "self", "window", "globalThis"):
+        return Placed(plain, is_absolute=True)
+    if owner == "module":  # module.exports = function
+        return Placed("default", is_absolute=True)
+    if owner == "this" or not re.fullmatch(r"[\w$]+(?:\.[\w$]+){0,3}", owner):
+        return Placed(plain)
+    owner = owner.removesuffix(".prototype").removeprefix("module.exports.").removeprefix("exports.")
+    return Placed(f"{owner}.{plain}", is_absolute=True, owner=owner)
+
+
+def _imports(root: Node, module: str, path: str | None) -> Iterator[Imported]:
+    for node in root.named_children:
+        if node.type == "import_statement":
+            yield from _import(node, path)
+        elif node.type == "export_statement":
+            yield from _export(node, module, path)
+        else:
+            yield from _required(node, path)
+
+
+def _import(node: Node, path: str | None) -> Iterator[Imported]:
+    target = _target(text_of(node.child_by_field_name("source")), path)
+    if not target:
+        return
+    line = line_of(node)
+    yield Imported("", target, line, is_module=True)
+    for clause in node.named_children:
+        if clause.type != "import_clause":
+            continue
+        for part in clause.named_children:
+            if part.type == "identifier":
+                yield Imported(text_of(part), f"{target}.default", line)
+            elif part.type == "namespace_import":
+                yield Imported(text_of(part.named_children[-1]), target, line, is_module=True)
+            elif part.type == "named_imports":
+                for one in part.named_children:
+                    name = text_of(one.child_by_field_name("name"))
+                    local = text_of(one.child_by_field_name("alias")) or name
+                    if name:
+                        yield Imported(local, f"{target}.{name}", line_of(one))
+
+
+def _export(node: Node, module: str, path: str | None) -> Iterator[Imported]:
+    source = node.child_by_field_name("source")
+    target = _target(text_of(source), path) if source is not None else module
+    line = line_of(node)
+    if source is not None and target:
+        yield Imported("", target, line, is_module=True)
+    if text_of(node).startswith("export default") and target:
+        value = node.child_by_field_name("declaration") or node.child_by_field_name("value")
+        exported = value if value is not None and value.type == "identifier" else _name_in(value)
+        if exported is not None:
+            yield Imported("", joined(module, text_of(exported)), line, exported="default")
+    for clause in node.named_children:
+        if clause.type != "export_clause" or not target:
+            continue
+        for one in clause.named_children:
+            name = text_of(one.child_by_field_name("name"))
+            alias = text_of(one.child_by_field_name("alias")) or name
+            if name and (source is not None or alias != name):
+                yield Imported("", f"{target}.{name}", line_of(one), exported=alias)
+
+
+def _name_in(value: Node | None) -> Node | None:
+    return value.child_by_field_name("name") if value is not None else None
+
+
+def _required(node: Node, path: str | None) -> Iterator[Imported]:
+    """`const x = require("./x")`, `const { a, b: c } = require("./x")`, at the top of a file."""
+    for one in node.named_children if node.type in ("lexical_declaration", "variable_declaration") else ():
+        value, name = one.child_by_field_name("value"), one.child_by_field_name("name")
+        member = ""
+        if value is not None and value.type == "member_expression":
+            member = text_of(value.child_by_field_name("property"))
+            value = value.child_by_field_name("object")
+        if value is None or name is None or text_of(value.child_by_field_name("function")) != "require":
+            continue
+        arguments = value.child_by_field_name("arguments")
+        source = arguments.named_children[0] if arguments is not None and arguments.named_children else None
+        target = (
+            joined(_target(text_of(source), path), member) if source is not None and source.type == "string" else ""
+        )
+        if not target:
+            continue
+        yield Imported(text_of(name) if name.type == "identifier" else "", target, line_of(one), is_module=not member)
+        for part in name.named_children if name.type == "object_pattern" else ():
+            key = text_of(part.child_by_field_name("key")) or text_of(part)
+            local = text_of(part.child_by_field_name("value")) or key
+            if re.fullmatch(r"[\w$]+", key) and re.fullmatch(r"[\w$]+", local):
+                yield Imported(local, f"{target}.{key}", line_of(part))
+
+
+def _target(source: str, path: str | None) -> str:
+    """The module that an import names: by its path where it is relative, else as it is written."""
+    source = source.strip("\"'`")
+    if not source:
+        return ""
+    if source.startswith("."):
+        folder = posixpath.dirname(path or "")
+        source = posixpath.normpath(posixpath.join(folder, source))
+        if source.startswith("..") or source == ".":
+            return ""
+    stem = _SUFFIX.sub("", source.removeprefix("node:"))
+    return stem.strip("/").replace("/", ".").removesuffix(".index")
+
+
+def _rules(*wheels: str, more: str) -> Rules:
+    return Rules(
+        language="javascript",
+        wheels=wheels,
+        more=more,
+        module=_module,
+        imports=_imports,
+        place=_place,
+        chains={"member_expression": ("object", "property"), "nested_type_identifier": ("module", "name")},
+        wholes=frozenset({"export_statement", "lexical_declaration", "variable_declaration", "ambient_declaration"}),
+        own=frozenset({"this", "super"}),
+        builtins=_BUILTINS,
+    )
+
+
+JAVASCRIPT = _rules("javascript", more=_MORE + _PLAIN + _JSX)
+TYPESCRIPT = _rules("javascript", "typescript", more=_MORE + _TYPED)
+TSX = _rules("javascript", "typescript", more=_MORE + _TYPED + _JSX)

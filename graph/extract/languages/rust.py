@@ -1,0 +1,149 @@
+"""Rust. A module is its path without `src`: `main/shop/src/cart/mod.rs` is `main.shop.cart`, `-` written as `_`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from contracts.graph.model import Origin
+from graph.extract.languages.rules import Imported, Rules, joined, line_of, placed_as_named, text_of
+
+_ROOTS = frozenset({"lib", "main", "mod"})
+_MORE = """
+(const_item name: (identifier) @name) @definition.constant
+(static_item name: (identifier) @name) @definition.variable
+(function_signature_item name: (identifier) @name) @definition.method
+(associated_type name: (type_identifier) @name) @definition.type
+(impl_item type: [
+  (type_identifier) @name
+  (generic_type type: (type_identifier) @name)
+  (scoped_type_identifier name: (type_identifier) @name)
+  (generic_type type: (scoped_type_identifier name: (type_identifier) @name))
+]) @scope
+(impl_item trait: [
+  (type_identifier) @name
+  (generic_type type: (type_identifier) @name)
+  (scoped_type_identifier name: (type_identifier) @name)
+]) @reference.inherits
+(trait_item bounds: (trait_bounds [(type_identifier) @name (scoped_type_identifier name: (type_identifier) @name)]))
+  @reference.inherits
+(call_expression function: (scoped_identifier name: (identifier) @name)) @reference.call
+(call_expression function: (generic_function function: [
+  (identifier) @name
+  (scoped_identifier name: (identifier) @name)
+  (field_expression field: (field_identifier) @name)
+])) @reference.call
+(macro_invocation macro: (scoped_identifier name: (identifier) @name)) @reference.call
+(struct_expression name: [
+  (type_identifier) @name
+  (scoped_type_identifier name: (type_identifier) @name)
+]) @reference.class
+(type_identifier) @name @reference.type
+(arguments (identifier) @name) @reference.value
+(arguments (scoped_identifier name: (identifier) @name)) @reference.value
+"""
+_NAMES = """
+    Self self Some None Ok Err Option Result Vec String Box bool char str i8 i16 i32 i64 i128 isize u8 u16 u32
+    u64 u128 usize f32 f64 println print eprintln eprint format vec panic assert assert_eq assert_ne
+    debug_assert debug_assert_eq todo unimplemented unreachable write writeln matches drop Fn FnMut FnOnce
+    Send Sync Sized Clone Copy Drop From Into Default Iterator IntoIterator Debug PartialEq Eq PartialOrd Ord
+    ToString AsRef AsMut Hash cfg include_str dbg
+"""
+_BUILTINS = frozenset(_NAMES.split())
+
+
+def _module(path: str | None, root: Node) -> str:
+    parts = (path or "").replace("\\", "/").removesuffix(".rs").replace("-", "_").strip("/").split("/")
+    if parts and parts[-1] in _ROOTS:
+        parts = parts[:-1]
+    return joined(*(part for part in parts if part != "src"))
+
+
+def _crate_of(path: str | None) -> str:
+    folders = (path or "").replace("\\", "/").replace("-", "_").strip("/").split("/")[:-1]
+    return joined(*folders[: folders.index("src")]) if "src" in folders else ""
+
+
+def _imports(root: Node, module: str, path: str | None) -> Iterator[Imported]:
+    crate = _crate_of(path)
+    for node in root.named_children:
+        if node.type == "use_declaration":
+            argument = node.child_by_field_name("argument")
+            is_public = any(child.type == "visibility_modifier" for child in node.named_children)
+            for one in _used(argument, (), 0) if argument is not None else ():
+                local, parts = one
+                meaning = _absolute(parts, module, crate)
+                if meaning:
+                    yield Imported(local, meaning, line_of(node), exported=local if is_public else "")
+
+
+def _used(node: Node, before: tuple[str, ...], depth: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each name that a `use` brings, with its path: `use a::{b, c as d}` brings `b` and `d`."""
+    if depth > 12:
+        return
+    match node.type:
+        case "use_list":
+            for child in node.named_children:
+                yield from _used(child, before, depth + 1)
+        case "scoped_use_list":
+            inner = node.child_by_field_name("list")
+            if inner is not None:
+                yield from _used(inner, before + _parts(node.child_by_field_name("path")), depth + 1)
+        case "use_as_clause":
+            parts = before + _parts(node.child_by_field_name("path"))
+            yield text_of(node.child_by_field_name("alias")), parts
+        case "use_wildcard":
+            yield "", before + _parts(node.named_children[0] if node.named_children else None)
+        case _:
+            parts = before + _parts(node)
+            parts = parts[:-1] if len(parts) > 1 and parts[-1] == "self" else parts
+            if parts:
+                yield parts[-1], parts
+
+
+def _parts(node: Node | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text_of(node).split("::") if part.strip())
+
+
+def _absolute(parts: tuple[str, ...], module: str, crate: str) -> str:
+    head, *rest = parts or ("",)
+    if head == "crate":
+        return joined(crate, *rest)
+    if head in ("self", "super"):
+        inside = module.split(".")
+        while rest and head == "super":
+            inside = inside[:-1]
+            if rest[0] != "super":
+                break
+            head, *rest = rest
+        return joined(*inside, *rest)
+    return joined(*parts)
+
+
+def _qualify(chain: tuple[str, ...], is_path: bool, module: str, path: str | None) -> tuple[str, Origin] | None:
+    """A path from the crate, the module or another crate; one from a type of this module by its name alone."""
+    if not is_path:
+        return None
+    origin = Origin.NAME if chain[0][:1].isupper() else Origin.IMPORT
+    return _absolute(chain, module, _crate_of(path)), origin
+
+
+RUST = Rules(
+    language="rust",
+    wheels=("rust",),
+    more=_MORE,
+    module=_module,
+    imports=_imports,
+    place=placed_as_named,
+    chains={
+        "field_expression": ("value", "field"),
+        "scoped_identifier": ("path", "name"),
+        "scoped_type_identifier": ("path", "name"),
+    },
+    wholes=frozenset(),
+    own=frozenset({"self", "Self"}),
+    builtins=_BUILTINS,
+    paths=frozenset({"scoped_identifier", "scoped_type_identifier"}),
+    qualify=_qualify,
+)

@@ -1,0 +1,347 @@
+"""What source code defines and refers to, in languages other than Python.
+
+Which nodes of a grammar define and refer is told by the queries that come with the grammars (`queries/tags.scm`), and
+by what `graph.extract.languages` adds. The scoping is ours: a definition is named by what holds it, `Class.method`; a
+reference is bound to a definition of the same file or to an import of it. What is bound to neither is a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from tree_sitter import Node as Part
+from tree_sitter import Query, QueryCursor
+
+from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
+from graph.extract.addresses import name_address, path_address, path_beside
+from graph.extract.grammar import grammar_of, parse
+from graph.extract.languages.c import CPP, C, included
+from graph.extract.languages.go import GO
+from graph.extract.languages.java import JAVA
+from graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
+from graph.extract.languages.rules import Imported, Placed, Rules, joined, line_of, stem_of, text_of
+from graph.extract.languages.rust import RUST
+
+RULES: dict[str, Rules] = {
+    "javascript": JAVASCRIPT,
+    "typescript": TYPESCRIPT,
+    "tsx": TSX,
+    "go": GO,
+    "rust": RUST,
+    "java": JAVA,
+    "c": C,
+    "cpp": CPP,
+}
+_DOC_PATTERN = re.compile(r"\(comment\)\* @doc\s*\.\s|\(#(?:strip|select-adjacent|set-adjacent)![^()]*\)")
+"""What tags say of the comment above a definition: we do not need it, and a run of comments takes quadratic time."""
+_CLASSES = frozenset({"class", "interface", "type", "module", "enum", "implementation"})
+_DECLARATIONS = frozenset({"declaration", "field_declaration"})
+"""In C: a function is said to be, and defined elsewhere."""
+_HEADERS = (".h", ".hh", ".hpp", ".hxx")
+_VALUES = frozenset({"variable", "constant", "field"})
+"""Definitions that hold none, and whose members are those of their type."""
+_ONLY_QUALIFIED = frozenset({"variable", "constant", "constructor"})
+"""Definitions that do not answer to their bare name: no unknown receiver leads to them."""
+MOST_DEPTH = 64
+"""Of definitions in definitions, and of names in a chain."""
+
+
+def tagged_edges(document: GraphDocument) -> list[Edge]:
+    """DEFINED_IN, REFERS_TO, INHERITS and ALIAS_OF edges of a source in one of `RULES`."""
+    language = document.language or ""
+    tree = parse(language, document.text.encode("utf-8", "replace"))
+    return [] if tree is None else list(_Source(document, RULES[language], language, tree.root_node).edges())
+
+
+class _Definition(NamedTuple):
+    path: str
+    kind: str
+    first: int
+    last: int
+    is_private: bool
+
+
+class _Reference(NamedTuple):
+    kind: str
+    chain: tuple[str, ...]
+    line: int
+    inside: str
+    class_path: str
+    is_path: bool
+    """Written as a path of names, not as a member of a value: `a::b`."""
+
+
+@dataclass(order=True)
+class _Entry:
+    """Something at a place of the source; what holds others comes before them."""
+
+    start: int
+    negative_end: int
+    number: int
+    kind: str = field(compare=False)
+    name: Part = field(compare=False)
+    whole: Part = field(compare=False)
+
+
+class _Source:
+    def __init__(self, document: GraphDocument, rules: Rules, grammar: str, root: Part) -> None:
+        self._document = document_node(document.document_id)
+        self._rules = rules
+        self._module = rules.module(document.path, root)
+        self._path = document.path or ""
+        self._private = stem_of(document.path)
+        self._included = list(included(root, document.path)) if rules.is_global else []
+        self._imported = list(rules.imports(root, self._module, document.path))
+        self._imports = {one.local: one for one in self._imported if one.local}
+        self._definitions: dict[str, _Definition] = {}
+        self._references: list[_Reference] = []
+        self._classes: set[str] = set()
+        self._last_line = root.end_point.row + 1
+        self._sweep(_entries(_query(grammar), root, rules))
+
+    def edges(self) -> Iterator[Edge]:
+        yield from self._module_edges()
+        for one in self._definitions.values():
+            yield from self._defined(one)
+        for imported in self._imported:
+            yield from self._imported_edges(imported)
+        for reference in self._references:
+            yield from self._referred(reference)
+        for file, is_beside, line in self._included:
+            yield from self._included_edges(file, is_beside, line)
+
+    def _sweep(self, entries: list[_Entry]) -> None:
+        """Name each definition by what holds it, and note for each reference where it stands."""
+        holders: list[tuple[int, str, str, str]] = []  # where it ends, its path, its class's path, its object's name
+        for entry in entries:
+            while holders and holders[-1][0] <= entry.start:
+                holders.pop()
+            inside, class_path, receiver = holders[-1][1:] if holders else ("", "", "")
+            if entry.kind.startswith("reference."):
+                self._references.append(self._reference(entry, inside, class_path, receiver))
+                continue
+            placed = self._rules.place(entry.name, entry.whole)
+            path = placed.name if placed.is_absolute else joined(inside, placed.name)
+            if not placed.name or len(path) > 300 or len(holders) >= MOST_DEPTH:
+                continue
+            kind = entry.kind.removeprefix("definition.")
+            if entry.whole.type in _DECLARATIONS and kind in ("function", "method"):
+                if inside and inside not in self._classes:
+                    continue  # in a function: a variable that is made with arguments
+                kind = "declaration"
+            is_class = kind in _CLASSES or kind == "scope"
+            if kind != "scope":
+                self._define(path, kind, entry.whole, placed)
+            if is_class:
+                self._classes.add(path)
+            owner = path if is_class else (placed.owner or class_path)
+            if kind not in _VALUES:
+                holders.append((-entry.negative_end, path, owner, placed.receiver))
+
+    def _reference(self, entry: _Entry, inside: str, class_path: str, receiver: str) -> _Reference:
+        kind, name = entry.kind.removeprefix("reference."), entry.name
+        is_path = name.parent is not None and name.parent.type in self._rules.paths
+        chain = _chain(name, self._rules.chains)
+        if receiver and chain[0] == receiver and len(chain) > 1:
+            chain = ("this", *chain[1:])
+        return _Reference(kind, chain, line_of(name), inside, class_path, is_path)
+
+    def _define(self, path: str, kind: str, whole: Part, placed: Placed) -> None:
+        first, last = line_of(whole), _last_line(whole)
+        before = self._definitions.get(path)
+        if before is not None and (before.kind != "declaration" or kind == "declaration"):
+            return
+        is_private = placed.is_private and not self._path.endswith(_HEADERS)
+        self._definitions[path] = _Definition(path, kind, first, last, is_private)
+
+    def _module_edges(self) -> Iterator[Edge]:
+        if self._module and self._rules.language != "java":
+            lines = tuple(sorted({1, self._last_line}))
+            node = symbol(self._rules.language, self._module)
+            yield Edge(EdgeType.DEFINED_IN, node, self._document, Origin.DEFINITION, lines, "module")
+
+    def _defined(self, one: _Definition) -> Iterator[Edge]:
+        language, lines = self._rules.language, tuple(sorted({one.first, one.last}))
+        name = one.path.rpartition(".")[2]
+        yield Edge(
+            EdgeType.DEFINED_IN,
+            symbol(language, self._name(one.path)),
+            self._document,
+            Origin.DEFINITION,
+            lines,
+            one.kind,
+        )
+        if one.kind not in _ONLY_QUALIFIED:
+            yield Edge(EdgeType.DEFINED_IN, unknown(language, name), self._document, Origin.DEFINITION, lines, one.kind)
+
+    def _imported_edges(self, one: Imported) -> Iterator[Edge]:
+        target = symbol(self._rules.language, one.meaning)
+        if one.exported:
+            name = symbol(self._rules.language, joined(self._module, one.exported))
+            if name != target:
+                yield Edge(EdgeType.ALIAS_OF, name, target, Origin.IMPORT, (one.line,))
+        yield Edge(EdgeType.REFERS_TO, self._document, target, Origin.IMPORT, (one.line,))
+
+    def _included_edges(self, file: str, is_beside: bool, line: int) -> Iterator[Edge]:
+        targets = [(name_address(file.rpartition("/")[2]), Origin.NAME)]
+        if "/" in file:
+            targets = [(path_address(file), Origin.IMPORT)]
+        elif is_beside and (beside := path_beside(self._path, file)) is not None:
+            targets.append((beside, Origin.IMPORT))
+        for target, origin in targets:
+            yield Edge(EdgeType.LINKS_TO, self._document, target, origin, (line,), "include")
+
+    def _referred(self, one: _Reference) -> Iterator[Edge]:
+        bound = self._bound(one)
+        if bound is None:
+            return
+        target, origin = bound
+        yield Edge(EdgeType.REFERS_TO, self._document, target, origin, (one.line,))
+        if one.kind == "inherits" and one.class_path:
+            child = symbol(self._rules.language, self._name(one.class_path))
+            if child != target:
+                yield Edge(EdgeType.INHERITS, child, target, origin, (one.line,))
+
+    def _bound(self, one: _Reference) -> tuple[Node, Origin] | None:
+        """What a reference means, and how that is known; None where it says nothing."""
+        rules, (head, *rest) = self._rules, one.chain
+        last, is_value = one.chain[-1], one.kind == "value"
+        if not head or head in rules.own:
+            if head and one.class_path and len(rest) == 1:
+                return self._symbol(joined(one.class_path, last)), Origin.SELF
+            return None if is_value or not rest else (unknown(rules.language, last), Origin.NAME)
+        if (path := self._in_scope(head, one.inside)) is not None:
+            if rest and self._definitions[path].kind in _VALUES and joined(path, *rest) not in self._definitions:
+                return None if is_value else (unknown(rules.language, last), Origin.NAME)
+            return self._symbol(joined(path, *rest)), Origin.SCOPE
+        if head in self._imports:
+            return symbol(rules.language, joined(self._imports[head].meaning, *rest)), Origin.IMPORT
+        if is_value or head in rules.builtins or (one.kind == "type" and len(head) == 1):
+            return None
+        if (qualified := rules.qualify(one.chain, one.is_path, self._module, self._path)) is not None:
+            return symbol(rules.language, qualified[0]), qualified[1]
+        if rest:
+            return unknown(rules.language, last), Origin.NAME
+        if rules.sees_members and one.kind == "call" and one.class_path:
+            return self._symbol(joined(one.class_path, head)), Origin.SELF
+        if rules.sees_package:
+            return self._symbol(head), Origin.IMPORT
+        return (symbol if rules.is_global else unknown)(rules.language, head), Origin.NAME
+
+    def _in_scope(self, head: str, inside: str) -> str | None:
+        """The path of the definition that a name means, looked for from the inside out."""
+        while True:
+            path = joined(inside, head)
+            if path in self._definitions and (not inside or inside not in self._classes or self._rules.sees_members):
+                return path
+            if not inside:
+                return None
+            inside = inside.rpartition(".")[0]
+
+    def _symbol(self, path: str) -> Node:
+        return symbol(self._rules.language, self._name(path))
+
+    def _name(self, path: str) -> str:
+        found = self._definitions.get(path)
+        return joined(self._private if found is not None and found.is_private else self._module, path)
+
+
+@cache
+def _query(grammar: str) -> Query:
+    rules = RULES[grammar]
+    tags = (files(f"tree_sitter_{wheel}").joinpath("queries", "tags.scm").read_text() for wheel in rules.wheels)
+    return Query(grammar_of(grammar), _DOC_PATTERN.sub("", "\n".join(tags)) + rules.more)
+
+
+def _entries(query: Query, root: Part, rules: Rules) -> list[_Entry]:
+    """What the queries found, in the order of the source, each name once as a definition or a reference."""
+    found: dict[tuple[int, str], _Entry] = {}
+    for _, captures in QueryCursor(query).matches(root):
+        names = captures.get("name")
+        if not names:
+            continue
+        name = names[0]
+        for capture, nodes in captures.items():
+            role = capture.partition(".")[0]
+            if role not in ("definition", "reference", "scope"):
+                continue
+            whole = name if role == "reference" else _whole(nodes[0], rules.wholes)
+            entry = _Entry(whole.start_byte, -whole.end_byte, name.start_byte, capture, name, whole)
+            key = name.id, role
+            if key not in found or _rank(capture) > _rank(found[key].kind):
+                found[key] = entry
+    return sorted(_each_once(found))
+
+
+def _each_once(found: dict[tuple[int, str], _Entry]) -> Iterator[_Entry]:
+    """Without references that are a definition's own name, and a function's name as a part of its qualified one."""
+    longest: dict[tuple[int, int], _Entry] = {}
+    for (name, role), entry in found.items():
+        if entry.kind in ("definition.function", "definition.method"):
+            place = entry.start, entry.negative_end
+            if place not in longest or _length(entry.name) > _length(longest[place].name):
+                longest[place] = entry
+        elif role != "reference" or (name, "definition") not in found:
+            yield entry
+    yield from longest.values()
+
+
+def _length(node: Part) -> int:
+    return node.end_byte - node.start_byte
+
+
+def _rank(capture: str) -> int:
+    """Which of two captures of one name counts: the one that says more."""
+    match capture.partition(".")[2]:
+        case "inherits":
+            return 3
+        case "method" | "class" | "struct" | "interface":
+            return 2
+        case "value" | "variable":
+            return 0
+        case _:
+            return 1
+
+
+def _whole(node: Part, wholes: frozenset[str]) -> Part:
+    for _ in range(6):
+        parent = node.parent
+        if parent is None or parent.type not in wholes:
+            break
+        if sum(one.type == node.type for one in parent.named_children) > 1:
+            break
+        node = parent
+    return node
+
+
+def _last_line(node: Part) -> int:
+    row, column = node.end_point.row, node.end_point.column
+    return row if column == 0 and row > node.start_point.row else row + 1
+
+
+def _chain(name: Part, chains: dict[str, tuple[str, str]]) -> tuple[str, ...]:
+    """`a.b.c` as its parts; an empty first part stands for a receiver that is no name."""
+    parent = name.parent
+    if parent is None or parent.type not in chains:
+        return (text_of(name),)
+    holder, own = chains[parent.type]
+    if parent.child_by_field_name(own) != name:
+        return (text_of(name),)
+    parts = [text_of(name)]
+    node = parent.child_by_field_name(holder)
+    if node is None:
+        return tuple(parts)
+    while node is not None and node.type in chains and len(parts) < MOST_DEPTH:
+        holder, own = chains[node.type]
+        parts.append(text_of(node.child_by_field_name(own)))
+        node = node.child_by_field_name(holder)
+    is_name = node is not None and (node.type.endswith("identifier") or node.type in _WORDS)
+    return (text_of(node) if is_name else "", *reversed(parts))
+
+
+_WORDS = frozenset({"this", "self", "super", "crate", "Self"})
