@@ -77,15 +77,15 @@ class Dialect(NamedTuple):
     set_feed: str
     """$corpus, $version, $sha256, $embedding_version, $citations_sha256."""
     standing: str
-    """$corpus, $after, $limit. Columns `id`, `sha256`, `embedding_version`, ordered by `id`."""
+    """$corpus, $after, $most. Columns `id`, `sha256`, `embedding_version`, ordered by `id`."""
     nearest: str
-    """$corpus, $embedding, $embedding_version, $candidates, $limit, by the vector index. Columns of `_DOCUMENT`."""
+    """$corpus, $embedding, $embedding_version, $candidates, $most, by the vector index. Columns of `_DOCUMENT`."""
     nearest_exactly: str
     """As `nearest`, by every vector of the corpus."""
     linked: str
-    """$corpus, $ids, $limit. Documents that are two edges away, with how many names lead there."""
+    """$corpus, $ids, $most. Documents that are two edges away, with how many names lead there."""
     drop_corpus: tuple[str, ...]
-    """$corpus, $limit. Each gives `count`; to be repeated until it is 0."""
+    """$corpus, $most. Each gives `count`; to be repeated until it is 0."""
 
 
 PING = "RETURN 1 AS n"
@@ -154,34 +154,36 @@ SET f.version = $version, f.sha256 = $sha256, f.embedding_version = $embedding_v
 _STANDING = """
 MATCH (d:Document {corpus: $corpus})
 WHERE d.id > $after
-RETURN d.id AS id, d.sha256 AS sha256, d.embedding_version AS embedding_version ORDER BY id LIMIT $limit
+RETURN d.id AS id, d.sha256 AS sha256, d.embedding_version AS embedding_version ORDER BY id LIMIT $most
 """
 _LINKED = f"""
-MATCH (from:Document {{corpus: $corpus}})-[:REFERS_TO|LINKS_TO]->(name)-[:DEFINED_IN|RESOLVES_TO]->(d:Document)
-WHERE from.id IN $ids AND d.corpus = $corpus AND d.id <> from.id
-WITH from.id AS start, d, collect(DISTINCT name.id) AS names
-RETURN start, {_DOCUMENT}, names[0..5] AS names, size(names) AS shared ORDER BY shared DESC, id, start LIMIT $limit
+MATCH (near:Document {{corpus: $corpus}})-[:REFERS_TO|LINKS_TO]->(name)-[:DEFINED_IN|RESOLVES_TO]->(d:Document)
+WHERE near.id IN $ids AND d.corpus = $corpus AND d.id <> near.id
+WITH near.id AS near_id, d, collect(DISTINCT name.id) AS names
+RETURN near_id, {_DOCUMENT}, names[0..5] AS names, size(names) AS shared ORDER BY shared DESC, id, near_id LIMIT $most
 """
 _DROP_EDGES = """
 MATCH (n {corpus: $corpus})-[r]-()
-WITH DISTINCT r LIMIT $limit
+WITH DISTINCT r LIMIT $most
 DELETE r
 RETURN count(*) AS count
 """
 _DROP_NODES = """
 MATCH (n {corpus: $corpus})
-WITH n LIMIT $limit
+WITH n LIMIT $most
 DETACH DELETE n
 RETURN count(*) AS count
 """
 
 
 def _create_edges(kind: EdgeKind) -> str:
-    """Documents are there already; what stands for a name is made at its first edge."""
+    """Documents are there already and are matched first, as Cypher has no MATCH behind a MERGE; names are made."""
+    ends = [_end("a", kind.source, "source"), _end("b", kind.target, "target")]
+    first, second = reversed(ends) if kind.target is NodeLabel.DOCUMENT else ends
     return f"""
 UNWIND $edges AS row
-{_end("a", kind.source, "source")}
-{_end("b", kind.target, "target")}
+{first}
+{second}
 CREATE (a)-[r:{kind.type}]->(b)
 SET r = row.properties
 """
@@ -245,13 +247,13 @@ NEO4J = Dialect(
     nearest=f"""
 CALL db.index.vector.queryNodes('{VECTOR_INDEX}', $candidates, $embedding) YIELD node AS d, score
 WITH d, score WHERE d.corpus = $corpus AND d.embedding_version = $embedding_version
-RETURN {_DOCUMENT}, 2 * score - 1 AS score ORDER BY score DESC, id LIMIT $limit
+RETURN {_DOCUMENT}, 2 * score - 1 AS score ORDER BY score DESC, id LIMIT $most
 """,
     nearest_exactly=f"""
 MATCH (d:Document {{corpus: $corpus, embedding_version: $embedding_version}})
 WHERE d.embedding IS NOT NULL
 RETURN {_DOCUMENT}, 2 * vector.similarity.cosine(d.embedding, $embedding) - 1 AS score
-ORDER BY score DESC, id LIMIT $limit
+ORDER BY score DESC, id LIMIT $most
 """,
     linked=_LINKED,
     drop_corpus=(_DROP_EDGES, _DROP_NODES),
@@ -286,13 +288,13 @@ MEMGRAPH = Dialect(
     nearest=f"""
 CALL vector_search.search('{VECTOR_INDEX}', $candidates, $embedding) YIELD node AS d, distance
 WITH d, 1.0 - distance AS score WHERE d.corpus = $corpus AND d.embedding_version = $embedding_version
-RETURN {_DOCUMENT}, score ORDER BY score DESC, id LIMIT $limit
+RETURN {_DOCUMENT}, score ORDER BY score DESC, id LIMIT $most
 """,
     nearest_exactly=f"""
 MATCH (d:Document {{corpus: $corpus, embedding_version: $embedding_version}})
 WHERE d.embedding IS NOT NULL
 WITH d, reduce(total = 0.0, i IN range(0, size($embedding) - 1) | total + d.embedding[i] * $embedding[i]) AS score
-RETURN {_DOCUMENT}, score ORDER BY score DESC, id LIMIT $limit
+RETURN {_DOCUMENT}, score ORDER BY score DESC, id LIMIT $most
 """,
     linked=_LINKED,
     drop_corpus=(_DROP_EDGES, _DROP_NODES),

@@ -63,7 +63,7 @@ async def retrieve(
         "corpus": corpus,
         "embedding": list(map(float, embedding)),
         "embedding_version": embedding_version,
-        "limit": limit,
+        "most": limit,
     }
     found: list[dict[str, Any]] = []
     try:
@@ -84,10 +84,10 @@ async def linked(
     if not document_ids:
         return ()
     dialect = await client.dialect()
-    asked = {"corpus": corpus, "ids": list(document_ids), "limit": limit}
+    asked = {"corpus": corpus, "ids": list(document_ids), "most": limit}
     return tuple(
         LinkedTo(
-            row["start"], row["id"], row["path"], row["url"], row["title"], tuple(row["names"]), int(row["shared"])
+            row["near_id"], row["id"], row["path"], row["url"], row["title"], tuple(row["names"]), int(row["shared"])
         )
         for row in dicts(await client.read(dialect.linked, asked, limit))
     )

@@ -128,7 +128,7 @@ async def read_standing(client: BoltClient, corpus: str) -> dict[str, tuple[str 
     standing: dict[str, tuple[str | None, str | None]] = {}
     after = ""
     while True:
-        asked = {"corpus": corpus, "after": after, "limit": STANDING_PAGE}
+        asked = {"corpus": corpus, "after": after, "most": STANDING_PAGE}
         page = dicts(await client.read(dialect.standing, asked, STANDING_PAGE))
         standing |= {row["id"]: (row["sha256"], row["embedding_version"]) for row in page}
         if len(page) < STANDING_PAGE:
@@ -176,7 +176,7 @@ async def drop_corpus(client: BoltClient, corpus: str) -> None:
         while count:
 
             async def drop(transaction: AsyncManagedTransaction, statement: str = statement) -> int:
-                rows = await run_rows(transaction, statement, {"corpus": corpus, "limit": ROWS_AT_ONCE * 10})
+                rows = await run_rows(transaction, statement, {"corpus": corpus, "most": ROWS_AT_ONCE * 10})
                 return int(rows[0]["count"])
 
             count = await client.write(drop)

@@ -115,6 +115,33 @@ def test_only_who_must_reach_the_web_has_a_way_out() -> None:
     assert COMPOSE["networks"]["inside"]["internal"] is True
 
 
+def test_the_graph_server_is_optional_reachable_from_loopback_alone_and_has_no_default_password() -> None:
+    server = SERVICES["neo4j"]
+    assert server["profiles"] == ["neo4j"]
+    assert [name for name, service in SERVICES.items() if "profiles" in service] == ["neo4j"]
+    assert not any("neo4j" in service.get("depends_on", {}) for service in SERVICES.values())
+    assert server["environment"]["NEO4J_AUTH"] is None
+    assert not [name for name in server["environment"] if "unrestricted" in name or "apoc" in name]
+    assert {name for name, service in OURS.items() if "NEO4J_PASSWORD" in service["environment"]} == {"api", "graph"}
+
+
+@pytest.mark.parametrize(
+    ("auth", "starts"), [("neo4j/long-enough", True), ("neo4j/", False), ("none", False), ("", False)]
+)
+def test_the_graph_server_does_not_start_without_a_password(tmp_path: Path, auth: str, starts: bool) -> None:
+    tini = tmp_path / "tini"
+    tini.write_text("#!/bin/sh\necho started $@\n")
+    tini.chmod(0o755)
+    shell, option, script = SERVICES["neo4j"]["entrypoint"]
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **({"NEO4J_AUTH": auth} if auth else {})}
+    done = subprocess.run(
+        [shell, option, script.replace("$$", "$")], env=environment, capture_output=True, text=True, timeout=10
+    )
+    assert (done.returncode == 0) is starts
+    assert ("started -g -- /startup/docker-entrypoint.sh neo4j" in done.stdout) is starts
+    assert ("set NEO4J_AUTH" in done.stderr) is not starts
+
+
 def test_every_file_that_the_image_copies_exists_and_is_let_in() -> None:
     let_in = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     for line in re.findall(r"^COPY (.+)$", (REPOSITORY / "deploy/Dockerfile").read_text(), re.MULTILINE):

@@ -217,7 +217,7 @@ class Store:
         return Table()
 
     def _standing(self, given: dict[str, Any]) -> Table:
-        names = [one for one in self.ids(given["corpus"]) if one > given["after"]][: given["limit"]]
+        names = [one for one in self.ids(given["corpus"]) if one > given["after"]][: given["most"]]
         columns = ("id", "sha256", "embedding_version")
         own = [self.node(given["corpus"], name) for name in names]
         return Table(columns, [[node.get(column) for column in columns] for node in own])
@@ -241,7 +241,7 @@ class Store:
             for score, _, node in best
             if node["corpus"] == given["corpus"] and node.get("embedding_version") == given["embedding_version"]
         ]
-        return Table((*columns, "score"), rows[: given["limit"]])
+        return Table((*columns, "score"), rows[: given["most"]])
 
     def _linked(self, given: dict[str, Any]) -> Table:
         paths: dict[tuple[str, str], set[str]] = {}
@@ -257,24 +257,24 @@ class Store:
                 and start != end
             ):
                 paths.setdefault((start[2], end[2]), set()).add(first.target[2])
-        columns = ("start", "id", "path", "url", "title", "names", "shared")
+        columns = ("near_id", "id", "path", "url", "title", "names", "shared")
         rows = []
         for (start_id, end_id), names in sorted(paths.items(), key=lambda one: (-len(one[1]), one[0][1], one[0][0])):
             node = self.node(given["corpus"], end_id)
             rows.append([start_id, *(node.get(name) for name in columns[1:5]), sorted(names)[:5], len(names)])
-        return Table(columns, rows[: given["limit"]])
+        return Table(columns, rows[: given["most"]])
 
     def _drop_edges(self, given: dict[str, Any]) -> Table:
         own = [number for number, edge in self.content.edges.items() if edge.source[1] == given["corpus"]]
-        for number in own[: given["limit"]]:
+        for number in own[: given["most"]]:
             del self.content.edges[number]
-        return Table(("count",), [[min(len(own), given["limit"])]])
+        return Table(("count",), [[min(len(own), given["most"])]])
 
     def _drop_nodes(self, given: dict[str, Any]) -> Table:
         own = [key for key in self.content.nodes if key[1] == given["corpus"]]
-        for key in own[: given["limit"]]:
+        for key in own[: given["most"]]:
             del self.content.nodes[key]
-        return Table(("count",), [[min(len(own), given["limit"])]])
+        return Table(("count",), [[min(len(own), given["most"])]])
 
 
 def node_value(label: str, properties: dict[str, Any]) -> Structure:

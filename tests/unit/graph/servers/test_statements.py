@@ -1,0 +1,78 @@
+"""The statements for graph servers: no server runs here, so a parser of openCypher reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from antlr4 import CommonTokenStream, InputStream
+from antlr4.error.ErrorListener import ErrorListener
+from antlr4_cypher import CypherLexer, CypherParser
+
+from graph.servers.dialect import DIALECTS, EDGE_KINDS, PING, Dialect, dialect_of
+
+
+class Problems(ErrorListener):
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def syntaxError(self, recognizer, offendingSymbol, line, column, msg, e):  # type: ignore[no-untyped-def]  # noqa: N802, N803
+        self.found.append(f"{line}:{column} {msg}")
+
+
+def problems(text: str) -> list[str]:
+    heard = Problems()
+    lexer = CypherLexer(InputStream(text))
+    parser = CypherParser(CommonTokenStream(lexer))
+    for one in (lexer, parser):
+        one.removeErrorListeners()
+        one.addErrorListener(heard)
+    parser.script()
+    return heard.found
+
+
+def _statements(dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """What changes or asks the graph; the schema's statements are each server's own language."""
+    for name, value in dialect._asdict().items():
+        if name in ("name", "schema", "vector_index", "vector_index_info"):
+            continue
+        values = value.values() if hasattr(value, "values") else (value,) if isinstance(value, str) else value
+        for number, text in enumerate(values):
+            yield f"{dialect.name} {name} {number}", text
+
+
+NOT_OF_THIS_PARSER = {
+    "merge_documents": "its grammar takes no WITH behind a MERGE in a second part; openCypher's does",
+    "neo4j delete_edges 1": "the same of DELETE",
+    "neo4j delete_edges 2": "the same of DELETE",
+    "memgraph delete_edges 1": "the same of DELETE",
+    "memgraph delete_edges 2": "the same of DELETE",
+    "memgraph delete_orphans": "exists() of a pattern is Memgraph's own",
+    "memgraph nearest_exactly": "so is reduce()",
+}
+ALL = [*(one for dialect in DIALECTS.values() for one in _statements(dialect)), ("both ping", PING)]
+
+
+@pytest.mark.parametrize(("name", "text"), ALL, ids=[name for name, _ in ALL])
+def test_every_statement_is_cypher_and_takes_values_as_parameters(name: str, text: str) -> None:
+    if not any(part in name for part in NOT_OF_THIS_PARSER):
+        assert problems(text) == []
+    assert name == "both ping" or "$" in text
+    assert "{" not in text.replace("{corpus: $corpus", "").replace("{dimension}", "") or "row." in text
+
+
+def test_the_parser_finds_what_is_wrong() -> None:
+    assert problems("MATCH (d:Document {corpus: $corpus}") != []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=list(DIALECTS))
+def test_every_kind_of_edge_has_a_statement_and_every_label_a_constraint(dialect: Dialect) -> None:
+    assert set(dialect.create_edges) == set(EDGE_KINDS)
+    for kind in EDGE_KINDS:
+        for label in (kind.source, kind.target):
+            assert any(f"(n:{label})" in text and "UNIQUE" in text for text in dialect.schema)
+
+
+def test_a_server_is_known_by_its_name() -> None:
+    assert dialect_of("Neo4j/5.26.0").name == "neo4j"
+    assert dialect_of("Neo4j/v5.11.0 compatible graph database server - Memgraph").name == "memgraph"
