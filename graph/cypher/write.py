@@ -71,7 +71,10 @@ class Writer:
         self.skip: int | str = 0
         self.limit: int | str | None = None
         """A number, or the name of a parameter of the caller."""
+        from antlr4_cypher import CypherLexer
+
         self._dialect = dialect
+        self._blanks = (CypherLexer.SP, CypherLexer.WHITESPACE, CypherLexer.Comment)
         self._nodes = 0
         self._unwinds = 0
 
@@ -97,7 +100,7 @@ class Writer:
 
     def _word(self, terminal: Any) -> str:
         text = terminal.symbol.text
-        if not text.strip() or text in (";", "<EOF>"):
+        if terminal.symbol.type in self._blanks or text in (";", "<EOF>"):
             return ""
         word = text.upper()
         if not text.isascii() or word not in _WORDS:
