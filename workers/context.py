@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from workers.runtime.gate_models import GateModels
     from workers.runtime.standing_defences import StandingDefences
     from workers.runtime.transient_pages import TransientPages
+    from workers.wiring.graph.graphs import GraphArms
     from workers.wiring.memory.model import MemoryModel
     from workers.wiring.memory.projects import ProjectMemories
     from workers.wiring.searcher import Searcher
@@ -401,6 +402,13 @@ class Context:
     # -- graph ----------------------------------------------------------------------------------
 
     @lazy
+    def graphs(self) -> GraphArms:
+        """The published graph of each corpus."""
+        from workers.wiring.graph.graphs import GraphArms
+
+        return GraphArms(self.settings.graph_root)
+
+    @lazy
     def graph_server(self) -> GraphServer | None:
         """The Neo4j or Memgraph of the settings."""
         from workers.wiring.graph.server import build_graph_server
@@ -431,7 +439,8 @@ class Context:
     @lazy
     def readers(self) -> CorpusReaders:
         """The reader of each corpus."""
-        readers = CorpusReaders(self.settings, self._collections, reranker=lambda: self.reranker)
+        searching = self.graphs.searching
+        readers = CorpusReaders(self.settings, self._collections, reranker=lambda: self.reranker, graph=searching)
         self._closing.callback(readers.close)
         return readers
 

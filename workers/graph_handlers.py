@@ -5,31 +5,50 @@ The rules of handlers stand in `workers.handlers`.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from contracts.event import Event
-from contracts.graph.events import GraphDirected
-from contracts.outcome import Done, Outcome
+from contracts.graph.events import GraphDirected, GraphPublished
+from contracts.outcome import Done, Next, Outcome, Retry
 from workers.runtime.heartbeat import check_cancelled
+from workers.steps.graph.publish import publish_rows
 from workers.steps.graph.read import read_in
+from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
     from ledger.ledger import Ledger
+    from workers.settings import Settings
     from workers.wiring.corpora import CorpusReaders
 
 
-def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders) -> Outcome:
-    """Read documents into the graph. A row follows from the text that is indexed; the later view of the index stands.
+def on_graph_directed(event: Event, ledger: Ledger, readers: CorpusReaders, settings: Settings) -> Outcome:
+    """Read documents into the graph, and publish it unless another event will. The later view of the index stands.
 
-    So a second run finds its documents read.
+    So a second run finds its documents read, and the graph published.
     """
-    directed = event.body_as(GraphDirected)
+    directed, corpus = event.body_as(GraphDirected), event.corpus
     done = read_in(
-        event.corpus,
+        corpus,
         directed.document_ids,
-        readers.reader(event.corpus),
+        readers.reader(corpus),
         ledger.graph,
         journal_offset=directed.journal_offset,
         check_cancelled=check_cancelled,
     )
-    return Done(gaps=done.gaps)
+    published = publish_rows(
+        corpus,
+        settings.graph_root / corpus,
+        ledger.graph,
+        more_to_come=ledger.graph.has_work(corpus, beside=event.id, claimed=False),
+        now=utc_now,
+        seconds=time.monotonic,
+    )
+    if isinstance(published, float):
+        return Retry(published, "the graph was published a moment ago", counts=False)
+    if published is None:
+        return Done(gaps=done.gaps)
+    told = GraphPublished(
+        generation=published.name, covers=published.version, nodes=published.nodes, edges=published.edges
+    )
+    return Done((Next(told),), done.gaps)

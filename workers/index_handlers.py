@@ -27,13 +27,14 @@ from workers.steps.documents import (
     first_crawled_at,
 )
 from workers.steps.embed import embed_next, load_chunks
-from workers.steps.graph.direct import graph_directives
+from workers.steps.graph.erase import erase_from_graph
 from workers.steps.trust.admit import admit
 from workers.steps.trust.forget import entries_for, erase_leftovers, erase_quarantine, ids_meant, select_documents
 from workers.steps.trust.inspect import inspect_batch, outdated
 from workers.steps.trust.stale_answers import tell_stale_answers
 from workers.steps.vector_codec import vectors_from_bytes
 from workers.steps.withdraw import withdrawable
+from workers.wiring.graph.directives import graph_directives
 from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
@@ -194,14 +195,18 @@ def on_document_indexed(
     """Publish what the journal holds; where the current generation covers it, only say which that is.
 
     How long crawled pages took until they are found is counted here, and again in a second run. Where something is to
-    be erased, nothing but the new generation is left, here and in the object store. Answers that cite what is no longer
-    so are told, each once. The graph reads what changed afterwards.
+    be erased, nothing but the new generation is left, here and in the object store, and nothing of it in the graph.
+    Answers that cite what is no longer so are told, each once. The graph reads what changed afterwards.
     """
     indexed = event.body_as(DocumentIndexed)
     with metrics.INDEX_PUBLISH_SECONDS.time(), writers.writing(event.corpus) as writer:
         generation = writer.erase() if indexed.erase else writer.publish()
     if indexed.crawled_at:
         metrics.CRAWL_INGEST_SECONDS.observe(max(0.0, (utc_now() - indexed.crawled_at).total_seconds()))
+    if indexed.erase:
+        erase_from_graph(
+            event.corpus, indexed.document_ids, generation.journal_offset, ledger.graph, settings.graph_root
+        )
     shipper.ship(event.corpus, generation.name, alone=indexed.erase)
     is_cited = ledger.uncheck_citations(event.corpus, indexed.document_ids, indexed.journal_offset)
     if is_cited or not indexed.document_ids:

@@ -216,6 +216,11 @@ class Settings(BaseSettings):
         return self.data_dir / "index"
 
     @property
+    def graph_root(self) -> Path:
+        """The folder that holds one folder per corpus that has a graph."""
+        return self.data_dir / "graph"
+
+    @property
     def model_dir(self) -> Path:
         """Where the local embedding model's files are."""
         return self.embed.model_dir or self.data_dir / "models"

@@ -38,6 +38,7 @@ _ANY_OPEN = (
     .where(events.c.run_id == bindparam("of_run"), IS_OPEN, events.c.queue.not_in(sorted(AFTERWARDS)))
     .limit(1)
 )
+_ANY_OPEN_AT_ALL = select(events.c.id).where(events.c.run_id == bindparam("of_run"), IS_OPEN).limit(1)
 _OPEN = select(events).where(events.c.run_id == bindparam("of_run"), IS_OPEN)
 _OF_KIND = (
     select(events.c.payload)
@@ -74,12 +75,20 @@ def close_if_done(
     for event in emitted:
         if isinstance(event.body, AnswerReady):
             return finish(connection, run, "finished", make, now, event.body)
-    is_open = any(event.queue and event.queue not in AFTERWARDS for event in emitted)
-    if is_open or connection.execute(_ANY_OPEN, {"of_run": run.run_id}).first():
+    if _is_awaited(connection, run, emitted):
         return []
     if run.kind == "gate" and run.status == "open":
         return _direct_answer(connection, run, "closed", make, now)
     return finish(connection, run, _verdict(connection, run), make, now)
+
+
+def _is_awaited(connection: Transaction, run: AnyRow, emitted: Sequence[Event]) -> bool:
+    """Whether something is open that the run waits for: what is done afterwards only in a run of nothing else."""
+    afterwards = frozenset() if run.kind == "graph" else AFTERWARDS
+    if any(event.queue and event.queue not in afterwards for event in emitted):
+        return True
+    asked = _ANY_OPEN if afterwards else _ANY_OPEN_AT_ALL
+    return connection.execute(asked, {"of_run": run.run_id}).first() is not None
 
 
 def runs_due_for_answer(connection: Transaction, now: float, most: int) -> list[str]:

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import bindparam, select, text
 
 from contracts.gate import GateRequested
-from contracts.graph.model import Node, NodeLabel
+from contracts.graph.model import Edge, Node, NodeLabel
 from contracts.graph.rows import CitationRow, DocumentRow
 from ledger.graph.changes import standing, totals_of
-from ledger.graph.rows import Standing, StoredEdge, Totals, read_edge
+from ledger.graph.rows import GraphRow, Standing, StoredEdge, Totals, read_edge
 from ledger.schema.graph_tables import graph_documents, graph_edges
 from ledger.schema.tables import AnyRow, citations, events
 from ledger.transaction import Transaction
@@ -59,15 +59,13 @@ class Snapshot:
 
     def rows(self) -> Iterator[DocumentRow]:
         """Every document with its edges, in the order of ids."""
-        after = ""
-        for page in self._pages():
-            edges = self._edges_between(after, page[-1].document_id)
-            after = page[-1].document_id
-            for row in page:
-                if not row.is_tombstone:
-                    owner = Node(NodeLabel.DOCUMENT, row.document_id)
-                    own = tuple([read_edge(edge, owner) for edge in edges.get(row.number, ())])
-                    yield DocumentRow(row.document_id, row.path, row.url, row.title, own)
+        for row, edges in self._documents():
+            yield DocumentRow(row.document_id, row.path, row.url, row.title, edges)
+
+    def full_rows(self) -> Iterator[GraphRow]:
+        """Every document with its edges and by what it is known, in the order of ids."""
+        for row, edges in self._documents():
+            yield GraphRow(row.document_id, standing(row).identity, edges)
 
     def standing(self) -> Iterator[Standing]:
         """What the graph has of every document, tombstones too, in the order of ids."""
@@ -80,6 +78,16 @@ class Snapshot:
         names = {run_id: self._conversation(run_id) for run_id in dict.fromkeys(row.run_id for row in pairs)}
         for document_id, conversation in dict.fromkeys((row.document_id, names[row.run_id]) for row in pairs):
             yield CitationRow(document_id, conversation)
+
+    def _documents(self) -> Iterator[tuple[AnyRow, tuple[Edge, ...]]]:
+        after = ""
+        for page in self._pages():
+            edges = self._edges_between(after, page[-1].document_id)
+            after = page[-1].document_id
+            for row in page:
+                if not row.is_tombstone:
+                    owner = Node(NodeLabel.DOCUMENT, row.document_id)
+                    yield row, tuple([read_edge(edge, owner) for edge in edges.get(row.number, ())])
 
     def _conversation(self, run_id: str) -> str:
         """The name of the session that a run is part of; its own where it named none."""

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from sqlalchemy import bindparam, literal_column, select
+
 from contracts.graph.rows import CitationRow, DocumentRow
 from ledger.database import Database
 from ledger.graph import changes, chosen
@@ -13,6 +15,20 @@ from ledger.graph.changes import Change
 from ledger.graph.chosen import FullRow
 from ledger.graph.reading import Snapshot
 from ledger.graph.rows import GraphRow, Standing, Totals, Written
+from ledger.schema.tables import IS_OPEN, events, runs
+
+_WORK = (
+    select(events.c.id)
+    .join(runs, runs.c.run_id == events.c.run_id)
+    .where(
+        IS_OPEN,
+        events.c.status == bindparam("as_status"),
+        events.c.queue == literal_column("'graph'"),
+        runs.c.corpus == bindparam("of_corpus"),
+        events.c.id != bindparam("beside"),
+    )
+    .limit(1)
+)
 
 
 class Graphs:
@@ -59,6 +75,16 @@ class Graphs:
         """The sums over a corpus; noughts for one that has no graph."""
         with self._database.reading() as connection:
             return changes.totals_of(connection, corpus)
+
+    def has_work(self, corpus: str, *, beside: str = "", claimed: bool = True) -> bool:
+        """Whether the stage graph has an open event of the corpus, but for the event `beside`.
+
+        `claimed`: those that are handled now count as well.
+        """
+        states = ("ready", "waiting", "claimed") if claimed else ("ready", "waiting")
+        with self._database.reading() as connection:
+            asked = ({"of_corpus": corpus, "beside": beside, "as_status": state} for state in states)
+            return any(connection.execute(_WORK, one).first() for one in asked)
 
     @contextmanager
     def snapshot(self, corpus: str) -> Iterator[Snapshot]:

@@ -14,6 +14,7 @@ from trust.top_passages import SMALLEST_CORPUS, TopPassages
 from workers.settings import Settings
 
 if TYPE_CHECKING:
+    from contracts.graph.retrieval import GraphArm
     from contracts.retrieval import RetrievalPort
     from index.local.reader import IndexReader
     from index.local.writer import IndexWriter
@@ -61,11 +62,13 @@ class CorpusReaders:
         settings: Settings,
         collections: QdrantCollections,
         reranker: Callable[[], Reranker | None],
+        graph: Callable[[str], GraphArm | None],
     ) -> None:
-        """`reranker` is asked for when the first corpus is opened."""
+        """`reranker` is asked for when the first corpus is opened, `graph` for each corpus."""
         self._settings = settings
         self._collections = collections
         self._reranker = reranker
+        self._graph = graph
         self._trust = source_trust_of(settings.trust)
         self._lock = threading.RLock()
         self._open: dict[str, Reader] = {}
@@ -138,6 +141,7 @@ class CorpusReaders:
             self._reranker(),
             self._trust,
             on_fallback=count_fallback,
+            graph=self._graph(corpus),
         )
 
 

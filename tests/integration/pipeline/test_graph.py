@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from contracts.api import DocumentsRequest
 from contracts.document import document_id_for
-from contracts.graph.events import GraphDirected
+from contracts.graph.events import GraphDirected, GraphPublished
 from contracts.graph.model import EdgeType, Node, NodeLabel, Origin, document_node
 from contracts.graph.rows import DocumentRow
 from contracts.ingest import DocumentsRemoved
+from graph.generations.publish import Generation, current, verified
 from ledger.graph.rows import Totals
 from tests.support.graph.corpus import FILES
+from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance
+from tests.support.ledger_story import Clock
+from workers.steps.graph.publish import BEHIND_SECONDS, REST, publish_rows
 
 STAGES = ("chunk", "embed", "index")
 
@@ -109,3 +115,97 @@ def test_many_documents_are_read_by_several_events_of_a_thousand(instance: Insta
     [run] = instance.context.ledger.runs(1)
     directed = instance.context.ledger.events_of_kind(run.run_id, GraphDirected.kind)
     assert [len(event.body_as(GraphDirected).document_ids) for event in directed] == [1_000, 1_000, 500]
+
+
+def test_what_was_read_is_published_as_one_generation_and_told(instance: Instance) -> None:
+    run_id = submits(instance, FILES)
+    instance.works("graph")
+    published = current(folder(instance))
+    assert published is not None
+    assert (published.version, published.documents) == (len(FILES), len(FILES))
+    [told] = instance.context.ledger.events_of_kind(run_id, GraphPublished.kind)
+    assert told.body_as(GraphPublished).generation == published.name
+    view, _ = instance.context.graphs.arm("docs").view()
+    assert view is not None
+    assert view.documents == len(FILES)
+
+
+def test_while_more_is_to_be_read_the_last_event_publishes_for_all(instance: Instance) -> None:
+    run_ids = [submits(instance, {path: text}) for path, text in FILES.items()]
+    instance.works("graph")
+    told = [instance.context.ledger.events_of_kind(run_id, GraphPublished.kind) for run_id in run_ids]
+    covers = [event.body_as(GraphPublished).covers for events in told for event in events]
+    assert covers[0] == 1, "the first is published at once: until then there is no graph at all"
+    assert len(covers) <= 2
+    assert all(run.open_events == 0 or not covers[1:] for run in map(instance.context.ledger.run, run_ids))
+
+
+def test_a_graph_that_was_published_a_moment_ago_is_not_published_again_before_a_rest(
+    instance: Instance, tmp_path: Path
+) -> None:
+    graph, time = instance.context.ledger.graph, Clock()
+    graph.replace("docs", [graph_row("a")], as_of=1)
+
+    def publish(*, more_to_come: bool = False) -> Generation | float | None:
+        now = datetime.fromtimestamp(time(), UTC)
+        return publish_rows("docs", tmp_path / "g", graph, more_to_come=more_to_come, now=lambda: now, seconds=Ticks())
+
+    assert isinstance(publish(), Generation)
+    assert publish() is None, "all of it is published"
+    graph.replace("docs", [graph_row("b")], as_of=2)
+    assert publish() == REST * 2.0
+    assert publish(more_to_come=True) is None
+    time.passes(REST * 2.0)
+    assert publish(more_to_come=True) is None, "another will"
+    time.passes(BEHIND_SECONDS)
+    assert isinstance(publish(more_to_come=True), Generation), "it is a minute behind"
+
+
+def test_a_damaged_generation_is_thrown_away_and_made_again(instance: Instance) -> None:
+    submits(instance, FILES)
+    instance.works("graph")
+    published = current(folder(instance))
+    assert published is not None
+    (folder(instance) / published.name / "graph.bin").write_bytes(b"garbage")
+    instance.begins(GraphDirected(document_ids=(), journal_offset=0))
+    instance.works("graph")
+    anew = verified(folder(instance))
+    assert anew is not None
+    assert anew.sha256 == published.sha256
+
+
+def test_what_is_forgotten_leaves_neither_a_row_nor_a_published_generation_at_once(instance: Instance) -> None:
+    submits(instance, FILES)
+    instance.works("graph")
+    gone = rows(instance)["shop/base.py"].document_id
+    instance.begins(DocumentsRemoved(document_ids=(gone,), erase=True))
+    instance.works("index")
+    assert "shop/base.py" not in rows(instance)
+    stone = instance.context.ledger.graph.standing("docs", [gone])[gone]
+    assert (stone.is_tombstone, stone.identity.path, stone.identity.title) == (True, None, None)
+    assert current(folder(instance)) is None
+    assert not list(folder(instance).glob("graph-*"))
+    instance.works("graph")
+    published = current(folder(instance))
+    assert published is not None
+    assert published.documents == len(FILES) - 1
+    files = [file.read_bytes() for file in folder(instance).rglob("*") if file.is_file()]
+    assert not any(b"shop/base.py" in content or gone.encode() in content for content in files)
+
+
+# -- the words above
+
+
+def folder(instance: Instance) -> Path:
+    return instance.context.graphs.folder("docs")
+
+
+class Ticks:
+    """A clock on which whatever is measured takes two seconds."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        self._now += 2.0
+        return self._now

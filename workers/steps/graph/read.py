@@ -7,29 +7,19 @@ read, so whatever else reads the same documents at the same time, the later view
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
-from pydantic_core import to_json
-
-from contracts.document import sha256_text
 from contracts.errors import Unavailable
 from contracts.event import Gap
-from contracts.graph.model import GraphDocument
-from graph.extract.extract import extract_edges, parser_version
-from index.local.reader import IndexReader
-from index.search.document_text import join_chunks
 from ledger.graph.changes import Change
-from ledger.graph.rows import GraphRow, Identity, Standing, Totals, Written
+from ledger.graph.rows import Totals, Written
 from otel import metrics
+from workers.wiring.graph.indexed import IndexedDocuments
 
 if TYPE_CHECKING:
-    from index.journal.document_facts import DocumentFacts
     from ledger.graph.store import Graphs
     from workers.wiring.corpora import Reader
-
-log = structlog.get_logger(__name__)
 
 DOCUMENTS_AT_ONCE = 100
 """Documents of one transaction: their edges are some megabytes, and a killed worker repeats no more than these."""
@@ -89,75 +79,3 @@ def _count(seen: IndexedDocuments, change: Change, written: Written) -> None:
     for outcome, count in counts.items():
         if count:
             metrics.GRAPH_DOCUMENTS.labels(outcome).inc(count)
-
-
-class IndexedDocuments:
-    """The documents of an index as it is at one moment, and what each of them states."""
-
-    def __init__(self, reader: Reader, journal_offset: int = 0) -> None:
-        """Raises `Unavailable` where the index does not cover the offset in time."""
-        if isinstance(reader, IndexReader):
-            reader.reload()
-            reader = reader.pin(journal_offset)
-        else:
-            reader.chunks("", journal_offset)  # waits until it is covered
-        self._reader = reader
-        # Taken before anything is read: of an engine whose views cannot be held, what is read may be later than this.
-        self.as_of = reader.journal_offset
-        self._model = reader.model_fingerprint
-        self.gaps: list[Gap] = []
-
-    def change_of(self, standing: dict[str, Standing], document_ids: Iterable[str]) -> Change:
-        """What the index says about documents of which the graph has what `standing` says."""
-        replace, keep, remove = [], {}, []
-        wanted = tuple(dict.fromkeys(document_ids))
-        indexed = self._reader.documents(wanted)
-        for document_id in wanted:
-            facts, known = indexed.get(document_id), standing.get(document_id)
-            if facts is None:
-                remove.append(document_id)
-                continue
-            identity = identity_of(facts, self._model)
-            if known is not None and not known.is_tombstone and known.identity == identity:
-                keep[document_id] = identity
-            else:
-                replace.append(self.row_of(facts, identity))
-        return Change(self.as_of, replace, keep, remove)
-
-    def rows(self) -> Iterable[GraphRow]:
-        """Every document of the index, read anew."""
-        for facts in self._reader.all_facts():
-            yield self.row_of(facts, identity_of(facts, self._model))
-
-    def row_of(self, facts: DocumentFacts, identity: Identity) -> GraphRow:
-        """A document with all that it states; one that the parser fails on states nothing, and is a gap."""
-        document = graph_document(facts, join_chunks(self._reader.chunks(facts.document_id)).text)
-        try:
-            return GraphRow(facts.document_id, identity, extract_edges(document))
-        except Exception as error:
-            log.error("document_unread", document_id=facts.document_id, error=repr(error), exc_info=error)
-            self.gaps.append(
-                Gap(stage="graph", subject=facts.document_id, reason="unread", detail=f"it has no edges: {error!r}")
-            )
-            return GraphRow(facts.document_id, identity, ())
-
-
-def graph_document(facts: DocumentFacts, text: str) -> GraphDocument:
-    """A document of the index as the graph reads it."""
-    return GraphDocument(
-        facts.document_id, facts.file_path, facts.url, facts.title, facts.language, text, facts.metadata
-    )
-
-
-def identity_of(facts: DocumentFacts, model: str | None) -> Identity:
-    """By what a row made from these facts is known again. `model` is that of the corpus's vectors."""
-    else_read = (facts.inspection_sha256, facts.language, sorted(facts.metadata.items()))
-    return Identity(
-        content_sha256=facts.checksum,
-        facts_sha256=sha256_text(to_json(else_read).decode()),
-        parser_version=parser_version(),
-        path=facts.file_path,
-        url=facts.url,
-        title=facts.title,
-        embedding_version=model,
-    )

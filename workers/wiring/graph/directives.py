@@ -32,3 +32,8 @@ def directives(document_ids: Sequence[str], journal_offset: int) -> Iterator[Gra
     for first in range(0, len(document_ids), MOST_DOCUMENTS):
         portion = tuple(document_ids[first : first + MOST_DOCUMENTS])
         yield GraphDirected(document_ids=portion, journal_offset=journal_offset)
+
+
+def nothing_but_published(journal_offset: int) -> GraphDirected:
+    """A directive that has the rows published as they are."""
+    return GraphDirected(document_ids=(), journal_offset=journal_offset)

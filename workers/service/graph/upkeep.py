@@ -1,0 +1,135 @@
+"""How the graph of a corpus stands, and putting it right: status, catching up, reading it anew, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from contracts.api import RunAccepted
+from contracts.errors import InvalidInput, PolicyRefused
+from contracts.graph.api import GraphProof, GraphStatus
+from contracts.outcome import Next
+from graph.extract.extract import parser_version
+from ledger.events.fair_queue import NO_KEY
+from ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
+from workers.wiring.graph.directives import directives, is_graphed, nothing_but_published
+from workers.wiring.graph.indexed import IndexedDocuments
+from workers.wiring.graph.lag import GraphLag, measure_lag, published_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from workers.context import Context
+    from workers.service.caller import Caller
+    from workers.service.service import Service
+    from workers.wiring.corpora import Reader
+
+SMALL_LAG = 100
+"""Documents that may go before bulk: a second or so."""
+MOST_NAMED = 100
+"""Of documents that differ, so many are named."""
+
+
+class GraphUpkeep:
+    """What operators, and the reconciler's process, do for the graphs of an instance."""
+
+    def __init__(self, context: Context, service: Service) -> None:
+        self._context = context
+        self._service = service
+
+    def status(self, corpus: str, caller: Caller) -> GraphStatus:
+        """How the graph of a corpus stands.
+
+        Raises:
+            Forbidden: the corpus is not the caller's.
+            NotFound: nothing was written to the corpus.
+            InvalidInput: it is an agent's memory, which has no graph.
+        """
+        self._reader(corpus, caller)
+        totals = self._context.ledger.graph.totals(corpus)
+        generation, problem = published_in(self.folder(corpus))
+        return GraphStatus(
+            corpus=corpus,
+            documents=totals.documents,
+            edges=totals.edges,
+            version=totals.version,
+            graph_sha256=totals.sha256,
+            parser_version=parser_version(),
+            generation=generation.name if generation else None,
+            published_version=generation.version if generation else 0,
+            published_nodes=generation.nodes if generation else 0,
+            published_edges=generation.edges if generation else 0,
+            published_at=generation.published_at if generation else None,
+            problem=problem,
+        )
+
+    def rebuild(self, corpus: str, caller: Caller) -> RunAccepted:
+        """Have every document of the corpus read anew, and the graph published. Until then the old one answers.
+
+        Raises:
+            As `status`; PolicyRefused: the graph is off. Overloaded: its queue is full.
+        """
+        reader = self._reader(corpus, caller)
+        if not self._context.settings.graph.enabled:
+            raise PolicyRefused("graph", "the graph is off", "set graph.enabled = true")
+        self._context.ledger.graph.forget_versions(corpus)
+        return self._begin(
+            corpus, measure_lag(corpus, reader, self._context.ledger.graph, self.folder(corpus)), caller.owner
+        )
+
+    def lag(self, corpus: str) -> GraphLag:
+        """What the graph of a corpus lacks of its index."""
+        reader = self._context.readers.existing(corpus)
+        return measure_lag(corpus, reader, self._context.ledger.graph, self.folder(corpus))
+
+    def bring_up(self, corpus: str, lag: GraphLag, *, once_per: str) -> RunAccepted:
+        """Send what the graph lacks. The same lag is sent once for each name `once_per`.
+
+        Raises:
+            Overloaded: the queue is full; says when to come back.
+        """
+        return self._begin(corpus, lag, NO_KEY, f"graph:{corpus}:{lag.digest}:{once_per}")
+
+    def prove(self, corpus: str, caller: Caller) -> GraphProof:
+        """Read every document of the index anew and compare what it states with the graph's rows. Writes nothing.
+
+        Raises:
+            As `status`.
+        """
+        indexed = IndexedDocuments(self._reader(corpus, caller))
+        with self._context.ledger.graph.snapshot(corpus) as rows:
+            summed, kept = rows.totals.sha256, {row.document_id: row_sha256(row) for row in rows.full_rows()}
+        grown = sum_sha256(kept.values())
+        rebuilt, documents, edges = EMPTY_SHA256, 0, 0
+        differing = []
+        for row in indexed.rows():
+            sha256 = row_sha256(row)
+            rebuilt, documents, edges = sum_sha256([sha256], rebuilt), documents + 1, edges + len(row.edges)
+            if kept.pop(row.document_id, None) != sha256:
+                differing.append(row.document_id)
+        return GraphProof(
+            corpus=corpus,
+            documents=documents,
+            edges=edges,
+            grown_sha256=summed if grown == rebuilt else grown,
+            rebuilt_sha256=rebuilt,
+            differing=tuple((*differing, *kept)[:MOST_NAMED]),
+        )
+
+    def folder(self, corpus: str) -> Path:
+        """Where the generations of a corpus are published."""
+        return self._context.settings.graph_root / corpus
+
+    def _begin(self, corpus: str, lag: GraphLag, owner: str, key: str | None = None) -> RunAccepted:
+        run = self._service.new_run(
+            "graph", corpus, owner=owner, idempotency_key=key, fingerprint=lag.digest if key else ""
+        )
+        run = replace(run, is_small=len(lag.document_ids) <= SMALL_LAG)
+        first = [Next(one) for one in directives(lag.document_ids, lag.journal_offset)]
+        return self._service.begin(run, first or [Next(nothing_but_published(lag.journal_offset))])
+
+    def _reader(self, corpus: str, caller: Caller) -> Reader:
+        caller.may_touch(corpus)
+        if not is_graphed(corpus):
+            raise InvalidInput("corpus", f"{corpus} is an agent's memory, which has no graph", "name another corpus")
+        return self._context.readers.existing(corpus)

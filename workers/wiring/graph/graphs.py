@@ -1,0 +1,67 @@
+"""The published graph of each corpus, as a process reads it: one arm for each, opened at its first question."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from contracts.graph.retrieval import Expansion, GraphArm, GraphHit
+from otel import metrics
+from workers.wiring.graph.directives import is_graphed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from graph.arm import Arm
+
+
+class GraphArms:
+    """The arm of each corpus. Safe for threads."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` holds a folder for each corpus."""
+        self._root = root
+        self._lock = threading.Lock()
+        self._open: dict[str, Arm] = {}
+
+    def folder(self, corpus: str) -> Path:
+        """Where the generations of a corpus are published."""
+        return self._root / corpus
+
+    def arm(self, corpus: str) -> Arm:
+        """What walks the graph of a corpus, and gives its current generation."""
+        from graph.arm import Arm
+
+        with self._lock:
+            return self._open.setdefault(corpus, Arm(self.folder(corpus)))
+
+    def searching(self, corpus: str) -> GraphArm | None:
+        """The arm as searches use it: it is timed and counted. None for a corpus that has no graph."""
+        return CountedArm(self.arm(corpus)) if is_graphed(corpus) else None
+
+
+class CountedArm(GraphArm):
+    """An arm whose walks are timed, and whose abstentions are counted by why."""
+
+    def __init__(self, arm: Arm) -> None:
+        self._arm = arm
+
+    def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
+        """Walk from the hits and from what the question names. Raises nothing."""
+        began = time.perf_counter()
+        found = self._arm.expand(question, hits)
+        if found.abstained:
+            metrics.GRAPH_ABSTAINED.labels(_reason(found)).inc()
+        else:
+            metrics.GRAPH_WALK_SECONDS.observe(time.perf_counter() - began)
+        return found
+
+
+def _reason(found: Expansion) -> str:
+    from graph.arm import DAMAGED, NO_GRAPH
+
+    if found.abstained == NO_GRAPH:
+        return "absent"
+    return "damaged" if found.abstained == DAMAGED else "unconnected"
