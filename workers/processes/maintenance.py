@@ -20,6 +20,7 @@ from workers.processes.watches import (
     corpus_watch,
     evaluation_watch,
     flag_watch,
+    graph_watch,
     memory_watch,
     rollout_watch,
     self_defence,
@@ -28,6 +29,7 @@ from workers.processes.watches.corpus_watch import CorpusWatch
 from workers.processes.watches.evaluation_watch import EvaluationWatch
 from workers.processes.watches.flag_watch import FlagWatch
 from workers.processes.watches.freshness_schedule import FreshnessSchedule
+from workers.processes.watches.graph_watch import GraphWatch
 from workers.processes.watches.memory_watch import MemoryWatch
 from workers.processes.watches.rollout_watch import RolloutWatch
 from workers.processes.watches.self_defence import SelfDefence
@@ -37,7 +39,7 @@ from workers.runtime.disk_room import LEAST_FREE_BYTES, DiskRoom
 log = structlog.get_logger(__name__)
 
 DISK_LOOK_SECONDS = 1.0
-STAGES_THAT_FILL_THE_DISK: tuple[Queue, ...] = ("search", "crawl", "chunk", "embed", "index")
+STAGES_THAT_FILL_THE_DISK: tuple[Queue, ...] = ("search", "crawl", "chunk", "embed", "index", "graph")
 """Gate and query go on: their events are small, and what was asked is answered."""
 DISK_SHORT = "the disk of the data directory is short of room"
 """Why these stages are paused, by which their pause is known again."""
@@ -78,6 +80,7 @@ class Maintenance:
             Chore("budget", budget_gauges.LOOK_SECONDS, self._measure_budget),
             Chore("flags", flag_watch.LOOK_SECONDS, FlagWatch(context.flags).look),
             Chore("memory", memory_watch.LOOK_SECONDS, MemoryWatch(context).look),
+            Chore("graph", graph_watch.LOOK_SECONDS, GraphWatch(context).look),
             Chore("rollouts", rollout_watch.LOOK_SECONDS, RolloutWatch(context).look),
         ]
         evaluation = EvaluationWatch(context.ledger, context.settings.evaluation.windowing, context.profiles)

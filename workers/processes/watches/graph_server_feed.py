@@ -18,8 +18,8 @@ import structlog
 
 from contracts.errors import InvalidSetting, PolicyRefused, SluiceError, Unavailable
 from otel import metrics
-from workers.steps.graph.direct import is_graphed
 from workers.steps.graph.server import feed_server
+from workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
     from graph.servers.server import GraphServer

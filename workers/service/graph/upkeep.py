@@ -82,6 +82,12 @@ class GraphUpkeep:
         reader = self._context.readers.existing(corpus)
         return measure_lag(corpus, reader, self._context.ledger.graph, self.folder(corpus))
 
+    def unpublished(self, corpus: str) -> int:
+        """Changes of a corpus's graph that are not published."""
+        generation, _ = published_in(self.folder(corpus))
+        version = self._context.ledger.graph.totals(corpus).version
+        return max(0, version - (generation.version if generation else 0))
+
     def bring_up(self, corpus: str, lag: GraphLag, *, once_per: str) -> RunAccepted:
         """Send what the graph lacks. The same lag is sent once for each name `once_per`.
 

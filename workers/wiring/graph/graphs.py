@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -36,6 +37,15 @@ class GraphArms:
 
         with self._lock:
             return self._open.setdefault(corpus, Arm(self.folder(corpus)))
+
+    def published_name(self, corpus: str) -> str | None:
+        """The name of the current generation; None: there is none."""
+        from graph.generations.publish import POINTER
+
+        try:
+            return os.readlink(self.folder(corpus) / POINTER)
+        except OSError:
+            return None
 
     def searching(self, corpus: str) -> GraphArm | None:
         """The arm as searches use it: it is timed and counted. None for a corpus that has no graph."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.errors import Corrupted
-from graph.generations.publish import Generation, current
+from graph.generations.publish import Generation, current, open_generation
 from ledger.graph.rows import Totals
 from workers.wiring.graph.indexed import IndexedDocuments
 
@@ -59,13 +59,16 @@ def measure_lag(corpus: str, reader: Reader, graph: Graphs, folder: Path) -> Gra
         totals = rows.totals
         known = {one.document_id: one.identity for one in rows.standing() if not one.is_tombstone}
     lacking = [name for name, identity in indexed.identities() if known.pop(name, None) != identity]
-    generation, problem = published_in(folder)
+    generation, problem = published_in(folder, whole=True)
     return GraphLag((*lacking, *known), indexed.as_of, totals, read_up_to > indexed.as_of, generation, problem)
 
 
-def published_in(folder: Path) -> tuple[Generation | None, str | None]:
-    """The current generation of a folder, and what is wrong with it."""
+def published_in(folder: Path, *, whole: bool = False) -> tuple[Generation | None, str | None]:
+    """The current generation of a folder, and what is wrong with it. `whole`: its file is read as well."""
     try:
-        return current(folder), None
+        generation = current(folder)
+        if generation is not None and whole:
+            open_generation(folder, generation)
     except Corrupted as error:
         return None, str(error)
+    return generation, None
