@@ -6,6 +6,7 @@ tf-idf score on it; equal similarities are ordered by id. Words are searched by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -109,7 +110,9 @@ async def query(
 
 def plain(value: Any) -> Any:
     """A value of the driver as JSON."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contracts.errors import NotFound, SluiceError
+from contracts.errors import SluiceError
 from contracts.graph.api import GraphServerHealth
 from workers.context import Context
+from workers.service.graph.server_questions import graph_server_of
 
 
 def check_graph_server(context: Context) -> GraphServerHealth:
@@ -13,9 +14,7 @@ def check_graph_server(context: Context) -> GraphServerHealth:
     Raises:
         NotFound: no server is configured.
     """
-    server = context.graph_server
-    if server is None:
-        raise NotFound("no graph server is configured: set graph.url, or NEO4J_URI; without one the graph is in files")
+    server = graph_server_of(context)
     try:
         server.ping()
     except SluiceError as error:

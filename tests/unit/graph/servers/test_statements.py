@@ -5,30 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from antlr4 import CommonTokenStream, InputStream
-from antlr4.error.ErrorListener import ErrorListener
-from antlr4_cypher import CypherLexer, CypherParser
 
 from graph.servers.dialect import DIALECTS, EDGE_KINDS, PING, Dialect, dialect_of
-
-
-class Problems(ErrorListener):
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def syntaxError(self, recognizer, offendingSymbol, line, column, msg, e):  # type: ignore[no-untyped-def]  # noqa: N802, N803
-        self.found.append(f"{line}:{column} {msg}")
-
-
-def problems(text: str) -> list[str]:
-    heard = Problems()
-    lexer = CypherLexer(InputStream(text))
-    parser = CypherParser(CommonTokenStream(lexer))
-    for one in (lexer, parser):
-        one.removeErrorListeners()
-        one.addErrorListener(heard)
-    parser.script()
-    return heard.found
+from tests.support.bolt.grammar import problems
 
 
 def _statements(dialect: Dialect) -> Iterator[tuple[str, str]]:
