@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
 from pathlib import PurePosixPath
@@ -20,9 +19,11 @@ from graph.extract.prose.lines import read_lines
 from graph.extract.prose.markdown import read_markdown
 from graph.extract.prose.pieces import Piece
 from graph.extract.prose.restructured import is_restructured, read_restructured
+from graph.extract.python.edges import python_edges
 from graph.extract.statements import put_together
 from graph.extract.tags import RULES, tagged_edges
 from graph.extract.test_reports import failing_test_edges, is_test_report
+from graph.extract.tool_lists import may_list_tools, tool_list_edges
 
 _RULES = 1
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
@@ -66,9 +67,11 @@ def _statements(document: GraphDocument) -> Iterator[Edge]:
     if is_test_report(document):
         yield from failing_test_edges(document)
         return
+    if may_list_tools(document):
+        yield from tool_list_edges(document)
     language = document.language
     if language == "python":
-        yield from _python_edges()(document)
+        yield from python_edges(document)
     elif language in RULES:
         yield from tagged_edges(document)
     pieces = list(_pieces(document))
@@ -97,12 +100,3 @@ def _pieces(document: GraphDocument) -> Iterator[Piece]:
 def _suffix(document: GraphDocument) -> str:
     name = document.path or (document.url or "").partition("?")[0].partition("#")[0]
     return PurePosixPath(name).suffix.lower()
-
-
-@cache
-def _python_edges() -> Callable[[GraphDocument], list[Edge]]:
-    try:
-        found: Callable[[GraphDocument], list[Edge]] = import_module("graph.extract.python.edges").python_edges
-    except ModuleNotFoundError:
-        return lambda document: []
-    return found

@@ -58,8 +58,8 @@ def parse(language: str, source: bytes) -> Tree | None:
     """The tree of the first `MOST_SOURCE_BYTES` of a source; None where the grammar cannot make out what it is.
 
     A grammar follows every reading that is possible so far, and of some texts there are ever more: 40 kB of `a<` in
-    Java take gigabytes. Such a text is given up, by what it holds and by the steps that it takes, never by the time: the
-    same text has always the same tree.
+    Java take gigabytes. Such a text is given up by what it holds and by the steps that it takes, never by the time:
+    the same text has always the same tree.
     """
     parser, source = parser_for(language), source[:MOST_SOURCE_BYTES]
     if language == "java" and _unclosed(source) > _MOST_UNCLOSED:

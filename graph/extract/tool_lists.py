@@ -1,0 +1,110 @@
+"""Tools of MCP servers, in JSON: what a server answers to `tools/list`, and the configuration files of clients.
+
+A listed tool is `server/tool`. A client's configuration (`.mcp.json`, `claude_desktop_config.json`, `.vscode/mcp.json`)
+names servers but not their tools: each server is `server/*` there, so that a question for the server finds the file.
+Commands, addresses and secrets of a configuration are not read into the graph.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+
+MOST_CHARACTERS = 2_000_000
+"""Of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""
+ALL_TOOLS = "*"
+_SERVER_FILES = re.compile(r"(?:^|/)mcp/(?P<server>[^/]+)\.json\Z")
+_CONFIG_KEYS = ("mcpServers", "servers")
+
+
+def may_list_tools(document: GraphDocument) -> bool:
+    """Whether it is worth parsing a text as JSON: cheap."""
+    head = document.text[:1_000].lstrip()
+    text = document.text[:MOST_CHARACTERS]
+    return head[:1] in ("{", "[") and ('"tools"' in text or '"mcpServers"' in text or '"servers"' in text)
+
+
+def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
+    """DEFINED_IN edges of the tools that a document lists or the servers that it configures; none for other JSON."""
+    if len(document.text) > MOST_CHARACTERS:
+        return
+    try:
+        content = json.loads(document.text)
+    except (ValueError, RecursionError):
+        return
+    target = document_node(document.document_id)
+    lines = _Lines(document.text)
+    for server, tool, detail in _named(content, document):
+        key = "/".join(part for part in (server, tool) if part)
+        line = lines.of_key(server) if tool == ALL_TOOLS else lines.of_name(tool)
+        yield Edge(EdgeType.DEFINED_IN, Node(NodeLabel.TOOL, key), target, Origin.TOOL, line, detail)
+
+
+def _named(content: Any, document: GraphDocument) -> Iterator[tuple[str, str, str]]:
+    """The server, the tool and what it is, of each that a text names."""
+    if isinstance(content, dict):
+        for key in _CONFIG_KEYS:
+            for server, entry in _items(content.get(key)):
+                if isinstance(entry, dict) and ("command" in entry or "url" in entry):
+                    yield server, ALL_TOOLS, "server"
+        for one in (content, content.get("result")):
+            if isinstance(one, dict):
+                yield from _listed(one.get("tools"), _server_of(content, one, document))
+    elif isinstance(content, list):
+        for one in content:
+            if isinstance(one, dict) and isinstance(one.get("tools"), list):
+                yield from _listed(one["tools"], _server_of(one, one, document))
+
+
+def _listed(tools: object, server: str) -> Iterator[tuple[str, str, str]]:
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str) or not name:
+            continue
+        if any(isinstance(tool.get(key), dict) for key in ("inputSchema", "input_schema", "parameters")):
+            yield server, name, "tool"
+
+
+def _server_of(outer: Mapping[str, Any], inner: Mapping[str, Any], document: GraphDocument) -> str:
+    """The name of the server that lists: as the text says, or as `sluice graph tools` names a document."""
+    for holder in (inner, outer):
+        info = holder.get("serverInfo")
+        for named in (info.get("name") if isinstance(info, dict) else None, holder.get("server")):
+            if isinstance(named, str) and named:
+                return named
+    found = _SERVER_FILES.search(str(PurePosixPath(document.path or "")))
+    return found["server"] if found else ""
+
+
+def _items(servers: object) -> list[tuple[str, object]]:
+    return [(name, entry) for name, entry in servers.items() if name] if isinstance(servers, dict) else []
+
+
+class _Lines:
+    """On which lines names stand, each searched for after the one before: tools are listed in the order of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = self._line = 0
+
+    def of_name(self, name: str) -> tuple[int, ...]:
+        return self._of(rf'"name"\s*:\s*{self._written(name)}')
+
+    def of_key(self, name: str) -> tuple[int, ...]:
+        return self._of(rf"{self._written(name)}\s*:")
+
+    def _of(self, pattern: str) -> tuple[int, ...]:
+        found = re.compile(pattern).search(self._text, self._at)
+        if found is None:
+            return ()
+        self._line += self._text.count("\n", self._at, found.start())
+        self._at = found.start()
+        return (self._line + 1,)
+
+    def _written(self, name: str) -> str:
+        spellings = {json.dumps(name), json.dumps(name, ensure_ascii=False)}
+        return f"(?:{'|'.join(re.escape(one) for one in sorted(spellings))})"
