@@ -25,6 +25,7 @@ PATHS: Mapping[Queue, Sequence[Queue]] = {
     "crawl": ("crawl", "chunk", "embed", "index"),
     "chunk": ("chunk", "embed", "index"),
     "index": ("index",),
+    "graph": ("graph",),
 }
 """The stages that work passes through which enters at one of them."""
 LOOK_SECONDS = 0.5

@@ -9,9 +9,11 @@ import pytest
 from contracts.errors import Fenced, NotFound
 from contracts.event import Event, Gap
 from contracts.gate import GateRequested
+from contracts.graph.events import GraphDirected
 from contracts.index import AnswerDirected, DocumentIndexed, RunFinished
 from contracts.ingest import PageUnchanged
 from contracts.outcome import DeadLetter, Done, Next
+from ledger.retention import Pruning
 from tests.support.ledger_story import NOON, Story, answer, page
 
 DEADLINE = datetime.fromtimestamp(NOON + 30, UTC)
@@ -126,3 +128,62 @@ def test_a_cancelled_question_is_not_answered_at_its_deadline(story: Story) -> N
     asked = story.begins(GateRequested(query="x"), kind="gate", deadline_at=DEADLINE)[0]
     story.ledger.cancel(asked.run_id)
     assert story.ledger.direct_answer_at_deadline(NOON + 60) == ()
+
+
+def graph_directed(*document_ids: str) -> Next:
+    return Next(GraphDirected(document_ids=document_ids, journal_offset=4))
+
+
+def test_a_crawl_ends_while_its_graph_is_still_to_be_read_and_reading_it_ends_nothing(story: Story) -> None:
+    [event] = story.begins(page())
+    [index] = story.handles(event, Done(emits=(indexed(4),))).emitted
+    settled = story.handles(index, Done(emits=(graph_directed("a"),)))
+    assert kinds(settled.emitted) == ["GraphDirected", "RunFinished"]
+    view = story.ledger.run(event.run_id)
+    assert (view.status, view.open_events) == ("finished", 1)
+    assert story.handles(settled.emitted[0], Done()).emitted == ()
+    assert story.ledger.run(event.run_id).open_events == 0
+
+
+def test_a_question_is_answered_while_the_graph_is_still_to_be_read(story: Story) -> None:
+    asked = story.asks()
+    [index] = story.handles(asked, Done(emits=(indexed(4),))).emitted
+    told = story.handles(index, Done(emits=(graph_directed("a"),))).emitted
+    assert kinds(told) == ["GraphDirected", "AnswerDirected"]
+    ended = story.handles(told[1], Done(emits=(Next(answer()),)))
+    assert kinds(ended.emitted) == ["AnswerReady", "RunFinished"]
+    assert story.handles(told[0], Done()).emitted == ()
+    assert story.ledger.run(asked.run_id).status == "finished"
+
+
+def test_a_graph_event_that_is_parked_after_the_run_ended_leaves_its_answer_alone(story: Story) -> None:
+    [event] = story.begins(page())
+    told = story.handles(event, Done(emits=(graph_directed("a"),))).emitted
+    assert kinds(story.handles(told[0], DeadLetter("exhausted")).emitted) == ["GapFound"]
+    assert story.ledger.run(event.run_id).status == "finished"
+
+
+def test_a_run_of_the_graph_alone_ends_with_its_last_event(story: Story) -> None:
+    first, second = story.begins(graph_directed("a"), graph_directed("b"), kind="graph")
+    assert story.handles(first, Done()).emitted == ()
+    assert story.ledger.run(first.run_id).status == "open"
+    assert kinds(story.handles(second, Done()).emitted) == ["RunFinished"]
+    assert story.ledger.run(first.run_id).status == "finished"
+
+
+def test_a_run_whose_graph_is_still_to_be_read_is_not_pruned(story: Story) -> None:
+    [event] = story.begins(page())
+    [directed, _] = story.handles(event, Done(emits=(graph_directed("a"),))).emitted
+    story.clock.passes(1_000.0)
+    pruning = Pruning(story.ledger.database, story.clock)
+    before = datetime.fromtimestamp(story.clock(), UTC)
+    assert pruning.prune(before, "ann").runs == 0
+    story.handles(directed, Done())
+    assert pruning.prune(before, "ann").runs == 1
+
+
+def test_cancelling_a_run_that_has_ended_cancels_what_is_to_be_read_of_its_graph(story: Story) -> None:
+    [event] = story.begins(page())
+    [directed, _] = story.handles(event, Done(emits=(graph_directed("a"),))).emitted
+    assert story.ledger.cancel(event.run_id) is not None
+    assert (story.statuses(directed), story.ledger.run(event.run_id).status) == ("cancelled", "finished")
