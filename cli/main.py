@@ -64,6 +64,9 @@ COMMANDS = {
         "Memory: what an agent's iterations taught, in a folder of the project or in the instance.",
         _AGENT,
     ),
+    "graph": Entry(
+        "graph.commands:graph", "The graph of what is indexed: ask it, see how it stands, read it anew.", _AGENT
+    ),
     "runs": Entry("operate.runs:runs", "Show one run, or list the latest.", _OPERATOR),
     "cancel": Entry(
         "operate.runs:cancel", "Cancel a run: what is queued is dropped, what is under way stops.", _OPERATOR

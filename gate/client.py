@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -34,6 +34,7 @@ from contracts.api import (
 )
 from contracts.errors import InvalidInput, TimedOut, Unavailable, first_problem
 from contracts.event import Event
+from contracts.graph.api import CypherRequest, CypherResult, GraphStatus, Linked, Neighbours, RebuildRequest
 from contracts.learning.control import FlagState
 from contracts.learning.flags import FlagRequest, FlagResult
 from contracts.memory.api import (
@@ -266,6 +267,44 @@ class SluiceClient:
     def memory_status(self, project: str) -> RagStatus:
         """How a project's memory fares: index, embedder, counts, and how far the index is behind."""
         return _parsed(RagStatus, self._send("GET", "/v1/memory/status", params={"project": project}))
+
+    def graph_query(self, query: str, corpus: str = "default", **fields: Any) -> CypherResult:
+        """Ask the graph of a corpus in Cypher, which only reads. `fields`: parameters, limit, timeout_seconds.
+
+        Raises:
+            InvalidQuestion: it cannot be read; names line and column.
+        """
+        request = _request(CypherRequest, query=query, corpus=corpus, **fields)
+        patience = self._timeout_seconds + request.timeout_seconds
+        return _parsed(CypherResult, self._post("/v1/graph/query", request, None, patience))
+
+    def graph_neighbours(
+        self,
+        node: str,
+        corpus: str = "default",
+        *,
+        direction: Literal["out", "in"] | None = None,
+        edges: Sequence[str] = (),
+        limit: int = 50,
+    ) -> Neighbours:
+        """What is next to a node: its label and key, a document's path, or the name of a symbol where that is plain."""
+        asked = [("corpus", corpus), ("limit", str(limit)), *(("edge", edge) for edge in edges)]
+        asked += [("direction", direction)] if direction else []
+        path = f"/v1/graph/neighbours/{quote(node, safe='')}?{urlencode(asked)}"
+        return _parsed(Neighbours, self._send("GET", path))
+
+    def graph_linked(self, module: str, corpus: str = "default", *, failing: bool = True, top_k: int = 10) -> Linked:
+        """The failing tests that touch a module, and the documents that are linked to them."""
+        asked = {"module": module, "corpus": corpus, "failing": str(failing).lower(), "top_k": str(top_k)}
+        return _parsed(Linked, self._send("GET", "/v1/graph/linked", params=asked))
+
+    def graph_status(self, corpus: str = "default") -> GraphStatus:
+        """How the graph of a corpus stands."""
+        return _parsed(GraphStatus, self._send("GET", "/v1/graph/status", params={"corpus": corpus}))
+
+    def rebuild_graph(self, corpus: str = "default") -> RunAccepted:
+        """Read every document into the graph anew; needs an operator's key where keys are asked for."""
+        return _parsed(RunAccepted, self._post("/v1/graph/rebuild", _request(RebuildRequest, corpus=corpus), None))
 
     def health(self) -> Health:
         """How each part of the server is, well or not."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from contracts.errors import InvalidSetting, SluiceError
+from contracts.errors import InvalidSetting, SluiceError, Unavailable
 from index.disk.layout import list_corpora
 from index.qdrant.open import require_url
 from workers.runtime.private_files import is_shared, open_to_others
@@ -62,6 +62,7 @@ def checks_of(settings: Settings) -> Iterator[Check]:
         ("crawl", _crawl),
         ("otlp", _otlp),
         ("graph_server", _graph_server),
+        ("cypher", _cypher),
         ("user_namespaces", _user_namespaces),
         ("embedding", _embedding),
         ("chromium", _chromium),
@@ -238,6 +239,21 @@ def _graph_server(settings: Settings) -> Check:
     finally:
         server.close()
     return Check("graph_server", "ok", f"{server.place} answers")
+
+
+def _cypher(settings: Settings) -> Check:
+    """Whether a question in Cypher can be locked up here, and by what."""
+    if not (settings.graph.enabled and settings.graph.cypher):
+        return Check("cypher", "ok", "off")
+    from graph.cypher.engine import find_layers
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = find_layers(Path(folder))
+        except Unavailable as error:
+            remedy = "graph.cypher = false, where nothing is asked in Cypher; all else goes on"
+            return Check("cypher", "warn", f"questions in Cypher are refused: {error}", remedy)
+    return Check("cypher", "ok", f"a question runs behind {', '.join(found['layers'])}")
 
 
 def _user_namespaces(settings: Settings) -> Check:

@@ -1,4 +1,4 @@
-"""Is this instance well? Broker, ledger, disk, workers, embedder, snapshots: each is asked, and measured."""
+"""Is this instance well? Broker, ledger, disk, workers, embedder, snapshots, graphs: each is asked, and measured."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from workers.broker.transport import BROKER_ERRORS
 from workers.context import Context
 from workers.runtime.disk_room import DiskRoom
 from workers.service.trust.freshness import published_hash
+from workers.wiring.graph.directives import is_graphed
 
 
 def check_health(context: Context) -> Health:
@@ -23,6 +24,7 @@ def check_health(context: Context) -> Health:
         "workers": _asked(lambda: _workers(context)),
         "embedder": _asked(lambda: _embedder(context)),
         "snapshot": _asked(lambda: _snapshots(context)),
+        "graph": _asked(lambda: _graphs(context)),
     }
     return Health(ok=all(check.ok for check in checks.values()), version=version("sluice"), checks=checks)
 
@@ -83,4 +85,21 @@ def _snapshots(context: Context) -> HealthCheck:
         }
         if reader.fallback_reason:
             damaged.append(f"{corpus}: {reader.fallback_reason}")
+    return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})
+
+
+def _graphs(context: Context) -> HealthCheck:
+    """The published graph of each corpus. One that is behind, or not published yet, is no illness: it is disposable."""
+    from graph.arm import DAMAGED
+
+    corpora, damaged = {}, []
+    for corpus in filter(is_graphed, context.readers.names()):
+        view, problem = context.graphs.arm(corpus).view()
+        corpora[corpus] = {
+            "generation": view.name if view else None,
+            "behind": max(0, context.ledger.graph.totals(corpus).version - (view.version if view else 0)),
+            **({"problem": problem} if problem else {}),
+        }
+        if view is None and problem == DAMAGED:
+            damaged.append(f"{corpus}: {problem}")
     return HealthCheck(ok=not damaged, detail="; ".join(damaged), facts={"corpora": corpora})

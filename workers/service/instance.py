@@ -16,7 +16,9 @@ from workers.context import Context
 from workers.service.announcements import Announcements
 from workers.service.api_keys import ApiKeys
 from workers.service.dead_letters import DeadLetterDesk
+from workers.service.graph.desk import GraphDesk
 from workers.service.graph.server_health import check_graph_server
+from workers.service.graph.upkeep import GraphUpkeep
 from workers.service.health import check_health
 from workers.service.learning.defences import lift_defence, list_defences
 from workers.service.learning.evaluation import By, Evaluation, evaluate
@@ -60,6 +62,8 @@ class Instance:
         self.rollouts = RolloutDesk(self.context)
         self.memory = MemoryDesk(self.context, self.service)
         self.memory_upkeep = MemoryUpkeep(self.context, self.service, self.memory.memories)
+        self.graph = GraphDesk(self.context)
+        self.graph_upkeep = GraphUpkeep(self.context, self.service)
         self.keys = ApiKeys(ledger)
         self.query_pool = QueryPool(settings)
         self.announcements = Announcements(settings)

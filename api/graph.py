@@ -1,0 +1,105 @@
+"""The graph of what is indexed: questions in Cypher, what is next to a node, what is linked to a failing test.
+
+A graph is of one corpus, and a key reads those that it lists. See docs/graph.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+
+from api.access import AnyCaller, Operator, instance_of
+from api.problems import problem_responses
+from api.tracing import request_span
+from contracts.api import RunAccepted
+from contracts.base import CORPUS_NAME
+from contracts.graph.api import (
+    MAX_NODE_CHARACTERS,
+    CypherRequest,
+    CypherResult,
+    GraphStatus,
+    Linked,
+    Neighbours,
+    RebuildRequest,
+)
+from contracts.graph.model import EdgeType
+
+router = APIRouter(prefix="/v1/graph", tags=["graph"])
+
+Corpus = Annotated[str, Query(pattern=rf"^{CORPUS_NAME.pattern}$")]
+
+
+@router.post("/query", responses=problem_responses(400, 404, 413, 429, 503, 504), summary="Ask in Cypher")
+def query(request: Request, body: CypherRequest, caller: AnyCaller) -> CypherResult:
+    """MATCH, WHERE, WITH, UNWIND of a parameter, RETURN, ORDER BY, SKIP and LIMIT; nothing that writes.
+
+    What cannot be read is refused (400), and the message names line and column.
+    """
+    with request_span(request, "POST /v1/graph/query"):
+        return instance_of(request).graph.query(body, caller)
+
+
+@router.get("/neighbours/{node_id:path}", responses=problem_responses(404, 503), summary="What is next to a node")
+def neighbours(
+    request: Request,
+    node_id: Annotated[
+        str,
+        Path(
+            max_length=MAX_NODE_CHARACTERS,
+            description="Label and key, such as Symbol:python:shop.cart.Cart; or a document's path, or the name of a "
+            "symbol, where that is plain",
+        ),
+    ],
+    caller: AnyCaller,
+    corpus: Corpus = "default",
+    direction: Annotated[Literal["out", "in"] | None, Query(description="Only edges that leave it, or arrive")] = None,
+    edge: Annotated[list[EdgeType] | None, Query(description="Only edges of these types. Repeatable")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
+) -> Neighbours:
+    """The surest edges first. A name that means several nodes is refused (422), and the remedy lists them."""
+    with request_span(request, "GET /v1/graph/neighbours"):
+        return instance_of(request).graph.neighbours(
+            corpus, node_id, caller, direction=direction, types=tuple(edge or ()), limit=limit
+        )
+
+
+@router.get("/linked", responses=problem_responses(404, 503), summary="Documents linked to a failing test of a module")
+def linked(
+    request: Request,
+    caller: AnyCaller,
+    module: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=MAX_NODE_CHARACTERS,
+            description="A module, another symbol, or a path: shop.cart, src/shop/cart.py",
+        ),
+    ],
+    corpus: Corpus = "default",
+    failing: Annotated[bool, Query(description="Only tests that a report names as failing; false: all tests")] = True,
+    top_k: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> Linked:
+    """Which tests touch the module, and which documents are linked to these tests, the nearest first, each with the
+    path that leads to it."""
+    with request_span(request, "GET /v1/graph/linked"):
+        return instance_of(request).graph.linked(corpus, module, caller, failing=failing, top_k=top_k)
+
+
+@router.get("/status", responses=problem_responses(404, 503), summary="How the graph of a corpus stands")
+def status(request: Request, caller: AnyCaller, corpus: Corpus = "default") -> GraphStatus:
+    """What the ledger holds, what is published of it, and how far that is behind."""
+    return instance_of(request).graph_upkeep.status(corpus, caller)
+
+
+@router.post(
+    "/rebuild",
+    status_code=202,
+    responses=problem_responses(404, 429, 503, 507),
+    summary="Read every document of a corpus into its graph anew",
+)
+def rebuild(request: Request, body: RebuildRequest, caller: Operator) -> RunAccepted:
+    """The graph answers meanwhile. When the run is finished, an unchanged `graph_sha256` of the status says that the
+    graph that grew was the same."""
+    with request_span(request, "POST /v1/graph/rebuild"):
+        return instance_of(request).graph_upkeep.rebuild(body.corpus, caller)

@@ -1,0 +1,1 @@
+"""`sluice graph`: the graph of what is indexed."""

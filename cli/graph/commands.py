@@ -1,0 +1,16 @@
+"""`sluice graph`: its commands."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.graph.asking import linked, neighbours, query
+from cli.graph.upkeep import rebuild, status
+
+graph = typer.Typer(
+    help="The graph of what is indexed: ask it, see how it stands, read it anew.",
+    no_args_is_help=True,
+)
+
+for command in (query, neighbours, linked, status, rebuild):
+    graph.command(command.__name__)(command)
