@@ -75,7 +75,7 @@ class Dialect(NamedTuple):
     feed: str
     """$corpus. Columns of `Feed`; no row where the corpus was never fed."""
     set_feed: str
-    """$corpus, $version, $sha256, $embedding_version, $citations_sha256."""
+    """$corpus, and the fields of `Feed`."""
     standing: str
     """$corpus, $after, $most. Columns `id`, `sha256`, `embedding_version`, ordered by `id`."""
     nearest: str
@@ -144,12 +144,12 @@ _DELETE_CITATIONS = "MATCH (c:Conversation {corpus: $corpus}) DETACH DELETE c"
 _FEED = f"""
 MATCH (f:{FEED} {{corpus: $corpus}})
 RETURN f.version AS version, f.sha256 AS sha256, f.embedding_version AS embedding_version,
-  f.citations_sha256 AS citations_sha256
+  f.citations_sha256 AS citations_sha256, f.dimension AS dimension
 """
 _SET_FEED = f"""
 MERGE (f:{FEED} {{corpus: $corpus}})
 SET f.version = $version, f.sha256 = $sha256, f.embedding_version = $embedding_version,
-  f.citations_sha256 = $citations_sha256
+  f.citations_sha256 = $citations_sha256, f.dimension = $dimension
 """
 _STANDING = """
 MATCH (d:Document {corpus: $corpus})

@@ -60,6 +60,8 @@ class Feed(NamedTuple):
     embedding_version: str | None = None
     citations_sha256: str | None = None
     """Of the citations, which are no part of the graph's hash."""
+    dimension: int | None = None
+    """Of the server's vector index."""
 
 
 class Fed(NamedTuple):

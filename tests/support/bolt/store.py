@@ -209,7 +209,7 @@ class Store:
 
     def _feed(self, given: dict[str, Any]) -> Table:
         found = self.content.nodes.get((FEED, given["corpus"], ""))
-        columns = ("version", "sha256", "embedding_version", "citations_sha256")
+        columns = ("version", "sha256", "embedding_version", "citations_sha256", "dimension")
         return Table(columns, [[found.get(name) for name in columns]] if found else [])
 
     def _set_feed(self, given: dict[str, Any]) -> Table:

@@ -38,6 +38,8 @@ AWAY_SECONDS = 15.0
 REFUSED_SECONDS = 120.0
 """Until one is tried again that refused the password, or that the rules forbid to reach."""
 LEASE_SECONDS = 60.0
+REST = 5.0
+"""A corpus rests for so many times as long as its last pass took: while much is indexed, reading it has the machine."""
 
 
 class _Standing(NamedTuple):
@@ -56,6 +58,8 @@ class GraphServerFeed:
         self._holder = secrets.token_hex(8)
         self._level: dict[str, tuple[_Standing, float]] = {}
         """Of each corpus, where it stood when the server had all of it, and when that was."""
+        self._resting: dict[str, float] = {}
+        """Until when each corpus rests."""
         self._not_before = 0.0
         self._told = ""
 
@@ -78,6 +82,8 @@ class GraphServerFeed:
         metrics.GRAPH_BEHIND.labels("server").set(sum(map(self._behind, corpora)))
 
     def _is_due(self, corpus: str) -> bool:
+        if self._clock() < self._resting.get(corpus, 0.0):
+            return False
         if corpus not in self._level:
             return True
         stood, at = self._level[corpus]
@@ -93,6 +99,7 @@ class GraphServerFeed:
 
     def _feed(self, corpus: str, server: GraphServer) -> bool:
         """Whether the server answered."""
+        began = self._clock()
         reader, before = self._context.readers.reader(corpus), self._standing(corpus)
         reader.reload()
 
@@ -107,6 +114,7 @@ class GraphServerFeed:
             self._put_off(corpus, server, error)
             return False
         self._told = ""
+        self._resting[corpus] = self._clock() + REST * (self._clock() - began)
         if done.is_level:
             self._level[corpus] = before, self._clock()
         if done.fed.stored or done.fed.removed or not done.is_level:

@@ -66,11 +66,15 @@ def feed_server(
     until = clock() + seconds
     model = reader.model_fingerprint
     ours = _read(graph, corpus)
-    wanted = Feed(ours.totals.version, ours.totals.sha256, model, _citations_sha256(ours.citations))
+    dimension = _dimension(ours.standing, reader)
+    schema = server.prepare(dimension)
+    if schema.dimension not in (None, dimension):
+        model = None  # the vector index takes none of these vectors
+    citations = _citations_sha256(ours.citations)
+    wanted = Feed(ours.totals.version, ours.totals.sha256, model, citations, schema.dimension)
     known = server.read_feed(corpus)
     if known == wanted:
-        return FedServer(ours.totals, Fed(), is_level=True)
-    schema = server.prepare(_dimension(ours.standing, reader))
+        return FedServer(ours.totals, Fed(), is_level=True, refused=schema.refused)
     changed, gone = _differences(ours, server.standing(corpus), model)
     fed = Fed()
     for portion in [*_portions(gone), *_portions(changed)]:
@@ -151,7 +155,7 @@ def _document(row: FullRow, reader: Reader, model: str | None) -> ServerDocument
         updated_at=datetime.fromtimestamp(row.updated_at, UTC).isoformat(),
         edges=row.edges,
         embedding_version=model,
-        embedding=mean_vector(reader.vectors(known.document_id)),
+        embedding=mean_vector(reader.vectors(known.document_id)) if model else None,
     )
 
 

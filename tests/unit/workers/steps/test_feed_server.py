@@ -148,9 +148,23 @@ def test_another_model_sends_every_vector_anew(world: World, graph: Graphs) -> N
     assert not world.server.retrieve("docs", (1.0, 0.0, 0.0), "model-a", 2).documents
     assert feed(world, graph, Index("model-b")).fed.stored == 2
     assert len(world.server.retrieve("docs", (1.0, 0.0, 0.0), "model-b", 2).documents) == 2
-    wide = feed(world, graph, Index("model-c", dimension=5))
-    assert (wide.is_level, wide.fed.stored) == (True, 2), "the index of the server has three dimensions"
-    assert feed(world, graph, Index("model-c", dimension=5)).fed.stored == 0, "and that is not tried again and again"
+
+
+def test_vectors_that_the_vector_index_does_not_take_are_left_out_until_its_owner_drops_it(
+    world: World, graph: Graphs
+) -> None:
+    assert world.fake is not None
+    graph.replace("docs", [A, B], as_of=4)
+    feed(world, graph)
+    wide = Index("model-c", dimension=5)
+    assert feed(world, graph, wide).fed.stored == 2
+    assert feed(world, graph, wide).fed.stored == 0, "it is not tried again and again"
+    assert "embedding" not in world.fake.store.node("docs", "a")
+    world.fake.store.content.index_dimension = None
+    restarted = World(world.settings, world.fake)
+    assert feed(restarted, graph, wide).fed.stored == 2
+    assert len(restarted.server.retrieve("docs", (1.0, 0.0, 0.0, 0.0, 0.0), "model-c", 2).documents) == 2
+    restarted.server.close()
 
 
 def test_citations_come_along_and_are_sent_where_they_alone_changed(
