@@ -51,8 +51,8 @@ def _instance(make_instance: MakeInstance, fake: FakeBoltServer) -> Instance:
 def test_documents_get_to_the_server_with_vectors_and_leave_it_when_they_are_forgotten(
     make_instance: MakeInstance, fake: FakeBoltServer, looking: World
 ) -> None:
-    instance = _instance(make_instance, fake)
-    feed = GraphServerFeed(instance.context)
+    instance, clock = _instance(make_instance, fake), Clock()
+    feed = GraphServerFeed(instance.context, clock)
     with fake.serving():
         instance.adds("See `shop.pay` in [the till](till.md).", "Ferrets sleep all day.")
         instance.works(*STAGES)
@@ -67,6 +67,7 @@ def test_documents_get_to_the_server_with_vectors_and_leave_it_when_they_are_for
         assert not any("text" in name or name == "content" for name in fake.store.node("default", "doc-0"))
         ForgetDesk(instance.context, instance.service).forget(ForgetRequest(document_id="doc-1"), OWN_MACHINE)
         instance.works(*STAGES)
+        clock.now += 1.0
         feed.look()
         assert {name for label, name in looking.nodes("default") if label == "Document"} == {"doc-0"}
 
@@ -95,7 +96,8 @@ def test_two_workers_do_not_feed_one_server_at_once(
     make_instance: MakeInstance, fake: FakeBoltServer, looking: World
 ) -> None:
     instance = _instance(make_instance, fake)
-    first, second = GraphServerFeed(instance.context), GraphServerFeed(instance.context)
+    clock = Clock()
+    first, second = GraphServerFeed(instance.context, clock), GraphServerFeed(instance.context, clock)
     with fake.serving():
         instance.adds("one")
         instance.works(*STAGES)
