@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -50,6 +51,7 @@ def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeR
     A node that comes twice is written once; an edge to a node that does not come is left out. Raises OSError where the
     disk refuses, RuntimeError where the engine does. Be the only one that writes: `build_in_child` sees to that.
     """
+    began = time.monotonic()
     discard(generation)
     work = generation / f"{TEMPORARY}{os.getpid()}"
     tables = work / "tables"
@@ -64,8 +66,12 @@ def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeR
         fsync_path(work / FOLDER)
         (work / FOLDER).rename(generation / FOLDER)
         manifest = {
-            "schema_version": SCHEMA_VERSION, "version": version, "nodes": copied.nodes, "edges": copied.edges
-        }  # fmt: skip
+            "schema_version": SCHEMA_VERSION,
+            "version": version,
+            "nodes": copied.nodes,
+            "edges": copied.edges,
+            "seconds": round(time.monotonic() - began, 3),
+        }
         write_durably(work / MANIFEST, json.dumps(manifest).encode())
         (work / MANIFEST).rename(generation / MANIFEST)
         fsync_path(generation)

@@ -33,6 +33,10 @@ class CypherFile(NamedTuple):
     """Which holds the file and nothing else."""
     nodes: int
     edges: int
+    seconds: float
+    """How long it took to write."""
+    written_at: float
+    """Seconds since 1970."""
 
 
 def file_of(generation: Path) -> CypherFile | None:
@@ -42,7 +46,13 @@ def file_of(generation: Path) -> CypherFile | None:
         if manifest["schema_version"] != SCHEMA_VERSION or not (generation / FOLDER / FILE).is_file():
             return None
         return CypherFile(
-            generation.name, manifest["version"], generation / FOLDER, manifest["nodes"], manifest["edges"]
+            generation.name,
+            manifest["version"],
+            generation / FOLDER,
+            manifest["nodes"],
+            manifest["edges"],
+            manifest["seconds"],
+            (generation / MANIFEST).stat().st_mtime,
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
