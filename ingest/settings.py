@@ -11,9 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.base import Value
 
-Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph"]
+Purpose = Literal["crawl", "search", "rerank", "judge", "git", "graph", "mcp"]
 """What leaves this machine for what: pages with all that they load and link to, search providers, a reranker, a
-language model that judges, repositories, a graph server."""
+language model that judges, repositories, a graph server, servers of tools (MCP)."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 NAT64_LENGTHS = frozenset({32, 40, 48, 56, 64, 96})
 """Of prefixes that may carry an IPv4 address, in bits (RFC 6052, 2.2)."""
@@ -28,6 +28,7 @@ class EgressSettings(Value):
     `rerank=127.0.0.1:8000` an endpoint to the reranker, `git=git.internal:443` a server of repositories,
     `graph=10.0.0.8:7687` a member of a graph server's cluster (the server of `graph.url` needs no entry, unless only
     what is listed may be reached),
+    `mcp=127.0.0.1:9000` a server of tools to `sluice graph tools`,
     `crawl=wiki.internal:80` a site to the crawler, which follows links of pages that others wrote. `host:port` alone
     means `crawl`.
 

@@ -60,13 +60,13 @@ def ingest(
         raise typer.BadParameter("name files or folders, or a repository by --git")
     if ref is not None:
         raise typer.BadParameter("--ref needs --git")
-    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
+    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
         skipped = Skipped(progress, quiet=as_json)
         keys = context.settings.trust.keys
         documents = documents_in(paths, now=datetime.now(UTC), on_skip=skipped, keys=keys)
         with span("sluice ingest", kind="client"):
-            accepted = Service(context).ingest(checked_corpus(corpus), _counted(documents, progress))
-        _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+            accepted = Service(context).ingest(checked_corpus(corpus), counted(documents, progress))
+        finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
 
 
 def _ingest_repository(
@@ -76,11 +76,11 @@ def _ingest_repository(
 
     if paths:
         raise typer.BadParameter("name files or a repository, not both")
-    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
+    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
         skipped = Skipped(progress, quiet=as_json)
         with open_repository(context, source, ref) as opened, span("sluice ingest", kind="client"):
             reading = read_repository(context, corpus, opened, now=datetime.now(UTC), on_skip=skipped)
-            documents = _counted(reading.documents, progress)
+            documents = counted(reading.documents, progress)
             first = next(documents, None)
             told = f"{reading.repository} at {reading.commit.sha[:12]} ({reading.commit.branch or 'no branch'})"
             if first is None and not reading.removed:
@@ -93,7 +93,7 @@ def _ingest_repository(
         if not as_json:
             told += f": {reading.unchanged} files unchanged, {len(reading.removed)} removed"
             progress.console.print(told, markup=False, highlight=False, soft_wrap=True)
-        _finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
+        finish(context, accepted.run_id, timeout, progress, skipped, as_json=as_json)
 
 
 def _tell_up_to_date(told: str, commit: str, *, as_json: bool) -> None:
@@ -121,11 +121,11 @@ def crawl(
     if explained:
         _explain(checked_corpus(corpus), urls, asked, screenshot=screenshot, as_json=as_json)
         return
-    with session(as_json=as_json, needs_workers=True) as context, _progress(quiet=as_json) as progress:
+    with session(as_json=as_json, needs_workers=True) as context, indexing_progress(quiet=as_json) as progress:
         limits = Limits(max_pages=pages, max_depth=depth)
         with span("sluice crawl", kind="client"):
             accepted = Service(context).crawl(checked_corpus(corpus), urls, limits, render=asked, screenshot=screenshot)
-        _finish(context, accepted.run_id, timeout, progress, as_json=as_json)
+        finish(context, accepted.run_id, timeout, progress, as_json=as_json)
 
 
 def _explain(corpus: str, urls: list[str], render: Render | None, *, screenshot: bool, as_json: bool) -> None:
@@ -159,7 +159,8 @@ class Skipped:
         return f"; {self._reasons.total()} files skipped ({told})"
 
 
-def _progress(*, quiet: bool) -> Progress:
+def indexing_progress(*, quiet: bool) -> Progress:
+    """The display of a command that reads and waits for the index."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -170,7 +171,8 @@ def _progress(*, quiet: bool) -> Progress:
     return Progress(*columns, console=error_console, disable=quiet)
 
 
-def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
+def counted(documents: Iterable[Document], progress: Progress) -> Iterator[Document]:
+    """The documents, each shown as read."""
     task = progress.add_task("reading", total=None)
     for document in documents:
         yield document
@@ -178,7 +180,7 @@ def _counted(documents: Iterable[Document], progress: Progress) -> Iterator[Docu
     progress.update(task, total=progress.tasks[task].completed)
 
 
-def _finish(
+def finish(
     context: Context,
     run_id: str,
     timeout_seconds: float,
@@ -187,6 +189,7 @@ def _finish(
     *,
     as_json: bool,
 ) -> None:
+    """Wait until the run has ended, and tell how it went."""
     task = progress.add_task("indexing", total=None)
     expected = documents = chunks = 0
     with goes_on(run_id):

@@ -1,0 +1,172 @@
+"""Asks an MCP server for its tools, by the package `mcp` (the extra `mcp`): over pipes or streamable HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from contracts.errors import InvalidInput, PolicyRefused, SluiceError, TimedOut, Unavailable
+from graph.tools.servers import ToolServer
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_PAGES = 100
+"""Of one list. A server that has more pages than that does not end."""
+MOST_BYTES = 4_000_000
+"""Of one server's list of tools, and of all that comes over HTTP. A list of 100 tools has some 200 kB."""
+_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_INSTALL = "pip install 'sluice[mcp]'"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a server says of itself, and its tools by their names."""
+
+    server: ToolServer
+    name: str
+    version: str
+    tools: tuple[dict[str, Any], ...]
+
+
+def list_tools(server: ToolServer, *, proxy_url: str | None, timeout_seconds: float) -> Listing:
+    """Ask a server for its tools. It is told nothing, and none of its tools is called.
+
+    A command is run with a minimal environment (`HOME`, `PATH` and the like) and what its configuration adds; what it
+    writes to its standard error is dropped. HTTP goes through `proxy_url`, whose rules say what may be reached.
+
+    Raises:
+        InvalidInput: the package `mcp` is not installed, or there is no proxy for an address.
+        PolicyRefused: rule `bytes`: the list is longer than `MOST_BYTES`.
+        TimedOut, Unavailable: the server does not answer, or not as an MCP server does.
+    """
+    _require_mcp()
+    try:
+        return asyncio.run(_bounded(server, proxy_url, timeout_seconds))
+    except SluiceError:
+        raise
+    except TimeoutError as error:
+        raise TimedOut(f"{server.name} ({server.place}) did not answer within {timeout_seconds:g} s") from error
+    except Exception as error:  # noqa: BLE001 - the package raises many kinds, in groups; each is this server's failure
+        raise _told(server, error) from None
+
+
+async def _bounded(server: ToolServer, proxy_url: str | None, timeout_seconds: float) -> Listing:
+    async with asyncio.timeout(timeout_seconds):
+        return await _listing(server, proxy_url, timeout_seconds)
+
+
+async def _listing(server: ToolServer, proxy_url: str | None, timeout_seconds: float) -> Listing:
+    from mcp import Client
+
+    async with AsyncExitStack() as stack:
+        transport = await _transport(server, proxy_url, timeout_seconds, stack)
+        client = await stack.enter_async_context(Client(transport, read_timeout_seconds=timeout_seconds, cache=None))
+        tools: list[dict[str, Any]] = []
+        cursor: str | None = None
+        size = 0
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            for tool in page.tools:
+                said = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+                tools.append({key: said[key] for key in _FIELDS if key in said})
+                size += len(json.dumps(tools[-1]))
+                if size > MOST_BYTES:
+                    raise _too_large(server)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        info = client.server_info
+        by_name = sorted(tools, key=lambda tool: str(tool["name"]))
+        return Listing(server, info.name if info else server.name, info.version if info else "", tuple(by_name))
+
+
+async def _transport(server: ToolServer, proxy_url: str | None, timeout_seconds: float, stack: AsyncExitStack) -> Any:
+    from mcp import StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    if server.url is None:
+        parameters = StdioServerParameters(
+            command=server.command or "", args=list(server.arguments), env=dict(server.environment)
+        )
+        errors = stack.enter_context(open(os.devnull, "w"))  # noqa: ASYNC230, SIM115 - waits for nothing
+        return stdio_client(parameters, errlog=errors)
+    if proxy_url is None:
+        raise InvalidInput(server.name, "an address needs the egress proxy")
+    http = await stack.enter_async_context(_http_client(server, proxy_url, timeout_seconds))
+    return streamable_http_client(server.url, http_client=http)
+
+
+def _http_client(server: ToolServer, proxy_url: str, timeout_seconds: float) -> httpx2.AsyncClient:
+    import httpx2
+
+    class Bounded(httpx2.AsyncBaseTransport):
+        """What comes back, all answers together, has an end."""
+
+        def __init__(self) -> None:
+            self._inner = httpx2.AsyncHTTPTransport(proxy=proxy_url, trust_env=False)
+            self._left = MOST_BYTES
+
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            response = await self._inner.handle_async_request(request)
+            return httpx2.Response(
+                response.status_code,
+                headers=response.headers,
+                stream=Counted(response.stream, self._count),
+                extensions=response.extensions,
+            )
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+        def _count(self, size: int) -> None:
+            self._left -= size
+            if self._left < 0:
+                raise _too_large(server)
+
+    class Counted(httpx2.AsyncByteStream):
+        """A body, each piece of it counted."""
+
+        def __init__(self, stream: Any, count: Any) -> None:
+            self._stream = stream
+            self._count = count
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in self._stream:
+                self._count(len(piece))
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    headers = dict(server.headers)
+    return httpx2.AsyncClient(transport=Bounded(), headers=headers, timeout=timeout_seconds, trust_env=False)
+
+
+def _require_mcp() -> None:
+    try:
+        import mcp  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise InvalidInput("tools", "the package mcp is not installed", _INSTALL) from error
+
+
+def _too_large(server: ToolServer) -> PolicyRefused:
+    return PolicyRefused("bytes", f"{server.name} ({server.place}) lists more than {MOST_BYTES:,} bytes")
+
+
+def _told(server: ToolServer, error: BaseException) -> SluiceError:
+    """What went wrong, out of its groups. The kind alone is told: a message may repeat a secret of the address."""
+    leaves = [error]
+    while isinstance(leaves[0], BaseExceptionGroup):
+        leaves = [*leaves[0].exceptions, *leaves[1:]]
+    for leaf in leaves:
+        if isinstance(leaf, SluiceError):
+            return leaf
+    if isinstance(leaves[0], TimeoutError):
+        return TimedOut(f"{server.name} ({server.place}) did not answer in time")
+    return Unavailable(f"{server.name} ({server.place}) did not list its tools: {type(leaves[0]).__name__}")

@@ -1,0 +1,42 @@
+"""Documents of the tools of MCP servers: each server is asked, and what it lists becomes one document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from contracts.document import Document, Provenance
+from contracts.errors import SluiceError
+from graph.tools.ask import list_tools
+from graph.tools.documents import tools_text, tools_title
+from graph.tools.servers import ToolServer
+from trust.origin import submission_id_for
+from workers.context import Context
+
+OnFailure = Callable[[ToolServer, SluiceError], None]
+
+
+def tool_documents(
+    context: Context, servers: Iterable[ToolServer], *, timeout_seconds: float, now: datetime, on_failure: OnFailure
+) -> Iterator[Document]:
+    """One document for each server that answers, under the path `mcp/<server>.json`; `on_failure` hears of the others.
+
+    What a server says is another's word: the documents count as handed in, and the guard reads them as such. Addresses
+    are reached by the rules of egress, for the purpose `mcp`.
+    """
+    for server in servers:
+        try:
+            proxy_url = context.egress.url_for("mcp") if server.url is not None else None
+            listing = list_tools(server, proxy_url=proxy_url, timeout_seconds=timeout_seconds)
+        except SluiceError as error:
+            on_failure(server, error)
+            continue
+        yield Document(
+            id=submission_id_for(None, server.path),
+            file_path=server.path,
+            title=tools_title(listing),
+            media_type="application/json",
+            text=tools_text(listing),
+            metadata={"mcp_server": listing.name, "mcp_tools": len(listing.tools)},
+            provenance=Provenance(source="submission", fetched_at=now),
+        )
