@@ -246,8 +246,10 @@ def _cypher(settings: Settings) -> Check:
     if not (settings.graph.enabled and settings.graph.cypher):
         return Check("cypher", "ok", "off")
     from graph.cypher.engine import find_layers
+    from graph.cypher.files import FILE
 
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / FILE).touch()  # the only thing that a question may read
         try:
             found = find_layers(Path(folder))
         except Unavailable as error:

@@ -220,6 +220,21 @@ def without_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_browser")
+def test_doctor_tells_by_what_a_question_in_cypher_is_locked_up(
+    sluice: Sluice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> tuple[str, str]:
+        [found] = [check for check in value(sluice("doctor", "--json"))["checks"] if check["name"] == "cypher"]
+        return found["state"], found["detail"]
+
+    state, detail = told()
+    assert state in {"ok", "warn"}
+    assert ("behind" if state == "ok" else "refused") in detail
+    monkeypatch.setenv("SLUICE_GRAPH__CYPHER", "false")
+    assert told() == ("ok", "off")
+
+
+@pytest.mark.usefixtures("without_browser")
 def test_doctor_reports_every_subject_and_leaves_no_secret(sluice: Sluice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_BROKER_URL", "redis://:hunter2@127.0.0.1:1/0")
     monkeypatch.setenv("SLUICE_TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:1")
