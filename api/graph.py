@@ -20,10 +20,12 @@ from contracts.graph.api import (
     CypherResult,
     GraphStatus,
     Linked,
+    NearestDocuments,
     Neighbours,
     RebuildRequest,
 )
 from contracts.graph.model import EdgeType
+from contracts.retrieval import MAX_QUERY_CHARACTERS
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"])
 
@@ -38,6 +40,19 @@ def query(request: Request, body: CypherRequest, caller: AnyCaller) -> CypherRes
     """
     with request_span(request, "POST /v1/graph/query"):
         return instance_of(request).graph.query(body, caller)
+
+
+@router.get("/nearest", responses=problem_responses(404, 503, 504), summary="Documents near to a question")
+def nearest(
+    request: Request,
+    caller: AnyCaller,
+    question: Annotated[str, Query(min_length=1, max_length=MAX_QUERY_CHARACTERS)],
+    corpus: Corpus = "default",
+    top_k: Annotated[int, Query(ge=1, le=100)] = 8,
+) -> NearestDocuments:
+    """By the vector index of the instance's Neo4j or Memgraph, with what these documents refer and link to."""
+    with request_span(request, "GET /v1/graph/nearest"):
+        return instance_of(request).graph.nearest(corpus, question, caller, top_k=top_k)
 
 
 @router.get("/neighbours/{node_id:path}", responses=problem_responses(404, 503), summary="What is next to a node")

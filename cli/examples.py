@@ -28,6 +28,8 @@ EXAMPLES = (
     "memory export --feature auth",
     'graph query "MATCH (d:Document)-[:REFERS_TO]->(s:Symbol) WHERE s.name = $name RETURN d.path" -p name=Cart',
     "graph query --file question.cypher --json",
+    'graph query --server "MATCH (t:Tool)-[:DEFINED_IN]->(d:Document) RETURN t.name, d.path"',
+    'graph nearest "how are carts stored?"',
     "graph neighbours Symbol:python:shop.cart.Cart",
     "graph neighbours src/shop/cart.py --edge REFERS_TO --direction out",
     "graph linked shop.cart",

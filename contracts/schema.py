@@ -32,6 +32,8 @@ API_VALUES: tuple[type[Value], ...] = (
     graph.CypherResult,
     graph.GraphStatus,
     graph.Linked,
+    graph.GraphServerHealth,
+    graph.NearestDocuments,
     graph.Neighbours,
     graph.RebuildRequest,
     memory.IterationAccepted,

@@ -36,6 +36,7 @@ def query(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows at most.")] = 100,
     timeout: Annotated[float, typer.Option(help="Seconds that it may take, up to 30.")] = 5.0,
+    server: Annotated[bool, typer.Option("--server", help="Ask the Neo4j or Memgraph of graph.url.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask in Cypher, which only reads: MATCH, WHERE, WITH, RETURN, ORDER BY, SKIP, LIMIT."""
@@ -46,12 +47,31 @@ def query(
             parameters=dict(map(_parameter, parameter or ())),
             limit=limit,
             timeout_seconds=timeout,
+            server=server,
         )
         found = GraphDesk(context).query(request, OWN_MACHINE)
         if as_json:
             print_json(found)
         else:
             _print_rows(found)
+
+
+def nearest(
+    question: Annotated[str, typer.Argument(help="What is asked.")],
+    corpus: Corpus = "default",
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=100, help="Documents at most.")] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Show the documents that the Neo4j or Memgraph of graph.url finds nearest to a question, and their links."""
+    with session(as_json=as_json) as context:
+        found = GraphDesk(context).nearest(checked_corpus(corpus), question, OWN_MACHINE, top_k=top_k)
+        if as_json:
+            print_json(found)
+            return
+        near = [(one.path or one.url or one.document_id, f"{one.score:.3f}") for one in found.documents]
+        print_table("documents", ("document", "cosine"), near)
+        linked = [(one.path or one.url or one.document_id, one.shared, one.names) for one in found.linked]
+        print_table("linked to them", ("document", "shared names", "names"), linked)
 
 
 def neighbours(

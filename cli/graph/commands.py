@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli.graph.asking import linked, neighbours, query
+from cli.graph.asking import linked, nearest, neighbours, query
 from cli.graph.upkeep import rebuild, status
 
 graph = typer.Typer(
@@ -12,5 +12,5 @@ graph = typer.Typer(
     no_args_is_help=True,
 )
 
-for command in (query, neighbours, linked, status, rebuild):
+for command in (query, nearest, neighbours, linked, status, rebuild):
     graph.command(command.__name__)(command)

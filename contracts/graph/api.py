@@ -25,10 +25,15 @@ class CypherRequest(Value):
     limit: Annotated[int, Field(ge=1, le=10_000)] = 100
     """The most rows; a smaller LIMIT of the query's own counts."""
     timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 5.0
+    server: Annotated[bool, Field(exclude_if=lambda server: not server)] = False
+    """Whether the instance's Neo4j or Memgraph is asked, in place of the published file."""
 
 
 class CypherResult(Value):
-    """Rows of a Cypher question, and the generation of the graph that they come from."""
+    """Rows of a Cypher question, and the generation of the graph that they come from.
+
+    `server@7` is a graph server that was fed up to the seventh change.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -92,6 +97,37 @@ class Linked(Value):
     """The failing tests that touch the module; all tests that do, where failing ones were not asked for."""
     documents: tuple[LinkedDocument, ...]
     generation: str
+
+
+class NearDocument(Value):
+    """A document near to a question: `score` is the cosine of the two, in [-1, 1]."""
+
+    document_id: str
+    path: Annotated[str | None, Field(exclude_if=is_none)] = None
+    url: Annotated[str | None, Field(exclude_if=is_none)] = None
+    title: Annotated[str | None, Field(exclude_if=is_none)] = None
+    score: float
+
+
+class NearLink(Value):
+    """A document that one of the near ones refers or links to, by `shared` names; `names` are some of them."""
+
+    from_document_id: str
+    document_id: str
+    path: Annotated[str | None, Field(exclude_if=is_none)] = None
+    url: Annotated[str | None, Field(exclude_if=is_none)] = None
+    title: Annotated[str | None, Field(exclude_if=is_none)] = None
+    names: tuple[str, ...]
+    shared: int
+
+
+class NearestDocuments(Value):
+    """The documents that a graph server finds nearest to a question, and what these are linked to."""
+
+    documents: tuple[NearDocument, ...]
+    linked: tuple[NearLink, ...]
+    by_vector_index: bool
+    """Whether the server's vector index found them; every vector was compared otherwise."""
 
 
 class GraphStatus(Value):

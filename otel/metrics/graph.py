@@ -46,7 +46,7 @@ GRAPH_ABSTAINED = counter(
 )
 GRAPH_QUERY_SECONDS = histogram(
     "sluice_graph_query_seconds",
-    "Time of a question to the graph, by kind: cypher, neighbours or linked.",
+    "Time of a question to the graph, by kind: cypher, server, nearest, neighbours or linked.",
     MILLISECONDS_TO_SECONDS,
     "kind",
 )

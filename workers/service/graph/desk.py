@@ -10,9 +10,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput, InvalidQuestion, NotFound, PolicyRefused, Unavailable
-from contracts.graph.api import CypherRequest, CypherResult, Linked, Neighbours
+from contracts.graph.api import CypherRequest, CypherResult, Linked, NearestDocuments, Neighbours
 from contracts.graph.model import EdgeType
 from otel import metrics
+from workers.service.graph.server_questions import nearest_on_graph_server, query_graph_server
 from workers.wiring.graph.directives import is_graphed
 
 if TYPE_CHECKING:
@@ -39,8 +40,12 @@ class GraphDesk:
             InvalidQuestion: it cannot be read, or asks for more than reading; names line and column.
             PolicyRefused: the file of the Cypher engine is not written, by `graph.cypher`.
             TimedOut, Overloaded: it took longer than it may, or as many questions as may are being answered.
+            NotFound: a graph server was asked for, and none is configured, or it was not fed with the corpus yet.
         """
         self._require(request.corpus, caller)
+        if request.server:
+            with metrics.GRAPH_QUERY_SECONDS.labels("server").time():
+                return query_graph_server(self._context, request)
         if not self._context.settings.graph.cypher:
             raise PolicyRefused("graph.cypher", "questions in Cypher are off", "set graph.cypher = true")
         from graph.cypher.run import run_cypher
@@ -51,6 +56,17 @@ class GraphDesk:
                 return run_cypher(request, self._context.graphs.folder(request.corpus), version)
             except InvalidInput as error:
                 raise InvalidQuestion(error.field, error.problem, error.remedy) from error
+
+    def nearest(self, corpus: str, question: str, caller: Caller, *, top_k: int = 8) -> NearestDocuments:
+        """The documents that the graph server finds nearest to a question by their vectors, and what is linked to them.
+
+        Raises:
+            NotFound: no graph server is configured.
+            Unavailable: it does not answer, or the embedding model does not.
+        """
+        self._require(corpus, caller)
+        with metrics.GRAPH_QUERY_SECONDS.labels("nearest").time():
+            return nearest_on_graph_server(self._context, corpus, question, top_k)
 
     def neighbours(
         self,

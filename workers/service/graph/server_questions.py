@@ -6,10 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import InvalidInput, InvalidQuestion, NotFound, Unavailable
-from contracts.graph.api import CypherRequest, CypherResult
+from contracts.graph.api import CypherRequest, CypherResult, NearDocument, NearestDocuments, NearLink
 
 if TYPE_CHECKING:
-    from graph.servers.search import Retrieved
     from graph.servers.server import GraphServer
     from workers.context import Context
 
@@ -59,7 +58,7 @@ def query_graph_server(context: Context, request: CypherRequest) -> CypherResult
     )
 
 
-def nearest_on_graph_server(context: Context, corpus: str, question: str, limit: int) -> Retrieved:
+def nearest_on_graph_server(context: Context, corpus: str, question: str, limit: int) -> NearestDocuments:
     """The documents of a corpus nearest to a question, and what they are linked to, as the decision record has it.
 
     Raises:
@@ -71,7 +70,15 @@ def nearest_on_graph_server(context: Context, corpus: str, question: str, limit:
     if model is None:
         raise Unavailable(f"corpus {corpus} has no vectors yet")
     vector = context.embedding.embed_question([question], model).vectors[0]
-    return server.retrieve(corpus, vector.tolist(), model, limit)
+    found = server.retrieve(corpus, vector.tolist(), model, limit)
+    linked = tuple(
+        NearLink(
+            from_document_id=one.start, **{name: value for name, value in one._asdict().items() if name != "start"}
+        )
+        for one in found.linked
+    )
+    documents = tuple(NearDocument(**one._asdict()) for one in found.documents)
+    return NearestDocuments(documents=documents, linked=linked, by_vector_index=found.by_index)
 
 
 _OF_THE_FEEDING = frozenset({"owner", "as_of", "sha256", "embedding"})
