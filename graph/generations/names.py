@@ -74,6 +74,9 @@ class Names:
         self._drop_inner_modules()
         self._aliases = _by_source(aliases)
         self._bases = _by_source(bases)
+        self._spent = 0
+        self._asked: set[str] = set()
+        """What is looked up at the moment: where aliases lead in a circle, they lead to nothing."""
         self._found: dict[str, tuple[tuple[Found, str], ...]] = {}
         self._resolved: dict[tuple[str, str], tuple[Found, ...]] = {}
         self._ancestors: dict[str, tuple[str, ...]] = {}
@@ -82,25 +85,24 @@ class Names:
 
     def resolve(self, key: str, document: int) -> tuple[Found, ...]:
         """The definitions that `key` can mean where `document` names it, in order; none: it is not in the corpus."""
-        return self._resolve(key, self._folders[document], frozenset())
+        return self._resolve(key, self._folders[document])
 
-    def _resolve(self, key: str, folder: str, asked: frozenset[str]) -> tuple[Found, ...]:
+    def _resolve(self, key: str, folder: str) -> tuple[Found, ...]:
         known = self._resolved.get((key, folder))
         if known is not None:
             return known
-        if key in asked or len(asked) > _DEEPEST:
-            return ()
         found = self._found.get(key)
         if found is None:
-            found = self._look_up(key, asked | {key})
-            if not asked:
-                self._found[key] = found
-        resolved = _nearest(found, folder, key)
-        if not asked:
-            self._resolved[key, folder] = resolved
+            self._spent = self._spent + 1 if self._asked else 1
+            if key in self._asked or len(self._asked) >= _DEEPEST or self._spent > _MOST_NAMES:
+                return ()
+            self._asked.add(key)
+            found = self._found[key] = self._look_up(key)
+            self._asked.discard(key)
+        resolved = self._resolved[key, folder] = _nearest(found, folder, key)
         return resolved
 
-    def _look_up(self, key: str, asked: frozenset[str]) -> tuple[tuple[Found, str], ...]:
+    def _look_up(self, key: str) -> tuple[tuple[Found, str], ...]:
         """All that the key can mean, each with the folder that its module is looked up from ('' unless by suffix)."""
         exact = self._defined.get(key)
         if exact:
@@ -110,33 +112,50 @@ class Names:
         if not name or name.startswith(f"{UNKNOWN}."):
             return ()
         segments = name.split(".")
-        stated = self._by_bonds(language, segments, asked)
+        stated = self._by_bonds(language, segments)
         if stated:
             return tuple((found, "") for found in stated)
-        ends = self._by_suffix(language, segments, asked)
+        ends = self._by_suffix(language, segments)
         return ends or tuple((found, "") for found in self._by_class(language, segments))
 
-    def _by_bonds(self, language: str, segments: list[str], asked: frozenset[str]) -> tuple[Found, ...]:
+    def _by_bonds(self, language: str, segments: list[str]) -> tuple[Found, ...]:
         """By aliases and bases, those of the longest part of the name first."""
         for end in range(len(segments), 0, -1):
             head = f"{language}:{'.'.join(segments[:end])}"
             rest = "".join(f".{segment}" for segment in segments[end:])
-            aliases = list(self._aliases.get(head, ()))
-            if rest:
-                aliases += [
-                    Bond(star.source, star.target.removesuffix(".*"), star.document)
-                    for star in self._aliases.get(f"{head}.*", ())
-                ]
+            aliases = self._aliases.get(head, [])
+            if rest and not aliases:
+                aliases = self._starred(head, segments[end])
             found = [
                 Found(place, max(how, How.ALIAS))
                 for alias in aliases
-                for place, how in self._resolve(alias.target + rest, self._folders[alias.document], asked)
+                for place, how in self._resolve(alias.target + rest, self._folders[alias.document])
             ]
             if not found and len(segments) - end == 1 and head in self._bases:
                 found = self._inherited(head, rest)
             if found:
                 return tuple(dict.fromkeys(found))
         return ()
+
+    def _starred(self, module: str, name: str) -> list[Bond]:
+        """Modules of which `module` imports all (`from x import *`) and that have the name, as aliases of `module`."""
+        if f"{module}.*" not in self._aliases or f"{module}.{name}" in self._defined:
+            return []
+        queue, seen, found = [module], {module}, []
+        for entry in queue:
+            for star in self._aliases.get(f"{entry}.*", ()):
+                for target in self._modules_named(star.target.removesuffix(".*")):
+                    if target not in seen:
+                        seen.add(target)
+                        queue.append(target)
+                        if f"{target}.{name}" in self._defined or f"{target}.{name}" in self._aliases:
+                            found.append(Bond(module, target, star.document))
+        return found
+
+    def _modules_named(self, key: str) -> list[str]:
+        if key in self._defined:
+            return [key]
+        return [f"{key.partition(':')[0]}:{module}" for module in self._modules.get(key, ())]
 
     def _inherited(self, holder: str, rest: str) -> list[Found]:
         for ancestor in self._lines_of(holder)[1:]:
@@ -158,12 +177,12 @@ class Names:
             return known
         keys: list[str] = []
         for bond in self._bases.get(holder, ()):
-            found = self._resolve(bond.target, self._folders[bond.document], frozenset({holder}))
+            found = self._resolve(bond.target, self._folders[bond.document])
             keys += [self._definitions[place].key for place, _ in found] or [bond.target]
         self._base_keys[holder] = keys
         return keys
 
-    def _by_suffix(self, language: str, segments: list[str], asked: frozenset[str]) -> tuple[tuple[Found, str], ...]:
+    def _by_suffix(self, language: str, segments: list[str]) -> tuple[tuple[Found, str], ...]:
         for end in range(len(segments), 0, -1):
             head = ".".join(segments[:end])
             rest = "".join(f".{segment}" for segment in segments[end:])
@@ -171,13 +190,12 @@ class Names:
             for module in self._modules.get(f"{language}:{head}", ())[:_MOST_MODULES]:
                 root = module.removesuffix(head).removesuffix(".")
                 whole = f"{language}:{module}{rest}"
-                if whole not in asked:
-                    path = root.replace(".", "/")
-                    found += [
-                        (Found(place, max(how, How.SUFFIX)), path)
-                        for place, how in self._resolve(whole, path, asked)
-                        if how is not How.NAME
-                    ]
+                path = root.replace(".", "/")
+                found += [
+                    (Found(place, max(how, How.SUFFIX)), path)
+                    for place, how in self._resolve(whole, path)
+                    if how is not How.NAME
+                ]
             if found:
                 return tuple(dict.fromkeys(found))
         return ()
@@ -234,8 +252,10 @@ class Names:
 
 
 _CLASS = "class"
-_DEEPEST = 24
+_DEEPEST = 12
 """Aliases of aliases: the longest chain in the standard library has 4."""
+_MOST_NAMES = 500
+"""Names that are looked up for one. Aliases that hold each other (`a` for `a.b`) would go on without end."""
 _MOST_MODULES = 64
 """Modules whose path ends alike that are looked at."""
 _MOST_SUBCLASSES = 256
