@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -57,6 +59,8 @@ def build_in_child(
 def main(folder: str) -> int:
     """The child: build for the generation that is current, with what standard input says."""
     told = json.load(sys.stdin)
+    # Who waits for this may be gone by then.
+    resource.setrlimit(resource.RLIMIT_CPU, (told["cpu_seconds"], told["cpu_seconds"]))
     facts = {key: DocumentFacts(*values) for key, values in told["facts"].items()}
     build(Path(folder), told["corpus"], facts)
     return 0
@@ -78,7 +82,8 @@ def _in_child(folder: Path, timeout_seconds: float, corpus: str, facts: Mapping[
         env={"OMP_NUM_THREADS": "1"}, cwd="/", start_new_session=True, text=True,
     )  # fmt: skip
     try:
-        _, told = process.communicate(json.dumps({"corpus": corpus, "facts": facts}), timeout=timeout_seconds)
+        request = {"corpus": corpus, "facts": facts, "cpu_seconds": ceil(timeout_seconds) + 1}
+        _, told = process.communicate(json.dumps(request), timeout=timeout_seconds)
     except subprocess.TimeoutExpired as error:
         raise TimedOut(f"writing the file of the Cypher engine took longer than {timeout_seconds:g} s") from error
     finally:

@@ -72,6 +72,11 @@ class Snapshot:
         for page in self._pages():
             yield from map(standing, page)
 
+    def updated_at(self) -> Iterator[tuple[str, float]]:
+        """When the row of each document was last written, in seconds since 1970."""
+        for page in self._pages():
+            yield from ((row.document_id, row.updated_at) for row in page if not row.is_tombstone)
+
     def citations(self) -> Iterator[CitationRow]:
         """Which conversation cited which document of the graph, each pair once, in the order of the ids."""
         pairs = self._connection.execute(_CITED, {"of_corpus": self._corpus}).all()

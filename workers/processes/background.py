@@ -185,6 +185,15 @@ def feed_graph_server(process: WorkerProcess, stopping: threading.Event) -> None
         feed.look()
 
 
+def write_cypher_files(process: WorkerProcess, stopping: threading.Event) -> None:
+    """Write each published graph for the Cypher engine as well."""
+    from workers.processes.watches import cypher_files
+
+    watch = cypher_files.CypherFiles(process.context)
+    while not stopping.wait(cypher_files.LOOK_SECONDS):
+        watch.look()
+
+
 def watch_embedder(process: WorkerProcess, stopping: threading.Event) -> None:
     """While an embedding endpoint is out of reach, say so, and see whether it is back."""
     context = process.context

@@ -42,6 +42,7 @@ from workers.processes.background import (
     stop_cancelled_work,
     watch_embedder,
     watch_itself,
+    write_cypher_files,
 )
 from workers.processes.heap import limit_heaps, return_free_memory
 from workers.processes.process_group import (
@@ -163,6 +164,8 @@ def _load_what_is_needed(process: WorkerProcess) -> None:
         process.serve(lambda stopping: keep_whole(process, stopping), "heal")
     if process.stage == "graph" and process.settings.graph.enabled and process.settings.graph.url:
         process.serve(lambda stopping: feed_graph_server(process, stopping), "graph-server")
+    if process.stage == "graph" and process.settings.graph.enabled and process.settings.graph.cypher:
+        process.serve(lambda stopping: write_cypher_files(process, stopping), "cypher-files")
     if process.stage == "query":
         for corpus in process.context.readers.names():
             process.context.readers.reader(corpus).reload()

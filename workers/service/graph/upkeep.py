@@ -9,6 +9,7 @@ from contracts.api import RunAccepted
 from contracts.errors import InvalidInput, PolicyRefused
 from contracts.graph.api import GraphProof, GraphStatus
 from contracts.outcome import Next
+from graph.cypher.files import newest_files
 from graph.extract.extract import parser_version
 from ledger.events.fair_queue import NO_KEY
 from ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
@@ -60,6 +61,7 @@ class GraphUpkeep:
             published_nodes=generation.nodes if generation else 0,
             published_edges=generation.edges if generation else 0,
             published_at=generation.published_at if generation else None,
+            cypher_version=max((found.version for found in newest_files(self.folder(corpus))), default=None),
             problem=problem,
         )
 
