@@ -57,6 +57,8 @@ restarts, hands back, reconciles and watches is what runs elsewhere too.
   not flushed, and refused by the disk at each call; eight writers of fifty features are killed a hundred times; lines are damaged at random. All of a
   transaction is there or nothing, nothing acknowledged is lost, doubled or in another feature, and a rebuild gives
   equal ids.
+- **The graph.** Workers of its stage are killed at each step of a change and of a publishing, and the pool of a whole
+  instance fifty times while documents come. The graph that grew has the hash of the one that is read anew.
 """
 
 
