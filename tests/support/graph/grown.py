@@ -26,9 +26,9 @@ class Growing:
         self.graph, self.corpus = graph, corpus
         self._files = files
         self._choose = random.Random(seed)
-        self._there: dict[str, str] = {}
-        """Path to text."""
-        self._as_of = 0
+        self.texts: dict[str, str] = {}
+        """What the corpus holds, by path."""
+        self.as_of = 0
         self._stale: list[tuple[list[GraphRow], list[str], int]] = []
         """Events that were handled, and may be handled once more, late."""
 
@@ -50,36 +50,36 @@ class Growing:
     def add(self) -> None:
         """Files come, or come back."""
         paths = self._choose.sample(sorted(self._files), self._choose.randint(1, min(5, len(self._files))))
-        self._set({path: self._choose.choice(self._files[path]) for path in paths})
+        self.set_all({path: self._choose.choice(self._files[path]) for path in paths})
 
     def change(self) -> None:
         """One file gets another of its texts: an edit, or its undoing."""
-        if self._there:
-            path = self._choose.choice(sorted(self._there))
-            self._set({path: self._choose.choice(self._files[self._origin(path)])})
+        if self.texts:
+            path = self._choose.choice(sorted(self.texts))
+            self.set_all({path: self._choose.choice(self._files[self._origin(path)])})
 
     def rename(self) -> None:
         """One file moves: another document, whose module has another name."""
-        if self._there:
-            path = self._choose.choice(sorted(self._there))
-            text = self._there[path]
+        if self.texts:
+            path = self._choose.choice(sorted(self.texts))
+            text = self.texts[path]
             self._drop([path])
-            self._set({path.removeprefix("moved/") if path.startswith("moved/") else f"moved/{path}": text})
+            self.set_all({path.removeprefix("moved/") if path.startswith("moved/") else f"moved/{path}": text})
 
     def delete(self) -> None:
         """One file is deleted."""
-        if self._there:
-            self._drop([self._choose.choice(sorted(self._there))])
+        if self.texts:
+            self._drop([self._choose.choice(sorted(self.texts))])
 
     def forget_folder(self) -> None:
         """Everything in a folder is un-ingested."""
-        if self._there:
-            folder = self._choose.choice(sorted(self._there)).rpartition("/")[0]
-            self._drop([path for path in self._there if path.rpartition("/")[0] == folder])
+        if self.texts:
+            folder = self._choose.choice(sorted(self.texts)).rpartition("/")[0]
+            self._drop([path for path in self.texts if path.rpartition("/")[0] == folder])
 
     def repeat(self) -> None:
         """An event is handled a second time, by the index as it is now."""
-        self._set(dict(self._there))
+        self.set_all(dict(self.texts))
 
     def late(self) -> None:
         """A handler that was held up for long writes what it had read."""
@@ -92,7 +92,7 @@ class Growing:
 
     def rows(self) -> list[GraphRow]:
         """What a graph has that is read anew from the corpus as it is, in the order of ids."""
-        return sorted((row_of(graph_document(path, text)) for path, text in self._there.items()))
+        return sorted((row_of(graph_document(path, text)) for path, text in self.texts.items()))
 
     def is_as_rebuilt(self) -> bool:
         """Whether the grown graph, its hash and its sums are those of one that is read anew."""
@@ -105,20 +105,21 @@ class Growing:
     def _origin(self, path: str) -> str:
         return path.removeprefix("moved/")
 
-    def _set(self, texts: Mapping[str, str]) -> None:
-        self._there.update(texts)
-        self._as_of += 1
+    def set_all(self, texts: Mapping[str, str]) -> None:
+        """Files get these texts, by one event."""
+        self.texts.update(texts)
+        self.as_of += 1
         rows = [row_of(graph_document(path, text)) for path, text in texts.items()]
-        self.graph.replace(self.corpus, rows, self._as_of)
-        self._stale.append((rows, [], self._as_of))
+        self.graph.replace(self.corpus, rows, self.as_of)
+        self._stale.append((rows, [], self.as_of))
 
     def _drop(self, paths: Sequence[str]) -> None:
         for path in paths:
-            del self._there[path]
-        self._as_of += 1
+            del self.texts[path]
+        self.as_of += 1
         ids = [document_id_for(path) for path in paths]
-        self.graph.remove(self.corpus, ids, self._as_of)
-        self._stale.append(([], ids, self._as_of))
+        self.graph.remove(self.corpus, ids, self.as_of)
+        self._stale.append(([], ids, self.as_of))
 
 
 def row_of(document: GraphDocument) -> GraphRow:
