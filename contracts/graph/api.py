@@ -149,6 +149,8 @@ class GraphStatus(Value):
     published_at: Annotated[Moment | None, Field(exclude_if=is_none)] = None
     cypher_version: Annotated[int | None, Field(exclude_if=is_none)] = None
     """Changes that the file of the Cypher engine covers; None where there is none."""
+    server_version: Annotated[int | None, Field(exclude_if=is_none)] = None
+    """Changes that the graph server was fed up to; None where there is none, it never was, or it does not answer."""
     problem: Annotated[str | None, Field(exclude_if=is_none)] = None
 
     @property

@@ -11,6 +11,7 @@ is dialled, also those that a server tells.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -156,6 +157,9 @@ class BoltClient:
         neo4j = _driver_package()
         settings = self._settings
         _warn_of_clear_text(self._url)
+        # At DEBUG it writes every parameter; its notices are of labels that a new server has not seen yet.
+        logging.getLogger("neo4j").setLevel(logging.WARNING)
+        logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
         password = settings.password.get_secret_value() if settings.password else ""
         try:
             driver: AsyncDriver = neo4j.AsyncGraphDatabase.driver(
@@ -170,7 +174,6 @@ class BoltClient:
                 fetch_size=FETCH_ROWS,
                 resolver=self._checked,
                 telemetry_disabled=True,
-                notifications_min_severity=None,
                 user_agent="sluice",
             )
         except (ValueError, neo4j.exceptions.DriverError) as error:

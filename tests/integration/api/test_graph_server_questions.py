@@ -73,6 +73,13 @@ def test_a_question_in_cypher_is_guarded_before_it_is_sent(http: TestClient, fak
     assert (fake.modes[-1], fake.ended[-1]) == ("r", "rollback")
 
 
+def test_the_status_of_a_graph_says_up_to_where_the_server_was_fed(http: TestClient, fake: FakeBoltServer) -> None:
+    status = http.get("/v1/graph/status", params={"corpus": "docs"}).json()
+    assert status["server_version"] == status["version"] > 0
+    fake.store.content.nodes.clear()
+    assert "server_version" not in http.get("/v1/graph/status", params={"corpus": "docs"}).json()
+
+
 def test_what_writes_is_refused_and_not_sent(http: TestClient, fake: FakeBoltServer) -> None:
     before = len(fake.statements)
     asked = {"query": "MATCH (d:Document) DETACH DELETE d", "corpus": "docs", "server": True}

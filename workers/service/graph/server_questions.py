@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from contracts.errors import InvalidInput, InvalidQuestion, NotFound, Unavailable
+from contracts.errors import InvalidInput, InvalidQuestion, NotFound, SluiceError, Unavailable
 from contracts.graph.api import CypherRequest, CypherResult, NearDocument, NearestDocuments, NearLink
 
 if TYPE_CHECKING:
@@ -21,6 +21,17 @@ def graph_server_of(context: Context) -> GraphServer:
     if server is None:
         raise NotFound(NO_SERVER)
     return server
+
+
+def version_on_graph_server(context: Context, corpus: str) -> int | None:
+    """Changes of the corpus's graph that the graph server was fed up to; None where that cannot be said."""
+    if context.graph_server is None:
+        return None
+    try:
+        feed = context.graph_server.read_feed(corpus)
+    except SluiceError:
+        return None
+    return feed.version if feed else None
 
 
 def query_graph_server(context: Context, request: CypherRequest) -> CypherResult:

@@ -13,6 +13,7 @@ from graph.cypher.files import newest_files
 from graph.extract.extract import parser_version
 from ledger.events.fair_queue import NO_KEY
 from ledger.graph.rows import EMPTY_SHA256, row_sha256, sum_sha256
+from workers.service.graph.server_questions import version_on_graph_server
 from workers.wiring.graph.directives import directives, is_graphed, nothing_but_published
 from workers.wiring.graph.indexed import IndexedDocuments
 from workers.wiring.graph.lag import GraphLag, measure_lag, published_in
@@ -62,6 +63,7 @@ class GraphUpkeep:
             published_edges=generation.edges if generation else 0,
             published_at=generation.published_at if generation else None,
             cypher_version=max((found.version for found in newest_files(self.folder(corpus))), default=None),
+            server_version=version_on_graph_server(self._context, corpus),
             problem=problem,
         )
 
