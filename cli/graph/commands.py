@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from cli.graph.asking import linked, nearest, neighbours, query
+from cli.graph.tools import tools
 from cli.graph.upkeep import rebuild, status
 
 graph = typer.Typer(
@@ -12,5 +13,5 @@ graph = typer.Typer(
     no_args_is_help=True,
 )
 
-for command in (query, nearest, neighbours, linked, status, rebuild):
+for command in (query, nearest, neighbours, linked, status, rebuild, tools):
     graph.command(command.__name__)(command)

@@ -25,7 +25,8 @@ _STEPS_PER_BYTE = 0.05
 """In hundreds of a parser's steps. Sources take .001 to .005, minified ones .02, `x = 1` on every line .034."""
 _FREE_STEPS = 200
 _MOST_UNCLOSED = 300
-_PIECE_BYTES = 65_536
+_PIECE_BYTES = 512
+"""That the parser is given at a time; and so is who asks for the text of a node, which is short."""
 _own = threading.local()
 
 

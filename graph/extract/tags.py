@@ -99,6 +99,7 @@ class _Source:
         self._imported = list(rules.imports(root, self._module, document.path))
         self._imports = {one.local: one for one in self._imported if one.local}
         self._definitions: dict[str, _Definition] = {}
+        self._overloads: list[_Definition] = []
         self._references: list[_Reference] = []
         self._classes: set[str] = set()
         self._last_line = root.end_point.row + 1
@@ -106,7 +107,7 @@ class _Source:
 
     def edges(self) -> Iterator[Edge]:
         yield from self._module_edges()
-        for one in self._definitions.values():
+        for one in (*self._definitions.values(), *self._overloads):
             yield from self._defined(one)
         for imported in self._imported:
             yield from self._imported_edges(imported)
@@ -153,11 +154,13 @@ class _Source:
 
     def _define(self, path: str, kind: str, whole: Part, placed: Placed) -> None:
         first, last = line_of(whole), _last_line(whole)
-        before = self._definitions.get(path)
-        if before is not None and (before.kind != "declaration" or kind == "declaration"):
-            return
         is_private = placed.is_private and not self._path.endswith(_HEADERS)
-        self._definitions[path] = _Definition(path, kind, first, last, is_private)
+        found = _Definition(path, kind, first, last, is_private)
+        before = self._definitions.setdefault(path, found)
+        if before is not found and before.kind == "declaration" != kind:
+            self._definitions[path] = found
+        elif before is not found and kind != "declaration":
+            self._overloads.append(found._replace(is_private=before.is_private))
 
     def _module_edges(self) -> Iterator[Edge]:
         if self._module and self._rules.language != "java":

@@ -14,6 +14,8 @@ from graph.extract.languages.rules import Imported, Placed, Rules, text_of
 _MORE = """
 (union_specifier name: (type_identifier) @name body: (_)) @definition.class
 (enum_specifier name: (type_identifier) @name body: (_)) @definition.enum
+(type_definition declarator: (function_declarator declarator: (parenthesized_declarator
+  (pointer_declarator declarator: (type_identifier) @name)))) @definition.type
 (preproc_def name: (identifier) @name) @definition.macro
 (preproc_function_def name: (identifier) @name) @definition.macro
 (translation_unit (declaration declarator: (init_declarator declarator: [
