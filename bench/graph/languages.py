@@ -1,6 +1,6 @@
 """Definitions that the graph reads from sources, beside those that Universal Ctags finds.
 
-    python -m bench.graph.languages go=/usr/share/gocode/src/github.com/spf13 rust=/usr/share/cargo/registry/tokio-1.24.2
+    python -m bench.graph.languages go=/usr/share/gocode/src/golang.org rust=/usr/share/cargo/registry/tokio-1.24.2
 
 For each language: how many definitions of ctags are found (the same name, its line within ours), how many of those are
 held by what ctags says holds them (`Cart` of `Cart.add`), how many of ours ctags has too, and megabytes a second. The
@@ -41,8 +41,10 @@ CTAGS_LANGUAGES = {
     "cpp": "C++",
 }
 KINDS = frozenset(
-    """function func method class interface struct union enum type typedef trait macro generator
-    methodSpec alias annotation talias""".split()
+    [
+        *("function", "func", "method", "methodSpec", "generator", "class", "interface", "struct", "union", "enum"),
+        *("type", "typedef", "alias", "talias", "trait", "macro", "annotation"),
+    ]
 )
 """Of ctags: what both mean to find. Left out: local names, fields, constants and variables, prototypes, packages."""
 BY_INTENT = ("constructor", "new", "operator")
@@ -124,7 +126,7 @@ def _ctags(language: str, path: Path) -> list[tuple[str, int, str, str]]:
     command = ["ctags", "--output-format=json", "--fields=+nKsZ", "--extras=-q", "--sort=no", "-f", "-"]
     command += [f"--language-force={CTAGS_LANGUAGES[language]}", "--kinds-all=*", str(path)]
     printed = subprocess.run(command, capture_output=True, check=True, timeout=120).stdout.decode("utf-8", "replace")
-    tags = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    tags = [json.loads(line) for line in printed.split("\n") if line.startswith("{")]
     return [
         (tag["name"], tag.get("line", 0), tag["kind"], tag.get("scope", "").replace("::", ".").rpartition(".")[2])
         for tag in tags
@@ -142,8 +144,9 @@ def main() -> None:
         found = measure(language, Path(folder))
         speed = found.characters / 1e6 / found.seconds if found.seconds else 0.0
         print(
-            f"{language} {Path(folder).name}: {found.files} files, {speed:.2f} MB/s; found {_share(found.found, found.theirs)};"
-            f" held right {_share(found.held, found.with_holder)}; known to ctags {_share(found.known, found.ours)};"
+            f"{language} {Path(folder).name}: {found.files} files, {speed:.2f} MB/s;"
+            f" found {_share(found.found, found.theirs)}; held right {_share(found.held, found.with_holder)};"
+            f" known to ctags {_share(found.known, found.ours)};"
             f" references {dict(found.origins.most_common())}"
         )
         for what, examples in (("missed", found.missed), ("only ours", found.only_ours)):
