@@ -20,12 +20,13 @@ from graph.extract.prose.markdown import read_markdown
 from graph.extract.prose.pieces import Piece
 from graph.extract.prose.restructured import is_restructured, read_restructured
 from graph.extract.python.edges import python_edges
+from graph.extract.samples import sample_edges
 from graph.extract.statements import put_together
 from graph.extract.tags import RULES, tagged_edges
 from graph.extract.test_reports import failing_test_edges, is_test_report
 from graph.extract.tool_lists import may_list_tools, tool_list_edges
 
-_RULES = 1
+_RULES = 2
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",
@@ -77,6 +78,7 @@ def _statements(document: GraphDocument) -> Iterator[Edge]:
     pieces = list(_pieces(document))
     yield from link_edges(document, pieces)
     yield from mention_edges(document, pieces, _named_in(language, pieces))
+    yield from sample_edges(document, pieces)
 
 
 def _named_in(language: str | None, pieces: list[Piece]) -> tuple[str, ...]:

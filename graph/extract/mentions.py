@@ -29,6 +29,7 @@ _PATH = re.compile(
 _FILE = re.compile(rf"{_PART}\.(?:{_SUFFIXES})(?=:|\Z)")
 _TEST = re.compile(r"(?P<path>(?:[\w.@+-]+/){0,24}[\w.@+-]+)\.py(?P<names>(?:::\w+){1,6})")
 _DOMAINS = frozenset({"com", "org", "net", "io", "dev", "ai", "example", "localhost", "local"})
+_OWN = frozenset({"self", "cls", "this"})
 _BUILTINS = frozenset(dir(builtins)) | {"self", "cls", "this", "undefined", "null"}
 _LANGUAGES = {
     **dict.fromkeys(("python", "py", "python3", "pycon", "ipython", "doctest"), "python"),
@@ -83,7 +84,18 @@ class _Mentions:
             yield self.symbol("python", ".".join(filter(None, (imported["module"], imported["name"]))), line)
         elif (named := _NAME.fullmatch(text)) and _is_identifier(named["name"], is_call=named["call"] is not None):
             for language in self._languages_of(named["name"]):
-                yield self.symbol(language, named["name"], line)
+                yield from self._named(language, named["name"], line, is_call=named["call"] is not None)
+
+    def _named(self, language: str, name: str, line: int, *, is_call: bool) -> Iterator[Edge]:
+        """A name as it is written, and where what holds it may be no module, the part that says most."""
+        yield self.symbol(language, name, line)
+        first, *_, last = re.split(r"\.|::|#", name) * 2
+        if first == last or first in _OWN:
+            return
+        if first[:1].isupper():
+            yield self.symbol(language, first, line)
+        elif "_" in last.strip("_") or _HUMP.search(last) or is_call:
+            yield self.symbol(language, last, line)
 
     def paths(self, text: str, line: int) -> Iterator[Edge]:
         if "/" not in text:

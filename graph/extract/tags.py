@@ -188,7 +188,8 @@ class _Source:
             name = symbol(self._rules.language, joined(self._module, one.exported))
             if name != target:
                 yield Edge(EdgeType.ALIAS_OF, name, target, Origin.IMPORT, (one.line,))
-        yield Edge(EdgeType.REFERS_TO, self._document, target, Origin.IMPORT, (one.line,))
+        if one.exported != "*":
+            yield Edge(EdgeType.REFERS_TO, self._document, target, Origin.IMPORT, (one.line,))
 
     def _included_edges(self, file: str, is_beside: bool, line: int) -> Iterator[Edge]:
         targets = [(name_address(file.rpartition("/")[2]), Origin.NAME)]
@@ -229,7 +230,8 @@ class _Source:
         if (qualified := rules.qualify(one.chain, one.is_path, self._module, self._path)) is not None:
             return symbol(rules.language, qualified[0]), qualified[1]
         if rest:
-            return unknown(rules.language, last), Origin.NAME
+            is_type = one.is_path and head[:1].isupper()  # `Cart::new`: the type says more than what it makes
+            return unknown(rules.language, head if is_type else last), Origin.NAME
         if rules.sees_members and one.kind == "call" and one.class_path:
             return self._symbol(joined(one.class_path, head)), Origin.SELF
         if rules.sees_package:

@@ -130,6 +130,8 @@ def _export(node: Node, module: str, path: str | None) -> Iterator[Imported]:
     line = line_of(node)
     if source is not None and target:
         yield Imported("", target, line, is_module=True)
+        if any(child.type == "*" for child in node.children):
+            yield Imported("", f"{target}.*", line, exported="*")
     if text_of(node).startswith("export default") and target:
         value = node.child_by_field_name("declaration") or node.child_by_field_name("value")
         exported = value if value is not None and value.type == "identifier" else _name_in(value)

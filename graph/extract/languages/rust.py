@@ -74,7 +74,9 @@ def _imports(root: Node, module: str, path: str | None) -> Iterator[Imported]:
             for one in _used(argument, (), 0) if argument is not None else ():
                 local, parts = one
                 meaning = _absolute(parts, module, crate)
-                if meaning:
+                if meaning and not local and is_public:
+                    yield Imported("", f"{meaning}.*", line_of(node), exported="*")
+                elif meaning:
                     yield Imported(local, meaning, line_of(node), exported=local if is_public else "")
 
 
@@ -122,11 +124,10 @@ def _absolute(parts: tuple[str, ...], module: str, crate: str) -> str:
 
 
 def _qualify(chain: tuple[str, ...], is_path: bool, module: str, path: str | None) -> tuple[str, Origin] | None:
-    """A path from the crate, the module or another crate; one from a type of this module by its name alone."""
-    if not is_path:
+    """A path from the crate, the module or another crate. One from a type that is not imported says little."""
+    if not is_path or chain[0][:1].isupper():
         return None
-    origin = Origin.NAME if chain[0][:1].isupper() else Origin.IMPORT
-    return _absolute(chain, module, _crate_of(path)), origin
+    return _absolute(chain, module, _crate_of(path)), Origin.IMPORT
 
 
 RUST = Rules(

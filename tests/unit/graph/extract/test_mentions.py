@@ -91,3 +91,22 @@ FAILED tests/test_pay/TestPay::test_pay - KeyError: 'card'
         (EdgeType.REFERS_TO, "python:tests.test_pay.TestPay.test_pay", (4,)),
         (EdgeType.LINKS_TO, "path:tests/test_pay.py", (4,)),
     }
+
+
+def test_a_member_of_a_class_names_the_class_too_and_a_call_on_a_value_the_method() -> None:
+    assert mentions("`Cart.add`") == {"python:Cart.add", "python:?.Cart"}
+    assert mentions("`cart.add()`") == {"python:cart.add", "python:?.add"}
+    assert mentions("`cart.add`") == {"python:cart.add"}
+
+
+def test_what_samples_of_python_import_is_named_at_its_line() -> None:
+    text = "Buy:\n\n```python\nfrom shop.cart import Cart\n\nCart().add(1)\n```\n\n```sh\nimport shop.no\n```\n"
+    edges = extract_edges(GraphDocument("d1", "main/docs/cart.md", None, None, "en", text, {}))
+    found = {edge.target.key: edge.lines for edge in edges if edge.origin is Origin.MENTION}
+    assert found["python:shop.cart.Cart"] == (4, 6)
+    assert "python:shop.no" not in found
+
+
+def test_samples_with_prompts_and_literal_blocks_are_read() -> None:
+    text = "Buy::\n\n    >>> from shop.cart import Cart\n    >>> Cart()\n    <Cart>\n\nDone.\n"
+    assert "python:shop.cart.Cart" in mentions(text, "main/docs/cart.rst")

@@ -107,6 +107,11 @@ def test_a_required_module_and_an_index_are_modules() -> None:
     assert defined("main/web/index.js", "javascript", text) == {"main.web", "main.web.default"}
 
 
+def test_all_that_a_module_hands_on_is_an_alias() -> None:
+    found = edges("main/web/index.ts", "typescript", 'export * from "./cart";\n', EdgeType.ALIAS_OF)
+    assert found.keys() == {"main.web.*"}
+
+
 def test_go_packages_are_folders_and_imports_what_is_within_a_repository() -> None:
     assert {"main.cart.Cart", "main.cart.Cart.Add", "main.cart.Item.Save", "main.cart.New"} <= defined(
         "main/cart/cart.go", "go", GO
