@@ -39,12 +39,16 @@ class Unreadable(Unavailable):
 class ForkServer:
     """The forking process of this process. Safe for threads; a new one is started when it is gone."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._at_once = threading.BoundedSemaphore(MAX_AT_ONCE)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._owner = 0
+    def __init__(self, at_once: int = MAX_AT_ONCE) -> None:
+        """`at_once`: so many questions run at a time; others wait."""
+        self._most = at_once
+        self._begin()
+
+    def forget(self) -> None:
+        """In a process that was forked from ours: leave the forking process to ours, and have one of its own."""
+        if self._socket is not None:
+            self._socket.close()
+        self._begin()
 
     def run(self, request: Mapping[str, Any], timeout_seconds: float) -> dict[str, Any]:
         """What the child answers to a request; see `graph.cypher.child`.
@@ -75,10 +79,21 @@ class ForkServer:
             ) from None
         return dict(told)
 
+    @property
+    def process_id(self) -> int | None:
+        """Of the forking process; None before the first request."""
+        return self._process.pid if self._process is not None else None
+
     def stop(self) -> None:
         """End the forking process and its children."""
         with self._lock:
             self._stop()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._at_once = threading.BoundedSemaphore(self._most)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
 
     def _fork(self, request: bytes) -> tuple[int, int]:
         """The reading end of a new child's pipe, and the child's descriptor."""
@@ -111,7 +126,7 @@ class ForkServer:
         return descriptors[0]
 
     def _connected(self) -> socket.socket:
-        if self._socket is None or self._owner != os.getpid():
+        if self._socket is None:
             self._start()
         assert self._socket is not None  # noqa: S101
         return self._socket
@@ -134,12 +149,12 @@ class ForkServer:
             process.kill()
             process.wait()
             raise Unavailable("the Cypher engine does not start: is the package ladybug installed?")
-        self._process, self._socket, self._owner = process, ours, os.getpid()
+        self._process, self._socket = process, ours
 
     def _stop(self) -> None:
         if self._socket is not None:
             self._socket.close()
-        if self._process is not None and self._owner == os.getpid():
+        if self._process is not None:
             self._process.kill()
             self._process.wait()
         self._process = self._socket = None
@@ -147,6 +162,7 @@ class ForkServer:
 
 _server = ForkServer()
 atexit.register(_server.stop)
+os.register_at_fork(after_in_child=_server.forget)
 
 
 def run_statement(

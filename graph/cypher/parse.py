@@ -7,6 +7,7 @@ differently. The tree is all that is used further on, never the text.
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any, NoReturn
 
 from contracts.errors import InvalidInput
@@ -18,6 +19,7 @@ MAX_NESTING = 16
 """Of brackets and CASE: the parser is recursive."""
 MAX_SHOWN = 40
 
+_one_at_a_time = threading.Lock()
 _OPENING = frozenset({"LPAREN", "LBRACE", "LBRACK", "CASE"})
 _CLOSING = frozenset({"RPAREN", "RBRACE", "RBRACK", "END"})
 
@@ -42,12 +44,14 @@ def parse(query: str) -> Any:
     lexer.removeErrorListeners()
     lexer.addErrorListener(listener)
     tokens = CommonTokenStream(lexer)
-    tokens.fill()
+    with _one_at_a_time:
+        tokens.fill()
     _look_at_size(tokens.tokens, CypherLexer.symbolicNames)
     parser = CypherParser(tokens)
     parser.removeErrorListeners()
     parser.addErrorListener(listener)
-    return parser.script()
+    with _one_at_a_time:  # parsers share what they learn
+        return parser.script()
 
 
 def refuse_at(node: Any, problem: str, remedy: str = "") -> NoReturn:

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 2.0
 WRITE_SECONDS = 600.0
-"""After so long a child is killed: some hundred times what 100,000 nodes take."""
+"""After so long a child is killed: fifty times what 100,000 nodes take."""
 REST = 9.0
 """A corpus rests for so many times as long as its last file took: a tenth of the time is spent on writing."""
 FAILED_SECONDS = 300.0
