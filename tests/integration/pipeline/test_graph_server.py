@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.operations.forget import ForgetRequest
+from contracts.operations.forget import ForgetRequest, Selection
 from graph.settings import GraphSettings
 from tests.support.bolt.server import FakeBoltServer
 from tests.support.bolt.world import World, fake_server, settings
@@ -65,11 +65,26 @@ def test_documents_get_to_the_server_with_vectors_and_leave_it_when_they_are_for
         assert [one.document_id for one in found.documents] == ["doc-1"]
         assert found.documents[0].score > 0.5
         assert not any("text" in name or name == "content" for name in fake.store.node("default", "doc-0"))
-        ForgetDesk(instance.context, instance.service).forget(ForgetRequest(document_id="doc-1"), OWN_MACHINE)
+        desk = ForgetDesk(instance.context, instance.service)
+        desk.forget(ForgetRequest(document_id="doc-1"), OWN_MACHINE)
         instance.works(*STAGES)
+        assert _found_on_server(desk) == ("doc-1",)
         clock.now += 1.0
         feed.look()
+        assert _found_on_server(desk) == ()
         assert {name for label, name in looking.nodes("default") if label == "Document"} == {"doc-0"}
+
+
+def _found_on_server(desk: ForgetDesk) -> tuple[str, ...]:
+    proof = desk.prove("default", Selection(document_id="doc-1"), OWN_MACHINE)
+    return next(trace.found for trace in proof.traces if trace.place == "graph server")
+
+
+def test_a_proof_of_forgetting_is_none_while_the_server_cannot_be_looked_into(
+    make_instance: MakeInstance, fake: FakeBoltServer, looking: World
+) -> None:
+    instance = _instance(make_instance, fake)
+    assert _found_on_server(ForgetDesk(instance.context, instance.service)) == ("not looked into",)
 
 
 def test_nothing_waits_for_a_server_that_is_away_and_it_gets_all_when_it_is_back(

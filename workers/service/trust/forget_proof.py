@@ -7,12 +7,13 @@ copies that were made elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 from pydantic_core import to_json
 
 from contracts.document import ChunkBatch, ChunkedDocument, Document, DocumentBatch
-from contracts.errors import Corrupted, NotFound
+from contracts.errors import Corrupted, NotFound, SluiceError
 from contracts.operations.forget import ForgetProof, Selection, Trace
 from index.disk.layout import CorpusLayout
 from index.generations.publish import list_generation_names, read_current_name
@@ -20,6 +21,9 @@ from index.journal.document_facts import DocumentFacts, make_facts
 from index.local.traces import Found, find_in_generations, find_in_journal
 from index.search.selection import is_selected
 from workers.context import Context
+
+if TYPE_CHECKING:
+    from graph.servers.server import GraphServer
 
 _MOST_NAMED = 20
 """Of what is found in one place, so many are named."""
@@ -52,6 +56,8 @@ def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
     traces += [_blobs(context, corpus, selection, is_wanted), _raw_pages(context, corpus, ids, selection)]
     if context.settings.index.object_store_url:
         traces.append(_object_store(context, layout))
+    if context.graph_server is not None:
+        traces.append(_graph_server(context.graph_server, context, corpus, ids))
     return ForgetProof(corpus=corpus, selection=selection, traces=tuple(traces))
 
 
@@ -136,6 +142,20 @@ def _object_store(context: Context, layout: CorpusLayout) -> Trace:
     unknown = [name for name in stored if name not in here]
     detail = "not on disk here, so not looked into; they leave the store with the next push" if unknown else None
     return Trace(place="object store", looked_at=len(stored), found=_some(unknown), detail=detail)
+
+
+def _graph_server(server: GraphServer, context: Context, corpus: str, ids: frozenset[str]) -> Trace:
+    """Documents on the graph server that are named, or that the index has no more, which leave it next."""
+    place = "graph server"
+    try:
+        there = list(server.standing(corpus))
+    except SluiceError as error:
+        detail = f"what left the index leaves the server when it is back: {error}"
+        return Trace(place=place, looked_at=0, found=("not looked into",), detail=detail)
+    served = context.readers.reader(corpus).documents(there) if context.readers.exists(corpus) else {}
+    return Trace(
+        place=place, looked_at=len(there), found=_some(sorted(one for one in there if one in ids or one not in served))
+    )
 
 
 def _trace(place: str, found: Found) -> Trace:
