@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contracts.budget import Spend
 from contracts.errors import Unavailable
-from contracts.event import Gap
+from contracts.event import AFTERWARDS, Gap
 from contracts.gate import DecisionFields, GateRequested
 from contracts.graph.retrieval import GraphUse
 from contracts.index import Answer, AnswerDirected
@@ -273,14 +273,14 @@ def _lowered(decision: DecisionFields | None) -> tuple[Gap, ...]:
 
 
 def _unfinished(run_id: str, directed: AnswerDirected, ledger: Ledger) -> tuple[Gap, ...]:
-    """The work that the deadline cut off, and where its stage rests, why."""
+    """The work that the deadline cut off, and where its stage rests, why; but for what no answer waits for."""
     if directed.reason != "deadline":
         return ()
     paused = {pause.stage: pause.why for pause in ledger.paused()}
     gaps: list[Gap] = []
     for stage, count in ledger.open_by_queue(run_id).items():
         others = count - (stage == AnswerDirected.queue)  # this answer is an open event itself
-        if others:
+        if others and stage not in AFTERWARDS:
             detail = f"the stage is paused: {paused[stage]}" if stage in paused else "still going on"
             lift = f"sluice stages resume {stage}" if stage in paused else "more time"
             gaps.append(Gap(stage=stage, subject=f"{others} events", reason="deadline", detail=detail, lifted_by=lift))

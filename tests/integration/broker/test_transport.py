@@ -60,7 +60,7 @@ def test_wake_ups_of_many_stages_and_more_than_a_batch_reach_their_queues_in_ord
 ) -> None:
     monkeypatch.setattr(transport_module, "BATCH_WAKE_UPS", 10)
     wake_ups = [WakeUp(stage, new_event_id()) for _ in range(5) for stage in QUEUES]
-    assert transport.publish_wake_ups(wake_ups) == 35
+    assert transport.publish_wake_ups(wake_ups) == 5 * len(QUEUES)
     for stage in QUEUES:
         found = [wake_up_in(item, stage) for item in raw_items(broker, stage)]
         assert found == [event_id for queue, event_id in wake_ups if queue == stage]

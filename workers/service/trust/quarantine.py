@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contracts.base import BlobRef
 from contracts.document import Chunk, ChunkBatch
 from contracts.errors import Conflict, NotFound
+from contracts.event import AFTERWARDS
 from contracts.ingest import DocumentChunked
 from contracts.operations.dead_letters import DeadLetterPage, OperatorAction
 from contracts.operations.quarantine import (
@@ -111,14 +112,14 @@ class QuarantineDesk:
         return self._context.blobs.put(rest.model_dump_json().encode())
 
     def _is_open(self, run_id: str) -> bool:
-        """Whether something of the run may still need the batch that the chunk came in."""
+        """Whether something of the run may still need the batch that the chunk came in. The graph reads the index."""
         ledger = self._context.ledger
         try:
-            is_ended = not ledger.open_by_queue(run_id)
+            is_ended = ledger.open_by_queue(run_id).keys() <= AFTERWARDS
         except NotFound:
             return False
-        letters = ledger.dead_letters.list(DeadLetterPage(run_id=run_id, limit=1))
-        return bool(letters) or not is_ended
+        letters = ledger.dead_letters.list(DeadLetterPage(run_id=run_id, limit=100))
+        return not is_ended or any(letter.stage not in AFTERWARDS for letter in letters)
 
     def _batch(self, blob: BlobRef | None) -> ChunkBatch | None:
         """The document as it was chunked; None where its text is gone."""
