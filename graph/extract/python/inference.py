@@ -33,6 +33,8 @@ _LITERALS = {
 }
 _COMPREHENSIONS = {"list_comprehension": "list", "set_comprehension": "set", "generator_expression": "generator"}
 _PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "hybrid_property", "classproperty"})
+_PLAIN = _PROPERTIES | {"staticmethod", "classmethod", "override", "final", "cache", "lru_cache"}
+"""Decorators under which a call gives what the function returns."""
 _MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 _SCALARS = frozenset({"str", "int", "float", "bool", "bytes"})
 
@@ -47,6 +49,8 @@ class Inference:
         self._results: dict[Scope, Meanings] = {}
         self._names: dict[tuple[Scope, str], Meanings] = {}
         self._asked: set[object] = set()
+        self._is_cut = False
+        """Whether a circle or the bound on depth was met on the way: then an answer holds for this question alone."""
         self._annotations = Annotations(self.of, self.of_name)
         self._by_type: dict[str, Callable[[Node, Scope, int], Meanings]] = {
             "identifier": lambda node, scope, depth: self.of_name(text(node), scope, depth),
@@ -74,10 +78,12 @@ class Inference:
         if known is not None:
             return known
         if depth > _DEEPEST:
-            return UNKNOWN
+            return self._cut(UNKNOWN)
+        before, self._is_cut = self._is_cut, False
         found = self._of(node, scope, depth + 1)
-        if depth == 0:
+        if depth == 0 or not self._is_cut:
             self._known[node.id] = found
+        self._is_cut = depth > 0 and (self._is_cut or before)
         return found
 
     def of_name(self, name: str, scope: Scope, depth: int = 0) -> Meanings:
@@ -91,12 +97,14 @@ class Inference:
         known = self._names.get(key)
         if known is None:
             if depth > _DEEPEST or key in self._asked:
-                return NOTHING if key in self._asked else UNKNOWN
+                return self._cut(NOTHING if key in self._asked else UNKNOWN)
+            before, self._is_cut = self._is_cut, False
             self._asked.add(key)
             known = one_of([self._binding(binding, depth + 1) for binding in holder.bindings[name]])
             self._asked.discard(key)
-            if depth <= 1:
+            if depth <= 1 or not self._is_cut:
                 self._names[key] = known
+            self._is_cut = depth > 0 and (self._is_cut or before)
         return known
 
     def member(self, of: Meaning, name: str, depth: int = 0) -> Meanings:
@@ -104,7 +112,7 @@ class Inference:
         if of.kind is Kind.BUILTIN:
             return builtin(of.name) if of.name in _SCALARS else UNKNOWN
         if of.kind is Kind.NONE:
-            return UNKNOWN
+            return NOTHING
         if name == "__class__":
             return (of._replace(kind=Kind.SYMBOL),)
         own = self._own.get(of.name)
@@ -135,12 +143,14 @@ class Inference:
         if known is not None:
             return known
         if function in self._asked or depth > _DEEPEST:
-            return NOTHING if function in self._asked else UNKNOWN
+            return self._cut(NOTHING if function in self._asked else UNKNOWN)
+        before, self._is_cut = self._is_cut, False
         self._asked.add(function)
         found = self._result(function, depth + 1)
         self._asked.discard(function)
-        if depth <= 1:
+        if depth <= 1 or not self._is_cut:
             self._results[function] = found
+        self._is_cut = depth > 0 and (self._is_cut or before)
         return found
 
     def value(self, value: Value, depth: int = 0) -> Meanings:
@@ -155,6 +165,10 @@ class Inference:
         if value.kind is ValueKind.CONTEXT:
             return one_of([self._entered(meaning, depth) for meaning in found]) if found else UNKNOWN
         return found
+
+    def _cut(self, answer: Meanings) -> Meanings:
+        self._is_cut = True
+        return answer
 
     def _of(self, node: Node, scope: Scope, depth: int) -> Meanings:
         kind = node.type
@@ -190,17 +204,22 @@ class Inference:
             return UNKNOWN
         if function.type == "identifier" and scope.holder(text(function)) is None:
             return self._builtin_call(text(function), node, scope, depth)
-        if function.type == "attribute" and (base := function.child_by_field_name("object")) is not None:
-            held = self.of(base, scope, depth)
+        name = function
+        if function.type == "attribute":
+            base, name = function.child_by_field_name("object"), function.child_by_field_name("attribute") or function
+            held = self.of(base, scope, depth) if base is not None else UNKNOWN
             if held and all(meaning.kind is Kind.BUILTIN for meaning in held):
-                name = text(function.child_by_field_name("attribute"))
-                return one_of([builtin_method(meaning, name) for meaning in held])
-        if text(function).rpartition(".")[2] == "cast" and (arguments := _arguments(node)):
+                return one_of([builtin_method(meaning, text(name)) for meaning in held])
+            called = one_of([self.member(meaning, text(name), depth) for meaning in held]) if held else UNKNOWN
+        else:
+            called = self.of(function, scope, depth)
+        if name.type == "identifier" and text(name) == "cast" and (arguments := _arguments(node)):
             return self._annotations.read(arguments[0], scope, depth)
-        called = self.of(function, scope, depth)
         return one_of([self._called(meaning, depth) for meaning in called]) if called else UNKNOWN
 
     def _called(self, called: Meaning, depth: int) -> Meanings:
+        if called.kind is Kind.NONE:
+            return NOTHING
         if called.kind is Kind.BUILTIN:
             return builtin(called.name) if called.name in _SCALARS else UNKNOWN
         own = self._own.get(called.name)
@@ -268,7 +287,7 @@ class Inference:
     def _class_member(self, of: Scope, name: str, origin: Origin, depth: int) -> Meanings:
         key = (of, name, "member")
         if depth > _DEEPEST or key in self._asked:
-            return NOTHING if key in self._asked else UNKNOWN
+            return self._cut(NOTHING if key in self._asked else UNKNOWN)
         bindings: list[Binding] = [*of.bindings.get(name, ()), *of.attributes.get(name, ())]
         self._asked.add(key)
         try:
@@ -299,7 +318,7 @@ class Inference:
             if _MANAGERS.intersection(function.decorators):
                 return one_of([meaning.element for meaning in found]) if found else UNKNOWN
             return found
-        if function.is_generator or function.decorators:
+        if function.is_generator or not _PLAIN.issuperset(function.decorators):
             return UNKNOWN
         returned = [
             NOTHING if node.type == "return_statement" else self.of(node, function, depth) for node in function.returned

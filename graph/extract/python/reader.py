@@ -22,6 +22,8 @@ from graph.extract.python.scopes import (
 
 _STATIC = frozenset({"staticmethod"})
 _OF_CLASS = frozenset({"classmethod", "__new__", "__init_subclass__", "__class_getitem__"})
+_MOST_TARGETS = 8
+"""In one statement, as `a = b = value`, that are followed to the value."""
 _PATTERNS = frozenset({"pattern_list", "tuple_pattern", "list_pattern", "tuple", "list", "expression_list"})
 
 
@@ -251,7 +253,9 @@ class Reader:
         if left is None:
             return
         kind, source = (ValueKind.INSTANCE, annotation) if annotation is not None else (ValueKind.IS, right)
-        while source is not None and source.type == "assignment":
+        for _ in range(_MOST_TARGETS):
+            if source is None or source.type != "assignment":
+                break
             source = source.child_by_field_name("right")
         value = Value(kind, source, scope, line(node), last_line(node), is_definition=True)
         self._target(left, scope, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -49,8 +50,13 @@ class Reading(NamedTuple):
 
 
 def text(node: Node | None) -> str:
-    """The source of a node; empty for none."""
-    return node.text.decode("utf-8", "replace") if node is not None and node.text else ""
+    """The source of a node, a name in the form that Python compares (NFKC); empty for none."""
+    if node is None:
+        return ""
+    source = (node.text or b"").decode("utf-8", "replace")
+    if not source.isascii() and node.type == "identifier":
+        return unicodedata.normalize("NFKC", source)
+    return source
 
 
 def line(node: Node) -> int:

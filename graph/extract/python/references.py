@@ -30,7 +30,7 @@ class References:
             self._add(name, Origin.IMPORT, at)
         for name, at in self._reading.stars:
             self._add(name, Origin.IMPORT, at)
-        for use in self._reading.uses:
+        for use in reversed(self._reading.uses):  # inner expressions first: what they mean is remembered
             self._read(use)
         for store in self._reading.stores:
             if self._inference.receiver(store.scope, store.holder) is None:
