@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import structlog
+
 from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin
 from contracts.graph.rows import CitationRow
 from graph.servers.client import BoltClient, dicts, portions, run_rows
@@ -22,12 +24,16 @@ from graph.servers.dialect import NAMED, Dialect, EdgeKind
 if TYPE_CHECKING:
     from neo4j import AsyncManagedTransaction
 
+log = structlog.get_logger(__name__)
+
 MOST_EDGES = 5_000
 """Of the documents of one transaction, unless a single one has more: some megabytes, and a second or so."""
 MOST_DOCUMENTS = 200
 ROWS_AT_ONCE = 1_000
 """Rows of one statement."""
 STANDING_PAGE = 5_000
+MOST_KEY_BYTES = 4_000
+"""Of a node's id: Neo4j's indexes take some 8 kB for all properties together, and refuse the transaction beyond."""
 
 
 class ServerDocument(NamedTuple):
@@ -78,9 +84,16 @@ class Fed(NamedTuple):
 
 
 async def upsert(client: BoltClient, corpus: str, documents: Sequence[ServerDocument]) -> Fed:
-    """Store documents, as many at once as fit a transaction. Raises as `BoltClient.ping`."""
+    """Store documents, as many at once as fit a transaction. Raises as `BoltClient.ping`.
+
+    What no index of a server takes is left out and told: an edge whose end has a longer name than `MOST_KEY_BYTES`.
+    """
     dialect, fed = await client.dialect(), Fed()
-    for group in _groups(documents):
+    kept = [one._replace(edges=tuple(edge for edge in one.edges if _is_storable(dialect, edge))) for one in documents]
+    left_out = sum(len(one.edges) for one in documents) - sum(len(one.edges) for one in kept)
+    if left_out:
+        log.warning("graph_server_edges_left_out", corpus=corpus, edges=left_out, most_key_bytes=MOST_KEY_BYTES)
+    for group in _groups(kept):
 
         async def store(transaction: AsyncManagedTransaction, group: list[ServerDocument] = group) -> Fed:
             return await _store(transaction, dialect, corpus, group)
@@ -198,10 +211,8 @@ async def _store(
                 kind = EdgeKind(edge.type, edge.source.label, edge.target.label)
                 edges[kind].append(_edge_row(corpus, document.document_id, edge))
     for kind, statement in dialect.create_edges.items():
-        for some in portions(edges.pop(kind, ()), ROWS_AT_ONCE):
+        for some in portions(edges.get(kind, ()), ROWS_AT_ONCE):
             await run_rows(transaction, statement, {"corpus": corpus, "edges": some})
-    if edges:
-        raise ValueError(f"no statement makes edges like {next(iter(edges))}")
     await _delete_orphans(transaction, dialect, corpus, touched)
     return Fed(stored=len(accepted), outdated=_without([one.document_id for one in group], accepted))
 
@@ -225,6 +236,13 @@ async def _delete_orphans(
         ids = sorted(node.key for node in touched if node.label is label)
         for some in portions(ids, ROWS_AT_ONCE):
             await run_rows(transaction, dialect.delete_orphans[label], {"corpus": corpus, "ids": some})
+
+
+def _is_storable(dialect: Dialect, edge: Edge) -> bool:
+    is_known = EdgeKind(edge.type, edge.source.label, edge.target.label) in dialect.create_edges
+    return is_known and all(
+        len(end.key.encode(errors="replace")) <= MOST_KEY_BYTES for end in (edge.source, edge.target)
+    )
 
 
 def _without(ids: Iterable[str], accepted: Collection[str]) -> tuple[str, ...]:

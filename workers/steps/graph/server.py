@@ -37,8 +37,6 @@ class FedServer(NamedTuple):
     fed: Fed
     is_level: bool
     """Whether the server has all of that."""
-    refused: tuple[str, ...] = ()
-    """What the server refused of its schema."""
 
 
 class _Ledger(NamedTuple):
@@ -74,13 +72,13 @@ def feed_server(
     wanted = Feed(ours.totals.version, ours.totals.sha256, model, citations, schema.dimension)
     known = server.read_feed(corpus)
     if known == wanted:
-        return FedServer(ours.totals, Fed(), is_level=True, refused=schema.refused)
+        return FedServer(ours.totals, Fed(), is_level=True)
     changed, gone = _differences(ours, server.standing(corpus), model)
     fed = Fed()
     for portion in [*_portions(gone), *_portions(changed)]:
         before_portion()
         if clock() >= until:
-            return FedServer(ours.totals, fed, is_level=False, refused=schema.refused)
+            return FedServer(ours.totals, fed, is_level=False)
         fed = fed.plus(_send(corpus, portion, server, graph, reader, model, ours.totals.as_of))
     if fed.outdated and graph.totals(corpus) == ours.totals:  # it is ahead of the truth: the index was set back
         server.lower_fences(corpus, fed.outdated)
@@ -89,7 +87,7 @@ def feed_server(
     if known is None or known.citations_sha256 != wanted.citations_sha256:
         server.write_citations(corpus, ours.citations)
     server.write_feed(corpus, wanted)
-    return FedServer(ours.totals, fed, is_level=True, refused=schema.refused)
+    return FedServer(ours.totals, fed, is_level=True)
 
 
 def mean_vector(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None) -> tuple[float, ...] | None:

@@ -99,6 +99,12 @@ def test_feeding_a_document_twice_is_feeding_it_once(world: World) -> None:
     assert (world.nodes(), world.edges()) == before
 
 
+def test_a_name_that_is_too_long_for_an_index_costs_its_edge_alone(world: World) -> None:
+    whole = document("shop", 1, links("shop", "data:" + "x" * 9_000), refers("shop", "till"))
+    assert world.server.upsert(world.corpus, [whole]).stored == 1
+    assert world.edges() == [("REFERS_TO", "shop", "python:till", "shop")]
+
+
 def test_a_changed_document_takes_back_what_it_said_and_leaves_what_others_said(world: World) -> None:
     world.server.upsert(world.corpus, [SHOP, TILL])
     world.server.upsert(world.corpus, [document("shop", 2, refers("shop", "till.other"))])
