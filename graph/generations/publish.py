@@ -5,8 +5,8 @@
     CURRENT                           a symbolic link to the folder
 
 A generation is written to a temporary folder, flushed, renamed, and the pointer is swapped last: killed at any point,
-either the old one or the new one is current, and both are whole. Two are kept; who has an older one open goes on with
-it. All of it may be deleted at any time: it is folded again from the ledger.
+either the old one or the new one is current, and both are whole. Two are kept, and the newest that Cypher can be asked
+of; who has an older one open goes on with it. All of it may be deleted at any time: it is folded again from the ledger.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ POINTER = "CURRENT"
 FILE = "graph.bin"
 MANIFEST = "manifest.json"
 KEPT = 2
+BESIDE = "cypher"
+"""What `graph.cypher` writes into a generation later. The newest that has it is kept besides, until another has it."""
 _NAME = re.compile(r"graph-(\d{12})")
 _TEMPORARY = ".writing-"
 
@@ -188,5 +190,8 @@ def _sweep(folder: Path) -> None:
 
 
 def _collect(folder: Path, newest: str) -> None:
-    for name in [name for name in _names(folder) if name != newest][: 1 - KEPT or None]:
-        shutil.rmtree(folder / name, ignore_errors=True)
+    older = [name for name in _names(folder) if name != newest]
+    asked = next((name for name in reversed(older) if (folder / name / BESIDE).is_dir()), None)
+    for name in older[: 1 - KEPT or None]:
+        if name != asked:
+            shutil.rmtree(folder / name, ignore_errors=True)

@@ -15,7 +15,9 @@ from contracts.errors import Corrupted, Unavailable
 from contracts.graph.retrieval import GraphHit
 from contracts.graph.rows import CitationRow, DocumentRow
 from graph.arm import DAMAGED, NO_GRAPH, Arm
+from graph.cypher.files import FOLDER
 from graph.generations.publish import (
+    BESIDE,
     FILE,
     MANIFEST,
     POINTER,
@@ -75,6 +77,20 @@ def test_two_generations_are_kept_and_the_last_is_current(tmp_path: Path) -> Non
     generation = current(tmp_path)
     assert generation is not None
     assert (generation.name, generation.version) == (names[-1], 4)
+
+
+def test_the_newest_generation_that_cypher_can_be_asked_of_is_kept_until_another_can(tmp_path: Path) -> None:
+    def kept() -> list[str]:
+        return sorted(entry.name for entry in tmp_path.glob("graph-*"))
+
+    names = [put(tmp_path, shop(), 1).name]
+    (tmp_path / names[0] / BESIDE).mkdir()
+    names += [put(tmp_path, shop(), version).name for version in range(2, 5)]
+    assert kept() == [names[0], *names[-2:]]
+    (tmp_path / names[-1] / BESIDE).mkdir()
+    names.append(put(tmp_path, shop(), 5).name)
+    assert kept() == names[-2:]
+    assert BESIDE == FOLDER
 
 
 def test_what_a_killed_process_left_is_swept_and_not_current(tmp_path: Path) -> None:
