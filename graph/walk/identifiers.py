@@ -12,6 +12,7 @@ MOST_NAMES = 16
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)+[\w.-]*\w|(?<![\w/.-])[\w-]+\.[a-z]{1,4}\b(?!\()")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)+")
+_ABBREVIATION = re.compile(r"\w(?:\.\w)+")
 _QUOTED = re.compile(r"`([^`\n]{1,120})`")
 _WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _SUFFIXES = re.compile(
@@ -49,7 +50,8 @@ def names_in(question: str) -> list[Named]:
         for inner in _WORD.finditer(match[1]):
             add(inner[0], "symbol", match.start(1) + inner.start())
     for match in _DOTTED.finditer(rest):
-        add(_dots(match[0]), "symbol", match.start())
+        if not _ABBREVIATION.fullmatch(match[0]):
+            add(_dots(match[0]), "symbol", match.start())
     for match in _WORD.finditer(rest):
         if _is_identifier(match[0], rest[match.end() : match.end() + 1]):
             add(match[0], "symbol", match.start())

@@ -14,16 +14,21 @@ from graph.generations.view import GraphView
 from graph.walk.identifiers import Named, names_in
 from graph.walk.push import Seeds
 
-NAMED_WEIGHT = 1.0
+NAMED_WEIGHT = 0.5
 """Of all that the question names, together; the passages that were found have 1 together, too."""
-DEFINED_WEIGHT = 1.0
-"""Of the definitions that stand in the lines of a passage, beside the references in these lines, which have 1."""
+USERS_WEIGHT = 1.0
+"""Of what refers to the definitions that begin in a passage, beside what the passage refers to itself, which has 1."""
 OUTER_WEIGHT = 0.2
 """Of the rest of the passage's document, beside these."""
 MOST_HITS = 10
 MOST_DEFINERS = 16
 """Definitions that one name of a question may mean; more say nothing."""
 _MOST_NODES = 512
+_MOST_STEPS = 128
+"""Of one definition, the likeliest."""
+
+_Entry = tuple[int, float, int]
+"""A vertex, its weight, and the step that it was entered by; -1: by none."""
 
 
 class Start(NamedTuple):
@@ -50,7 +55,7 @@ class _Collected:
         self.origins: list[int] = []
         self.starts: list[Start] = []
 
-    def add(self, found: Sequence[tuple[int, float, int]], weight: float, origin: int) -> None:
+    def add(self, found: Sequence[_Entry], weight: float, origin: int) -> None:
         """Entries of (vertex, weight, step) under one origin; their weights are brought to `weight` together."""
         total = sum(share for _, share, _ in found)
         if total <= 0:
@@ -98,32 +103,46 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
 
 
 def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
-    """Hits with the share of each: by rank, as fusion counts them (1 / (rank + 10))."""
+    """Hits with the share of each: by the square of its rank, so that a walk keeps near to the best ones."""
     first = hits[:MOST_HITS]
-    weights = [1 / (rank + 10) for rank in range(len(first))]
+    weights = [1 / rank**2 for rank in range(1, len(first) + 1)]
     yield from zip(first, (weight / sum(weights) for weight in weights), strict=True)
 
 
 def _add_hit(view: GraphView, collected: _Collected, document: int, hit: GraphHit, share: float, origin: int) -> None:
-    """What the passage's lines refer to, the definitions in them, and, damped, what the rest of its document does."""
+    """What the passage's lines refer to, what refers to the definitions in them, and, damped, what else stands around.
+
+    That is: the rest of these definitions, the uses of those that the passage is within, and the document itself.
+    """
     spans = view.definitions_in(document)
     places = slice(spans.start - view.nodes, spans.stop - view.nodes)
     firsts, lasts = view.definition_firsts[places], view.definition_lasts[places]
     touching = np.flatnonzero((firsts <= hit.end_line) & (lasts >= hit.start_line)) + spans.start
     defined = np.flatnonzero((firsts >= hit.start_line) & (firsts <= hit.end_line)) + spans.start
-    inner: list[tuple[int, float, int]] = []
-    outer: list[tuple[int, float, int]] = []
+    referred: list[_Entry] = []
+    users: list[_Entry] = []
+    outer: list[_Entry] = [(document, 1.0, -1)]
+    inside = set(defined.tolist())
     for vertex in [document, *touching.tolist()]:
-        numbers = np.arange(view.step_offsets[vertex], view.step_offsets[vertex + 1])
-        forward = numbers[(view.step_hows[numbers] & REVERSE) == 0]
-        inside = (view.step_firsts[forward] <= hit.end_line) & (view.step_lasts[forward] >= hit.start_line)
-        for number, is_inside in zip(forward.tolist(), inside.tolist(), strict=True):
-            target = int(view.step_targets[number])
-            if target == document:
+        start = int(view.step_offsets[vertex])
+        stop = min(int(view.step_offsets[vertex + 1]), start + _MOST_STEPS)
+        is_back = (view.step_hows[start:stop] & REVERSE) != 0
+        is_inside = (view.step_firsts[start:stop] <= hit.end_line) & (view.step_lasts[start:stop] >= hit.start_line)
+        for number, target, share_of_step, back, within in zip(
+            range(start, stop),
+            view.step_targets[start:stop].tolist(),
+            view.step_shares[start:stop].tolist(),
+            is_back.tolist(),
+            is_inside.tolist(),
+            strict=True,
+        ):
+            if target == document or target in inside:
                 continue
-            (inner if is_inside else outer).append((target, float(view.step_shares[number]), number))
-    parts = [(inner, 1.0), ([(vertex, 1.0, -1) for vertex in defined.tolist()], DEFINED_WEIGHT), (outer, OUTER_WEIGHT)]
-    parts.append(([(document, 1.0, -1)], OUTER_WEIGHT))
+            if back:
+                (users if vertex in inside else outer).append((target, share_of_step, number))
+            else:
+                (referred if within else outer).append((target, share_of_step, number))
+    parts = [(referred, 1.0), (users, USERS_WEIGHT), (outer, OUTER_WEIGHT)]
     total = sum(weight for found, weight in parts if found)
     for found, weight in parts:
         collected.add(found, share * weight / total, origin)
