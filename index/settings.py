@@ -65,6 +65,9 @@ class QuerySettings(Value):
     lexical_weight: Annotated[float, Field(ge=0)] = 0.014
     """Weight of a BM25 score in the weighted sum, beside the signed square of the cosine. It belongs to the cosines of
     the local model; `sluice eval --fit-fusion` finds that of another. docs/decisions/0012-fusion.md has the curve."""
+    graph_weight: Annotated[float, Field(ge=0)] = 1.0
+    """Weight in that sum of how near the graph has a passage to what was found, in [0, 1]; counts with the strategy
+    hybrid_graph alone. docs/decisions/0028-graph-retrieval.md has the curve."""
     duplicate_threshold: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Jaccard index of three-word shingles from which two results are one; 0 for never. At 0.9 one word in 60 may
     differ: copies and reprints fall together, texts of one template stay apart."""

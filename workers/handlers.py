@@ -51,7 +51,7 @@ from workers.steps.gate.memory import recall_for_gate
 from workers.steps.gate.probe import probe_coverage
 from workers.steps.trust.citation_ages import unseen_seconds
 from workers.wiring.inject import with_dependencies
-from workers.wiring.limits import budget_of, policy_of
+from workers.wiring.limits import budget_of, no_graph, policy_of
 from workers.wiring.observers import utc_now
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def on_answer_directed(
         rerank=settings.rerank,
         trust=settings.trust,
         profiles=profiles,
+        may_search_graph=not no_graph(settings),
     )
     duration_ms = (time.perf_counter() - started) * 1e3
     ready = AnswerReady(

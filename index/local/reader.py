@@ -260,7 +260,7 @@ class IndexReader:
                 if graph is None:
                     hits = select_candidates(source, as_hits(query), found, self._ranking, now)
                     graph = expand(self._graph, generation, search, hits.candidates)
-                ranked = add_reached(found, graph.reached, generation, search, self._settings)
+                ranked = add_reached(found, graph, generation, search, self._settings)
             candidates = select_candidates(source, query, ranked, self._ranking, now)
             if not candidates.needs_more(query.top_k, depth, len(found)):
                 selection = select_results(source, query, candidates, self._ranking)

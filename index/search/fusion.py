@@ -3,7 +3,8 @@
     weighted   cosine · |cosine| + `lexical_weight` · BM25
     rrf        1 / (k + rank), summed over the retrievers (Cormack, Clarke and Büttcher, SIGIR 2009)
 
-What the graph leads to gets `GRAPH_WEIGHT` · its score on top, with the ranks 1 / (k + its rank).
+What the graph leads to gets `graph_weight` · its score on top; by ranks, 1 / (k + its rank). It rises up to where the
+walk began and no further: what was found stays before what that leads to.
 
 The weighted sum takes both scores as they are, and both of every candidate, whichever retriever found it; BM25 counts
 function words too, which the search for candidates leaves out. Nothing is normalised over a question: how many words
@@ -34,10 +35,10 @@ NameOf = Callable[[int], str]
 
 CANDIDATES = 50
 """Candidates that each retriever gives to fusion."""
+_STEP = 1e-9
+"""Between the scores of those that would rise above a ceiling."""
 RRF_K = 60
 """The constant of reciprocal rank fusion, as in its paper (Cormack et al., SIGIR 2009)."""
-GRAPH_WEIGHT = 0.1
-"""Weight of the graph's score in the weighted sum (docs/decisions/0028-graph-retrieval.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,21 @@ def add_reciprocal_ranks(results: FusionInput, k: int) -> Floats:
 def weigh_reached(reached: Mapping[int, Reached], settings: QuerySettings) -> dict[int, float]:
     """What the graph adds to the score of each chunk that it reached, by its number."""
     if settings.fusion != "rrf":
-        return {number: GRAPH_WEIGHT * one.score for number, one in reached.items()}
+        return {number: settings.graph_weight * one.score for number, one in reached.items()}
     order = sorted(reached, key=lambda number: reached[number].score, reverse=True)
     return {number: 1.0 / (RRF_K + rank) for rank, number in enumerate(order, start=1)}
+
+
+def keep_below(ceiling: float, before: Floats, lifted: Floats) -> Floats:
+    """The `lifted` scores, none above the ceiling that was not there `before`; those at it keep their order."""
+    scores = list(before)
+    order = sorted(range(len(lifted)), key=lifted.__getitem__, reverse=True)
+    above = [place for place in order if before[place] < ceiling <= lifted[place]]
+    for place in order:
+        scores[place] = max(before[place], min(lifted[place], ceiling))
+    for position, place in enumerate(above, start=1):
+        scores[place] = ceiling - position * _STEP
+    return scores
 
 
 class RankedCandidates(Sequence[Candidate]):
@@ -155,11 +168,17 @@ class RankedCandidates(Sequence[Candidate]):
         self._order = _by_score(results.numbers, fused, name_of)
 
     def with_graph(
-        self, reached: Mapping[int, Reached], cosines: Floats, lexical_scores: Floats, settings: QuerySettings
+        self,
+        reached: Mapping[int, Reached],
+        ceiling: float,
+        cosines: Floats,
+        lexical_scores: Floats,
+        settings: QuerySettings,
     ) -> RankedCandidates:
         """These candidates and those that the graph `reached`, by chunk number, in one order.
 
-        `cosines` and `lexical_scores` are of those that are new, in the order of `missing`.
+        `cosines` and `lexical_scores` are of those that are new, in the order of `missing`. `ceiling` is the score that
+        the graph lifts nothing above.
         """
         new, old = self.missing(reached), self._results
         nothing = [0] * len(new)
@@ -172,8 +191,8 @@ class RankedCandidates(Sequence[Candidate]):
         )
         fused = fuse_scores(results, Strategy.HYBRID, settings)
         added = weigh_reached(reached, settings)
-        scores = [score + added.get(number, 0.0) for number, score in zip(results.numbers, fused, strict=True)]
-        return RankedCandidates(results, scores, self._name_of, reached)
+        lifted = [score + added.get(number, 0.0) for number, score in zip(results.numbers, fused, strict=True)]
+        return RankedCandidates(results, keep_below(ceiling, fused, lifted), self._name_of, reached)
 
     def missing(self, reached: Iterable[int]) -> Numbers:
         """Those of the numbers that are not among the candidates, in their order."""

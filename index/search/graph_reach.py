@@ -26,7 +26,7 @@ from index.segments.segment import Mask, Segment
 from index.settings import QuerySettings
 from index.terms.bm25 import USUAL_BOOSTS
 
-HITS = 10
+HITS = 2
 """Hits from which a walk begins (docs/decisions/0028-graph-retrieval.md)."""
 MOST_REACHED = 50
 """Chunks that the graph may add to the candidates: as many as each of the other retrievers."""
@@ -41,6 +41,8 @@ class Expanded:
 
     reached: dict[int, Reached]
     use: GraphUse
+    ceiling: float = 0.0
+    """The score of the last of the hits that the walk began from."""
 
 
 def as_hits(query: Query) -> Query:
@@ -53,7 +55,8 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
     if arm is None:
         return Expanded({}, GraphUse(abstained=NO_ARM))
     started = time.perf_counter()
-    found = arm.expand(search.text, [_as_hit(one) for one in hits if not one.is_echo][:HITS])
+    first = [_as_hit(one) for one in hits if not one.is_echo][:HITS]
+    found = arm.expand(search.text, first)
     reached: dict[int, Reached] = {}
     for candidate in found.candidates:
         number = _find_chunk(view, search, candidate)
@@ -64,19 +67,20 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
     abstained = found.abstained or ("" if reached else "it leads to nothing that may be found")
     duration_ms = (time.perf_counter() - started) * 1e3
     use = GraphUse(candidates=len(reached), abstained=abstained, generation=found.generation, duration_ms=duration_ms)
-    return Expanded(reached, use)
+    return Expanded(reached, use, min((hit.score for hit in first), default=0.0))
 
 
 def add_reached(
-    ranked: RankedCandidates, reached: dict[int, Reached], view: View, search: Search, settings: QuerySettings
+    ranked: RankedCandidates, expanded: Expanded, view: View, search: Search, settings: QuerySettings
 ) -> RankedCandidates:
     """Fuse what the graph reached with what the other retrievers found; all are scored by cosine and BM25 alike."""
+    reached = expanded.reached
     if not reached or search.vector is None:
         return ranked
     new = ranked.missing(reached)
     cosines = view.similarities(search.vector, new)
     scores = view.terms.score(search.text, USUAL_BOOSTS, new) if new else []
-    return ranked.with_graph(reached, cosines, scores, settings)
+    return ranked.with_graph(reached, expanded.ceiling, cosines, scores, settings)
 
 
 def _as_hit(one: SelectedCandidate) -> GraphHit:

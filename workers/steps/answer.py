@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
+GRAPH_FLAG_OFF = "the flag graph is off"
+
+
 class Answered(NamedTuple):
     """An answer, the gaps that only show now that it is given, what embedding its question and reranking cost, the
     prompt that was asked for, and the gate's profile."""
@@ -93,7 +96,7 @@ def retrieve(
     if wanted.rerank and not query.rerank and rerank.provider != "none":
         ranked = _with_metadata(ranked, rerank_failure="the flag rerank is off")
     if wanted.strategy is Strategy.HYBRID_GRAPH and "graph" in flags_off:
-        ranked = _with_metadata(ranked, graph=GraphUse(abstained="the flag graph is off"))
+        ranked = _with_metadata(ranked, graph=GraphUse(abstained=GRAPH_FLAG_OFF))
     found = apply_trust(ranked, query, trust, _describe(query, ranked, readers), readers.top_passages(query.corpus))
     metrics.FUSION_SECONDS.observe(found.metadata.duration_ms / 1e3)
     count_gates(found.metadata)
@@ -160,15 +163,18 @@ def answer_question(
     rerank: RerankSettings,
     trust: TrustSettings,
     profiles: Mapping[str, Profile],
+    may_search_graph: bool = False,
 ) -> Answered:
     """The cited answer of a run.
 
-    It comes from a generation that covers what the run has indexed.
+    It comes from a generation that covers what the run has indexed. Where it `may_search_graph` and the profile wants
+    it, passages are searched by the graph too; where there should be a graph and is none, a gap says so.
     """
     run = ledger.run(run_id)
     request = ledger.events_of_kind(run_id, GateRequested.kind)[0].body_as(GateRequested)
     plan = run.decision.plan if run.decision else Plan.RETRIEVE
-    query = _query(request, corpus, directed, trust.confidence_floor, _strategy_of(profiles.get(request.profile)))
+    strategy = _strategy_of(profiles.get(request.profile)) if may_search_graph else Strategy.HYBRID
+    query = _query(request, corpus, directed, trust.confidence_floor, strategy)
     flags_off = run.decision.control.flags_off if run.decision and run.decision.control else ()
     may_rerank = query.rerank and "rerank" not in flags_off and plan is not Plan.SKIP
     unpaid = _unpaid_reranking(run_id, rerank, ledger) if may_rerank else ()
@@ -179,6 +185,7 @@ def answer_question(
         *unpaid,
         *_without_vector(found, corpus),
         *_not_reranked(found, corpus),
+        *_without_graph(found, corpus, ledger),
         *_lowered(run.decision),
         *_unfinished(run_id, directed, ledger),
         *_unused_seeds(run_id, request, plan, ledger),
@@ -262,6 +269,20 @@ def _without_vector(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
 def _not_reranked(found: Retrieval, corpus: str) -> tuple[Gap, ...]:
     failure = found.metadata.rerank_failure
     return (Gap(stage="query", subject=corpus, reason="not_reranked", detail=failure),) if failure else ()
+
+
+def _without_graph(found: Retrieval, corpus: str, ledger: Ledger) -> tuple[Gap, ...]:
+    """What keeps the answer from being searched by the graph: the flag, or files that are away while there are rows."""
+    use = found.metadata.graph
+    if use is None or not use.abstained or use.generation is not None:
+        return ()
+    if use.abstained == GRAPH_FLAG_OFF:
+        lift = "sluice flags on graph"
+    elif ledger.graph.totals(corpus).documents:
+        lift = "the graph is published again"
+    else:
+        return ()
+    return (Gap(stage="query", subject=corpus, reason="graph_not_searched", detail=use.abstained, lifted_by=lift),)
 
 
 def _lowered(decision: DecisionFields | None) -> tuple[Gap, ...]:

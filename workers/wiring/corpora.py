@@ -132,8 +132,11 @@ class CorpusReaders:
             collection = self._collections.collection(corpus)
             return QdrantReader(collection, corpus, settings.query, self._reranker(), self._trust)
         from index.local.reader import IndexReader
+        from workers.wiring.graph.graphs import NotSearched
+        from workers.wiring.limits import no_graph
         from workers.wiring.observers import count_fallback
 
+        why = no_graph(settings)
         return IndexReader(
             settings.index_root,
             corpus,
@@ -141,7 +144,7 @@ class CorpusReaders:
             self._reranker(),
             self._trust,
             on_fallback=count_fallback,
-            graph=self._graph(corpus),
+            graph=NotSearched(why) if why else self._graph(corpus),
         )
 
 

@@ -69,6 +69,17 @@ class CountedArm(GraphArm):
         return found
 
 
+class NotSearched(GraphArm):
+    """Where the owner's settings hold the graph off: it abstains, and says so."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def expand(self, question: str, hits: Sequence[GraphHit]) -> Expansion:
+        """Nothing, and why."""
+        return Expansion(abstained=self._why)
+
+
 def _reason(found: Expansion) -> str:
     from graph.arm import DAMAGED, NO_GRAPH
 
