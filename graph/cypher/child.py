@@ -53,7 +53,12 @@ def _locked(request: dict[str, Any], pipe: int) -> dict[str, Any]:
     closed = close_in(folder, limits, (pipe,), frozenset(request.get("without", ())))
     if request.get("probe"):
         return {"layers": closed.layers, "missing": closed.missing}
-    return _run(request, os.path.join(root_of(folder, closed), FILE), mapped)
+    path = os.path.join(root_of(folder, closed), FILE)
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError as error:
+        return {"error": "closed", "message": error.strerror}
+    return _run(request, path, mapped)
 
 
 def _run(request: dict[str, Any], path: str, mapped: int) -> dict[str, Any]:

@@ -213,6 +213,8 @@ def _judged(told: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
         raise InvalidInput("query", "takes more memory than a query may", "match less, or LIMIT earlier")
     if "FileNotFoundError" in message:
         raise FileNotFoundError(message)
+    if kind == "closed":
+        raise Unavailable(f"the locked process cannot read the file of the Cypher engine: {message}")
     if kind == "unreadable":
         raise Unreadable("the file of the Cypher engine cannot be opened; it is written anew with the next generation")
     if "interrupted" in message.lower():

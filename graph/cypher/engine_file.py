@@ -61,7 +61,9 @@ def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeR
         copied.add(nodes, edges)
         (work / FOLDER).mkdir()
         _load(work / FOLDER / FILE, copied)
+        # For `nobody`, to whom root turns before it reads; folders above keep everybody else out.
         (work / FOLDER / FILE).chmod(0o644)
+        (work / FOLDER).chmod(0o755)
         fsync_path(work / FOLDER / FILE)
         fsync_path(work / FOLDER)
         (work / FOLDER).rename(generation / FOLDER)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput, NotFound, TimedOut
+from contracts.errors import InvalidInput, NotFound, TimedOut, Unavailable
 from contracts.graph.api import CypherRequest, CypherResult
 from graph.cypher.files import newest_files
 from graph.cypher.run import run_cypher
@@ -77,6 +78,24 @@ def test_without_a_published_file_there_is_nothing_to_ask(tmp_path: Path) -> Non
     publish_shop(tmp_path)
     with pytest.raises(NotFound):
         ask(tmp_path, "RETURN 1")
+
+
+def test_an_instance_that_keeps_its_files_to_itself_is_asked_as_any_other(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        shop_with_cypher(tmp_path / "private")
+    finally:
+        os.umask(before)
+    assert ask(tmp_path / "private", "MATCH (d:Document) RETURN count(d)").rows == ((6,),)
+
+
+def test_a_file_that_may_not_be_read_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    shop_with_cypher(tmp_path)
+    (found,) = newest_files(tmp_path)
+    (found.folder / "cypher.lbug").chmod(0)
+    with pytest.raises(Unavailable, match="cannot read the file"):
+        ask(tmp_path, "MATCH (d:Document) RETURN count(d)")
+    assert newest_files(tmp_path) == [found]
 
 
 def test_a_file_that_does_not_open_is_thrown_away_and_the_one_before_is_asked(tmp_path: Path) -> None:
