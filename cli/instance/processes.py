@@ -68,7 +68,7 @@ def _forked_programs(settings: Settings) -> Callable[..., Program]:
 
 
 def worker(
-    stage: Annotated[str, typer.Argument(help="gate, search, crawl, chunk, embed, index or query.")],
+    stage: Annotated[str, typer.Argument(help="gate, search, crawl, chunk, embed, index, query or graph.")],
     concurrency: Annotated[int | None, typer.Option(min=1, help="Events handled at once.")] = None,
 ) -> None:
     """Run one worker of a stage."""

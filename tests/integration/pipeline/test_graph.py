@@ -14,12 +14,14 @@ from contracts.graph.events import GraphDirected, GraphPublished
 from contracts.graph.model import EdgeType, Node, NodeLabel, Origin, document_node
 from contracts.graph.rows import DocumentRow
 from contracts.ingest import DocumentsRemoved
+from contracts.operations.forget import Selection
 from graph.generations.publish import Generation, current, verified
 from ledger.graph.rows import Totals
 from tests.support.graph.corpus import FILES
 from tests.support.graph.rows import graph_row
 from tests.support.in_process import Instance, MakeInstance
 from tests.support.ledger_story import Clock
+from workers.service.trust.forget_proof import prove
 from workers.steps.graph.publish import BEHIND_SECONDS, REST, publish_rows
 
 STAGES = ("chunk", "embed", "index")
@@ -191,6 +193,25 @@ def test_what_is_forgotten_leaves_neither_a_row_nor_a_published_generation_at_on
     assert published.documents == len(FILES) - 1
     files = [file.read_bytes() for file in folder(instance).rglob("*") if file.is_file()]
     assert not any(b"shop/base.py" in content or gone.encode() in content for content in files)
+
+
+def test_the_proof_of_forgetting_looks_into_rows_and_every_generation_on_disk(instance: Instance) -> None:
+    submits(instance, FILES)
+    instance.works("graph")
+    gone = rows(instance)["shop/base.py"].document_id
+    selection = Selection(document_id=gone)
+
+    def places() -> set[str]:
+        return {trace.place for trace in prove(instance.context, "docs", selection).traces if trace.found}
+
+    published = current(folder(instance))
+    assert published is not None
+    assert {"graph rows", f"graph generation {published.name}"} <= places()
+    instance.begins(DocumentsRemoved(document_ids=(gone,), erase=True))
+    instance.works("index")
+    assert not [place for place in places() if place.startswith("graph")]
+    instance.works("graph")
+    assert not [place for place in places() if place.startswith("graph")]
 
 
 # -- the words above

@@ -21,6 +21,7 @@ from index.journal.document_facts import DocumentFacts, make_facts
 from index.local.traces import Found, find_in_generations, find_in_journal
 from index.search.selection import is_selected
 from workers.context import Context
+from workers.service.graph.traces import find_in_graph
 
 if TYPE_CHECKING:
     from graph.servers.server import GraphServer
@@ -56,6 +57,7 @@ def prove(context: Context, corpus: str, selection: Selection) -> ForgetProof:
     traces += [_blobs(context, corpus, selection, is_wanted), _raw_pages(context, corpus, ids, selection)]
     if context.settings.index.object_store_url:
         traces.append(_object_store(context, layout))
+    traces += find_in_graph(context, corpus, ids)
     if context.graph_server is not None:
         traces.append(_graph_server(context.graph_server, context, corpus, ids))
     return ForgetProof(corpus=corpus, selection=selection, traces=tuple(traces))
