@@ -103,7 +103,11 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
 
 
 def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
-    """Hits with the share of each: by the square of its rank, so that a walk keeps near to the best ones."""
+    """Hits with the share of each: by the square of its rank, so that a walk keeps near to the best ones.
+
+    With 1 / (rank + 10), as fusion counts, 66 % of the answers that are one step away were among the first ten, with
+    this 78 % (the standard library; 60 and 79 % on fsspec).
+    """
     first = hits[:MOST_HITS]
     weights = [1 / rank**2 for rank in range(1, len(first) + 1)]
     yield from zip(first, (weight / sum(weights) for weight in weights), strict=True)
