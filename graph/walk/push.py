@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graph.generations.view import GraphView
 
 RESTART = 0.7
-"""Of what comes to a vertex, what stays there. Of the answers that are one step from a passage that was found, 82 % were
+"""Of what comes to a vertex, what stays there. Of the answers that are one step from a passage found, 82 % were
 among the first ten with it, 78 % with 0.5 (the standard library; 85 and 79 % on fsspec, where it was checked)."""
 LEAST_RESIDUE = 1e-4
 """What a vertex has to hold to be pushed, of 1 in all."""
