@@ -33,7 +33,7 @@ class NodeLabel(StrEnum):
 
 
 class EdgeType(StrEnum):
-    """What an edge says. The first six are named by the decision record; the last two bind names to names."""
+    """What an edge says. The first six are named by the decision record; the others bind names to names."""
 
     REFERS_TO = "REFERS_TO"
     """Document to Symbol."""
@@ -48,7 +48,9 @@ class EdgeType(StrEnum):
     ALIAS_OF = "ALIAS_OF"
     """Symbol to Symbol: a re-export; the first name means what the second means."""
     INHERITS = "INHERITS"
-    """Symbol to Symbol: what the first lacks is looked for in the second."""
+    """Symbol to Symbol: what the first class lacks is looked for in the second."""
+    HAS_TYPE = "HAS_TYPE"
+    """Symbol to Symbol: the variable is, or the function returns, an instance of the class."""
 
 
 class Origin(StrEnum):

@@ -37,6 +37,7 @@ EDGE_ENDS: dict[EdgeType, tuple[tuple[NodeLabel, NodeLabel], ...]] = {
     EdgeType.RESOLVES_TO: ((NodeLabel.URL, NodeLabel.DOCUMENT),),
     EdgeType.ALIAS_OF: ((NodeLabel.SYMBOL, NodeLabel.SYMBOL),),
     EdgeType.INHERITS: ((NodeLabel.SYMBOL, NodeLabel.SYMBOL),),
+    EdgeType.HAS_TYPE: ((NodeLabel.SYMBOL, NodeLabel.SYMBOL),),
 }
 """From which label to which. A file that is written adds the pairs that its edges have besides."""
 

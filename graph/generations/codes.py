@@ -13,6 +13,7 @@ TYPES = (
     EdgeType.RESOLVES_TO,
     EdgeType.ALIAS_OF,
     EdgeType.INHERITS,
+    EdgeType.HAS_TYPE,
 )
 ORIGINS = (
     Origin.SCOPE,

@@ -42,7 +42,11 @@ class Resolver:
         self.keys = sorted({(key, order[definition]) for key, definition in further})
         """Further keys of definitions, like `python:?.save`, by the definition's place."""
         self._names = Names(
-            self.definitions, self.keys, paths, self._bonds(EdgeType.ALIAS_OF), self._bonds(EdgeType.INHERITS)
+            self.definitions,
+            self.keys,
+            paths,
+            aliases=self._bonds(EdgeType.ALIAS_OF),
+            bases=self._bonds(EdgeType.INHERITS, EdgeType.HAS_TYPE),
         )
         self._addresses = Addresses(
             [
@@ -102,12 +106,12 @@ class Resolver:
             known = self._near[document] = frozenset({document, *imported})
         return known
 
-    def _bonds(self, kind: EdgeType) -> list[Bond]:
+    def _bonds(self, *kinds: EdgeType) -> list[Bond]:
         return [
             Bond(edge.source.key, edge.target.key, place)
             for place, row in enumerate(self._documents)
             for edge in row.edges
-            if edge.type is kind
+            if edge.type in kinds
         ]
 
 

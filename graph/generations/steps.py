@@ -65,7 +65,7 @@ def walk_steps(stated: Stated, resolver: Resolver, documents: int) -> Arrays:
 def _references(stated: Stated, places: Places) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Each edge that refers to something, by the places where it does: edge, first and last line there, place."""
     arrays = stated.arrays
-    referring = (EdgeType.REFERS_TO, EdgeType.LINKS_TO, EdgeType.CITED_BY, EdgeType.INHERITS)
+    referring = (EdgeType.REFERS_TO, EdgeType.LINKS_TO, EdgeType.CITED_BY, EdgeType.INHERITS, EdgeType.HAS_TYPE)
     edges = np.flatnonzero(np.isin(arrays["edge_type"], [TYPE_CODES[kind] for kind in referring])).astype(np.int32)
     counts = (arrays["line_offsets"][1:] - arrays["line_offsets"][:-1])[edges]
     bare = edges[counts == 0]

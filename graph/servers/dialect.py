@@ -39,8 +39,9 @@ EDGE_KINDS = (
     EdgeKind(EdgeType.CITED_BY, NodeLabel.DOCUMENT, NodeLabel.CONVERSATION),
     EdgeKind(EdgeType.ALIAS_OF, NodeLabel.SYMBOL, NodeLabel.SYMBOL),
     EdgeKind(EdgeType.INHERITS, NodeLabel.SYMBOL, NodeLabel.SYMBOL),
+    EdgeKind(EdgeType.HAS_TYPE, NodeLabel.SYMBOL, NodeLabel.SYMBOL),
 )
-BETWEEN_SYMBOLS = (EdgeType.ALIAS_OF, EdgeType.INHERITS)
+BETWEEN_SYMBOLS = (EdgeType.ALIAS_OF, EdgeType.INHERITS, EdgeType.HAS_TYPE)
 """Edges that do not touch their owner: they are found by the index of `owner`."""
 NAMED = (NodeLabel.SYMBOL, NodeLabel.URL, NodeLabel.TOOL, NodeLabel.CONVERSATION)
 """Labels of nodes that stand for a name: they live while an edge touches them."""

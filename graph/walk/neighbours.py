@@ -68,7 +68,7 @@ def _meant(view: GraphView, place: int) -> Iterator[_Found]:
         for step in view.steps(vertex):
             edge = view.edge(step.edge)
             if step.is_reverse and edge.type is not EdgeType.DEFINED_IN:
-                yield edge, edge.source if edge.type is EdgeType.INHERITS else edge.owner, "in"
+                yield edge, edge.source if edge.type in (EdgeType.INHERITS, EdgeType.HAS_TYPE) else edge.owner, "in"
 
 
 def _sureness(edge: StatedEdge, other: int, direction: str) -> tuple[int, int, int, str, int]:

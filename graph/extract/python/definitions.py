@@ -114,7 +114,7 @@ def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
     for meaning in found:
         target = symbol(LANGUAGE, meaning.name)
         if meaning.kind is Kind.INSTANCE and target != qualified:
-            yield Edge(EdgeType.INHERITS, qualified, target, meaning.origin, (line,), "type")
+            yield Edge(EdgeType.HAS_TYPE, qualified, target, meaning.origin, (line,))
 
 
 def _aliases(reading: Reading) -> Iterator[Edge]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contracts.graph.model import NodeLabel
-from graph.servers.dialect import DIALECTS, FEED, PING, REMOVED, Dialect, DialectName, EdgeKind
+from graph.servers.dialect import BETWEEN_SYMBOLS, DIALECTS, FEED, PING, REMOVED, Dialect, DialectName, EdgeKind
 from tests.support.bolt.packstream import Structure
 
 
@@ -107,7 +107,7 @@ class Store:
             dialect.drop_corpus[1]: self._drop_nodes,
             dialect.delete_edges[0]: lambda p: self._delete_edges(p, None),
         }
-        for kind, text in zip(("ALIAS_OF", "INHERITS"), dialect.delete_edges[1:], strict=True):
+        for kind, text in zip(BETWEEN_SYMBOLS, dialect.delete_edges[1:], strict=True):
             known[text] = lambda p, kind=kind: self._delete_edges(p, kind)  # type: ignore[misc]
         for edge_kind, text in dialect.create_edges.items():
             known[text] = lambda p, kind=edge_kind: self._create_edges(p, kind)  # type: ignore[misc]

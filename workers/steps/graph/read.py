@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ledger.graph.store import Graphs
     from workers.wiring.corpora import Reader
 
-DOCUMENTS_AT_ONCE = 100
-"""Documents of one transaction: their edges are some megabytes, and a killed worker repeats no more than these."""
+DOCUMENTS_AT_ONCE = 20
+"""Documents of one transaction: some thousand edges, 50 ms for which nobody else writes to SQLite."""
 MOST_LOOKS = 5
 """How often documents are looked at again that change while they are read, before the event is tried again."""
 

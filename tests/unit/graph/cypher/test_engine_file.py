@@ -48,7 +48,7 @@ def test_a_child_writes_what_the_generation_holds(tmp_path: Path) -> None:
     assert counted == {"Document": 6, "Symbol": 8, "URL": 3, "Tool": 1, "Conversation": 1}
     edges = rows_of_corpus(tmp_path, "MATCH ()-[r]->() RETURN type(r), count(*)", "shop")
     assert sum(count for _, count in edges) == written.edges
-    assert {kind for kind, _ in edges} == set(EdgeType) - {EdgeType.ALIAS_OF}
+    assert {kind for kind, _ in edges} == set(EdgeType) - {EdgeType.ALIAS_OF, EdgeType.HAS_TYPE}
     assert rows_of(tmp_path, "MATCH (n) RETURN count(n)") == [[0]]
 
 

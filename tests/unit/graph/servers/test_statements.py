@@ -24,8 +24,10 @@ NOT_OF_THIS_PARSER = {
     "merge_documents": "its grammar takes no WITH behind a MERGE in a second part; openCypher's does",
     "neo4j delete_edges 1": "the same of DELETE",
     "neo4j delete_edges 2": "the same of DELETE",
+    "neo4j delete_edges 3": "the same of DELETE",
     "memgraph delete_edges 1": "the same of DELETE",
     "memgraph delete_edges 2": "the same of DELETE",
+    "memgraph delete_edges 3": "the same of DELETE",
     "memgraph delete_orphans": "exists() of a pattern is Memgraph's own",
     "memgraph nearest_exactly": "so is reduce()",
 }
