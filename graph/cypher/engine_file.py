@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TextIO
 
 from contracts.graph.model import EdgeType, NodeLabel
 from graph.cypher.files import FILE, FOLDER, MANIFEST, SCHEMA_VERSION, TEMPORARY, CypherFile, discard, file_of
+from graph.cypher.jail import NOBODY
 from graph.cypher.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
 from graph.generations.durable import fsync_path, write_durably
 
@@ -61,9 +62,7 @@ def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeR
         copied.add(nodes, edges)
         (work / FOLDER).mkdir()
         _load(work / FOLDER / FILE, copied)
-        # For `nobody`, to whom root turns before it reads; folders above keep everybody else out.
-        (work / FOLDER / FILE).chmod(0o644)
-        (work / FOLDER).chmod(0o755)
+        _give_away(work / FOLDER)
         fsync_path(work / FOLDER / FILE)
         fsync_path(work / FOLDER)
         (work / FOLDER).rename(generation / FOLDER)
@@ -83,6 +82,14 @@ def write_file(generation: Path, nodes: Iterable[NodeRow], edges: Iterable[EdgeR
     if written is None:
         raise OSError(f"the file of the Cypher engine vanished from {generation}")
     return written
+
+
+def _give_away(folder: Path) -> None:
+    """Let its owner alone read the file. Root's belongs to `nobody`, whom root becomes before it reads it."""
+    (folder / FILE).chmod(0o400)
+    if os.geteuid() == 0:
+        for path in (folder / FILE, folder):
+            os.chown(path, NOBODY, NOBODY)
 
 
 class _Tables:

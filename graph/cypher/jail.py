@@ -5,7 +5,7 @@
     Landlock        reading in that folder, and nothing else of any file system; no TCP (landlock(7))
     seccomp         no socket, no new process or program, no signal to another process, no tracing (seccomp(2))
     limits          address space, processor time, no byte written, few descriptors, no core file
-    privileges      none, and no way to new ones; root becomes `nobody`
+    privileges      none, and no way to new ones; root becomes the folder's owner, or `nobody`
 
 What the system does not give is left out and told. A jail closes *files* and *network*, each by at least one of the
 layers; otherwise `close_in` raises `NoJail` and nothing may run.
@@ -27,7 +27,8 @@ _NEW_USERS, _NEW_MOUNTS, _NEW_NETWORK, _NEW_MESSAGES = 0x10000000, 0x00020000, 0
 _READ_ONLY, _NO_SETUID_DEVICES_PROGRAMS, _AGAIN, _BIND, _PRIVATE = 0x1, 0x2 | 0x4 | 0x8, 0x20, 0x1000, 0x4000 | 0x40000
 _DETACH = 2
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 22, 38
-_NOBODY = 65534
+NOBODY = 65534
+"""User and group without rights of their own."""
 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_READ_FILE, _LANDLOCK_READ_FOLDER = 1 << 2, 1 << 3
@@ -111,6 +112,8 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
     _close_descriptors(kept)
     os.environ.clear()
     is_root = os.geteuid() == 0
+    owner = os.stat(folder)
+    user, group = owner.st_uid or NOBODY, owner.st_gid or NOBODY
     if is_root or attempt("users", _enter_users):
         attempt("network", lambda: _unshare(_NEW_NETWORK))
         attempt("messages", lambda: _unshare(_NEW_MESSAGES))
@@ -123,10 +126,10 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
     landlocked = "/" if "root" in layers else folder
     attempt("landlock", lambda: _landlock(landlocked))
     _limit(limits)
-    if is_root and ("root" in layers or _others_may_read(folder)):
+    if is_root and ("root" in layers or _others_may_enter(folder)):
         os.setgroups([])
-        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
     _drop_capabilities()
     _die_with_parent()  # becoming somebody else forgets it: prctl(2)
     attempt("seccomp", _filter_calls)
@@ -183,12 +186,12 @@ def _enter(folder: str) -> None:
     os.chdir("/")
 
 
-def _others_may_read(folder: str) -> bool:
-    """Whether the way to the folder is open to everybody, so that `nobody` can go it."""
-    parts = [folder]
-    while os.path.dirname(parts[-1]) != parts[-1]:
-        parts.append(os.path.dirname(parts[-1]))
-    return all(os.stat(part).st_mode & 0o001 for part in parts)
+def _others_may_enter(folder: str) -> bool:
+    """Whether the way to the folder is open to everybody, so that another user than root can go it."""
+    above = os.path.dirname(folder)
+    while os.stat(above).st_mode & 0o001 and os.path.dirname(above) != above:
+        above = os.path.dirname(above)
+    return os.path.dirname(above) == above
 
 
 def _landlock(folder: str) -> None:
