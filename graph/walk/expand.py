@@ -12,7 +12,7 @@ from graph.walk.push import push
 from graph.walk.seeds import seeds_of
 from graph.walk.trails import Passage, Trails
 
-MOST_CANDIDATES = 32
+MOST_CANDIDATES = 20
 
 
 def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansion:

@@ -17,6 +17,7 @@ from contracts.retrieval import Filters, Query, Retrieval, Strategy
 from contracts.trust import Inspection, Verdict
 from index.local.reader import IndexReader
 from index.local.writer import IndexWriter
+from index.search.fusion import keep_below
 from index.search.graph_reach import HITS, MOST_REACHED
 from index.settings import QuerySettings
 from trust.source_trust import SourceTrust
@@ -170,3 +171,11 @@ def test_the_graph_is_walked_only_where_the_strategy_asks_for_it(search) -> None
     for strategy in (Strategy.BM25, Strategy.VECTOR, Strategy.HYBRID):
         assert search(led, strategy).metadata.graph is None
     assert not led.asked
+
+
+def test_what_was_found_stays_before_what_the_graph_lifts_and_that_keeps_its_order() -> None:
+    before, lifted = [0.9, 0.6, 0.3, 0.2, 0.1], [0.9, 1.6, 1.3, 1.2, 0.4]
+    scores = keep_below(0.5, before, lifted)
+    assert scores[:2] == [0.9, 0.6]
+    assert 0.4 < scores[3] < scores[2] < 0.5
+    assert scores[4] == 0.4
