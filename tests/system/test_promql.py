@@ -35,6 +35,7 @@ RARE = {
     "sluice_voice_coverage": "the profile of marketing has to answer",
     "sluice_gate_judge_calls_total": "gate.judge is off",
     "sluice_self_defence_active": "the gate has to step back",
+    "sluice_graph_abstained_total": "a search by the graph has to lead nowhere",
     "sluice_flag_changes_total": "somebody has to change a flag",
     "sluice_purged_directives_total": "somebody has to switch search or crawl off",
     "sluice_gate_model_runs_total": "a learned model has to be rolled out",
@@ -95,6 +96,14 @@ def remember(online: Instance) -> None:
     assert online.http.get("/v1/memory/recall", params={**of, "query": "login"}).json()["results"]
 
 
+def walk_the_graph(online: Instance) -> None:
+    """Search by the graph once it is published, and ask it what is linked to a module."""
+    until(lambda: online.http.get("/v1/graph/status").json().get("generation"))
+    body = {"query": "ChainMap", "strategy": "hybrid_graph"}
+    assert online.http.post("/v1/query", json=body).status_code == 200
+    assert online.http.get("/v1/graph/linked", params={"module": "collections"}).status_code in (200, 404)
+
+
 @pytest.fixture(scope="module")
 def scraped(online: Instance, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Two runs, one of which goes outside, feedback, and memory; then a Prometheus that has scraped the instance."""
@@ -109,6 +118,7 @@ def scraped(online: Instance, tmp_path_factory: pytest.TempPathFactory) -> Itera
         found = online.http.post("/v1/query", json={"query": "ChainMap", "corpus": "default"})
         assert found.status_code == 200
         remember(online)
+        walk_the_graph(online)
         until(lambda: not list(missing_metrics(online.http.get("/metrics").text)))
         prometheus.wait_for_scrapes(3)
         yield prometheus

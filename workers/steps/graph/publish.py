@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from graph.generations.publish import lock_folder, publish, verified
+from graph.generations.publish import POINTER, lock_folder, publish, verified
 from otel import metrics
 
 if TYPE_CHECKING:
@@ -49,7 +49,11 @@ def publish_rows(
         OSError: the disk refuses.
     """
     with lock_folder(folder, LOCK_SECONDS):
+        was_published = (folder / POINTER).is_symlink()
         standing = verified(folder)
+        if standing is None and was_published:
+            metrics.GRAPH_GENERATIONS.labels("damaged").inc()
+            log.warning("graph_damaged", corpus=corpus)
         if standing is not None:
             if standing.version == graph.totals(corpus).version:
                 return None
