@@ -54,8 +54,8 @@ class _Recorder(Reader):
         self.places: dict[_Place, tuple[str, Scope]] = {}
         super().__init__(root, "m", "")
 
-    def _use(self, scope: Scope, node: Node, is_called: bool = False) -> None:
-        super()._use(scope, node, is_called)
+    def _use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
+        super()._use(node, scope, is_called)
         base: Node | None = node
         while base is not None and base.type == "attribute":
             base = base.child_by_field_name("object")

@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+_CACHE = dis.opmap["CACHE"]
 _RESUME = dis.opmap["RESUME"]
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
+_CALLS = frozenset({"PRECALL", "CALL", "CALL_FUNCTION_EX"})
 _READS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
 class CallPair(NamedTuple):
     """A function that was called, and the expression that called it: lines `first` to `last` of `caller_file`.
 
-    `way`: `call` as it is written, `read` of a property, `operator` (`+`, `for`, `with`, …), or `library`: a function
-    written in C called it, as `sorted` calls its key.
+    `way`: `call` as it is written, `read` of a property, `operator` (`+`, `for`, `with`, …: its name is not written),
+    or `library`: a function written in C called it, as `sorted` calls its key.
     """
 
     caller_file: str
@@ -84,9 +85,12 @@ class Recorder:
         holder = caller.f_code
         if holder not in self._positions:
             self._positions[holder] = list(holder.co_positions())
-        first, last, *_ = self._positions[holder][caller.f_lasti // 2]
+        at = caller.f_lasti
+        while at and holder.co_code[at] == _CACHE:  # a Python function is entered after the caches of its call
+            at -= 2
+        first, last, *_ = self._positions[holder][at // 2]
         line = first or caller.f_lineno
-        name = dis.opname[holder.co_code[caller.f_lasti]]
+        name = dis.opname[holder.co_code[at]]
         way = "library" if by_library else "call" if name in _CALLS else "read" if name in _READS else "operator"
         qualified = code.co_qualname.replace(".<locals>", "")
         return CallPair(holder.co_filename, line, last or line, way, code.co_filename, qualified, code.co_firstlineno)

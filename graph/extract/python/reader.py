@@ -36,7 +36,7 @@ class Reader:
         self.reading = Reading(top, [top], [], [], [], [], [], [])
         self._stack: list[tuple[Node, Scope]] = []
         self._handlers: dict[str, Callable[[Node, Scope], None]] = {
-            "identifier": self._identifier,
+            "identifier": self._use,
             "attribute": self._attribute,
             "call": self._call,
             "keyword_argument": self._keyword_argument,
@@ -83,15 +83,12 @@ class Reader:
 
     # Uses
 
-    def _use(self, scope: Scope, node: Node, is_called: bool = False) -> None:
+    def _use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
         if len(self.reading.uses) < MOST_USES:
             self.reading.uses.append(Use(scope, node, is_called))
 
-    def _identifier(self, node: Node, scope: Scope) -> None:
-        self._use(scope, node)
-
     def _attribute(self, node: Node, scope: Scope, is_called: bool = False) -> None:
-        self._use(scope, node, is_called)
+        self._use(node, scope, is_called)
         base: Node | None = node
         while base is not None and base.type == "attribute":
             base = base.child_by_field_name("object")
@@ -104,7 +101,7 @@ class Reader:
         if function is None:
             return
         if function.type == "identifier":
-            self._use(scope, function, True)
+            self._use(function, scope, True)
             if text(function) == "Tool":
                 self.reading.calls.append((scope, node))
         elif function.type == "attribute":
@@ -371,7 +368,7 @@ class Reader:
         if len(names) == 1 and is_capture:
             self._bind(scope, names[0], Value(ValueKind.UNKNOWN, None, scope, line(node), line(node)))
         else:
-            self._use(scope, node if node.type == "dotted_name" else names[0])
+            self._use(node if node.type == "dotted_name" else names[0], scope)
 
     # Imports
 

@@ -14,6 +14,9 @@ from graph.extract.python.meanings import UNKNOWN, Kind, Meanings, one_of
 from graph.extract.python.reading import Reading, Use, line, text
 from graph.extract.python.scopes import Defined, Imported, Scope, ScopeKind, Value
 
+_Target = tuple[str, Origin]
+"""A qualified name, or with origin NAME a bare one, and how it was found."""
+
 
 class References:
     """References of one file, gathered name by name."""
@@ -22,7 +25,8 @@ class References:
         self._reading = reading
         self._inference = inference
         self._has_stars = bool(reading.stars)
-        self._lines: dict[tuple[str, Origin], set[int]] = {}
+        self._lines: dict[_Target, set[int]] = {}
+        self._targets: dict[tuple[Scope, str, bool], list[_Target]] = {}
 
     def edges(self, document: GraphDocument) -> Iterator[Edge]:
         """REFERS_TO edges, each with all its lines."""
@@ -46,13 +50,18 @@ class References:
             self._lines.setdefault((name, origin), set()).add(at)
 
     def _read(self, use: Use) -> None:
-        base, attributes = _chain(use.node)
+        node, scope, found = use.node, use.scope, UNKNOWN
+        if node.type == "identifier":
+            self._name(text(node), scope, line(node), use.is_called)
+            return
+        base, attributes = _chain(node)
         if base.type == "identifier":
             name = text(base)
-            self._name(name, use.scope, line(base), use.is_called and not attributes)
-            found = self._inference.of_name(name, use.scope) if attributes else UNKNOWN
+            self._name(name, scope, line(base), use.is_called and not attributes)
+            if attributes:
+                found = self._inference.of_name(name, scope)
         else:
-            found = self._inference.of(base, use.scope)
+            found = self._inference.of(base, scope)
         for place, attribute in enumerate(attributes):
             is_last = place == len(attributes) - 1
             found = self._attribute(found, text(attribute), line(attribute), use.is_called and is_last)
@@ -77,43 +86,45 @@ class References:
         return one_of(members) if members else UNKNOWN
 
     def _called(self, called: Meanings, at: int) -> None:
-        for meaning in called:
-            if meaning.kind is Kind.INSTANCE:
-                self._add(f"{meaning.name}.__call__", meaning.origin, at)
+        for name, origin in _calls(called):
+            self._add(name, origin, at)
 
     def _name(self, name: str, scope: Scope, at: int, is_called: bool) -> None:
+        key = (scope, name, is_called)
+        targets = self._targets.get(key)
+        if targets is None:
+            targets = self._targets[key] = list(dict.fromkeys(self._named(name, scope, is_called)))
+        for target in targets:
+            self._lines.setdefault(target, set()).add(at)
+
+    def _named(self, name: str, scope: Scope, is_called: bool) -> Iterator[_Target]:
+        """What a name refers to where it stands."""
         holder = scope.holder(name)
         if holder is None:
-            self._unbound(name, at)
+            if name not in BUILTINS:
+                yield (f"{self._reading.module.name}.{name}", Origin.IMPORT) if self._has_stars else (name, Origin.NAME)
             return
         if holder.kind is ScopeKind.TYPE_PARAMETERS:
             return
         is_public = holder.kind in (ScopeKind.MODULE, ScopeKind.CLASS)
-        for binding in holder.bindings[name]:
+        bindings = holder.bindings[name]
+        for binding in bindings:
             if isinstance(binding, Imported):
-                self._add(binding.target, Origin.IMPORT, at)
+                yield binding.target, Origin.IMPORT
             elif isinstance(binding, Defined):
-                self._add(binding.scope.name, Origin.SCOPE, at)
+                yield binding.scope.name, Origin.SCOPE
             elif isinstance(binding, Value) and is_public:
-                self._add(f"{holder.name}.{name}", Origin.SCOPE, at)
-        if any(isinstance(binding, Value) for binding in holder.bindings[name]):
-            self._alias(self._inference.of_name(name, scope), at, is_called)
+                yield f"{holder.name}.{name}", Origin.SCOPE
+        if any(isinstance(binding, Value) for binding in bindings):
+            yield from self._variable(self._inference.of_name(name, scope), is_called)
 
-    def _alias(self, meanings: Meanings, at: int, is_called: bool) -> None:
-        """A variable that stands for a symbol, as `join = os.path.join`, or is called, as `Foo()(x)`."""
+    def _variable(self, meanings: Meanings, is_called: bool) -> Iterator[_Target]:
+        """What a variable stands for, as `join = os.path.join`, and is called by, as `Foo()(x)`."""
         for meaning in meanings:
             if meaning.kind is Kind.SYMBOL:
-                self._add(meaning.name, meaning.origin, at)
+                yield meaning.name, meaning.origin
         if is_called:
-            self._called(meanings, at)
-
-    def _unbound(self, name: str, at: int) -> None:
-        if name in BUILTINS:
-            return
-        if self._has_stars:
-            self._add(f"{self._reading.module.name}.{name}", Origin.IMPORT, at)
-        else:
-            self._add(name, Origin.NAME, at)
+            yield from _calls(meanings)
 
     def _exported(self) -> None:
         """The names in `__all__`."""
@@ -128,6 +139,13 @@ class References:
                         self._name(name, module, line(entry), False)
                     else:
                         self._add(f"{module.name}.{name}", Origin.SCOPE, line(entry))
+
+
+def _calls(called: Meanings) -> Iterator[_Target]:
+    """The methods that calls of instances reach."""
+    for meaning in called:
+        if meaning.kind is Kind.INSTANCE:
+            yield f"{meaning.name}.__call__", meaning.origin
 
 
 def _chain(node: SyntaxNode) -> tuple[SyntaxNode, list[SyntaxNode]]:
