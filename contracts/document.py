@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Base64Bytes, Field, model_validator
 
@@ -97,6 +97,14 @@ class DocumentBatch(Value):
     documents: tuple[Document, ...]
 
 
+class PageLink(NamedTuple):
+    """A link of a page: the line of its words in the text that was chunked, where it leads, and its words."""
+
+    line: int
+    url: str
+    words: str
+
+
 class Chunk(Value):
     """A passage: the unit that is embedded, indexed, ranked and cited.
 
@@ -123,6 +131,8 @@ class Chunk(Value):
     page: Annotated[int | None, Field(ge=1, exclude_if=is_none)] = None
     inspection: Annotated[Inspection | None, Field(exclude_if=is_none)] = None
     """What was found in the text; None where nothing was found."""
+    links: Annotated[tuple[PageLink, ...], Field(exclude_if=lambda links: not links)] = ()
+    """Of a page whose text holds no addresses: the links that begin in this chunk."""
 
 
 class ChunkedDocument(Value):

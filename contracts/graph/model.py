@@ -13,6 +13,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from contracts.document import PageLink
+
 UNKNOWN = "?"
 """Stands in a symbol's name for what holds it, where that is not known."""
 
@@ -113,6 +115,8 @@ class GraphDocument(NamedTuple):
     """Of source code its programming language; of prose a natural one, or None."""
     text: str
     metadata: dict[str, str | int | float | bool]
+    links: tuple[PageLink, ...] = ()
+    """Of a page: its links, whose addresses are not in its text."""
 
 
 def symbol(language: str, name: str) -> Node:

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from contracts.base import construct_unvalidated
-from contracts.document import Chunk
+from contracts.document import Chunk, PageLink
 from contracts.errors import Corrupted
 from contracts.trust import Inspection
 from index.journal.document_facts import DocumentFacts
@@ -89,6 +89,8 @@ def read_chunk(segment: Segment, row: int) -> Chunk:
     fields["section_path"] = tuple(fields["section_path"])
     if fields["inspection"] is not None:
         fields["inspection"] = Inspection.model_validate(fields["inspection"])
+    if fields["links"]:
+        fields["links"] = tuple(PageLink(*link) for link in fields["links"])
     return construct_unvalidated(Chunk, fields, _CHUNK_FIELDS)
 
 

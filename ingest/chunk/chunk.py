@@ -157,6 +157,7 @@ def _chunks(
             checksum=sha256_text(part),
             anchor=places.anchor(passage),
             page=places.page(passage),
+            links=places.links(passage, lines),
         )
         seen[identity] += 1
         chunks.append((chunk, ids))

@@ -1,12 +1,17 @@
-"""Where a passage is found by who opens the document: the fragment of its heading, the page of a PDF."""
+"""Where a passage is found by who opens the document: the fragment of its heading, the page of a PDF; and its links."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
+from contracts.document import PageLink
 from ingest.chunk.passage import Passage
 from ingest.extract.extracted import Extracted
 
+MOST_LINKS = 100
+"""Of one passage, the first: it has a few hundred words."""
+MOST_URL_CHARACTERS, _MOST_WORDS = 2_000, 100
 _PAGE_BREAK = "\f"
 
 
@@ -19,6 +24,17 @@ class Places:
         self._text = extracted.text
         self._is_paged = extracted.form == "pages"
         self._counted_to, self._breaks = 0, 0
+        self._links = [link for link in extracted.linked_words if len(link.url) <= MOST_URL_CHARACTERS]
+        self._link_starts = [link.start for link in self._links]
+
+    def links(self, passage: Passage, lines: Sequence[int]) -> tuple[PageLink, ...]:
+        """The links that begin in it. `lines` are where the lines of the text begin."""
+        first = bisect_left(self._link_starts, passage.start)
+        last = bisect_left(self._link_starts, passage.end)
+        return tuple(
+            PageLink(bisect_right(lines, link.start), link.url, self._text[link.start : link.end][:_MOST_WORDS])
+            for link in self._links[first : min(last, first + MOST_LINKS)]
+        )
 
     def anchor(self, passage: Passage) -> str | None:
         """The fragment of the last heading at or before its beginning, else of the first one in it."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 from pydantic_core import to_json
 
-from contracts.document import sha256_text
+from contracts.document import Chunk, sha256_text
 from contracts.event import Gap
 from contracts.graph.model import GraphDocument
+from contracts.trust import Verdict
 from graph.extract.extract import extract_edges, parser_version
 from index.local.reader import IndexReader
 from index.search.document_text import join_chunks
@@ -69,7 +70,7 @@ class IndexedDocuments:
 
     def row_of(self, facts: DocumentFacts, identity: Identity) -> GraphRow:
         """A document with all that it states; one that the parser fails on states nothing, and is a gap."""
-        document = graph_document(facts, join_chunks(self._reader.chunks(facts.document_id)).text)
+        document = graph_document(facts, list(self._reader.chunks(facts.document_id)))
         try:
             return GraphRow(facts.document_id, identity, extract_edges(document))
         except Exception as error:
@@ -80,10 +81,18 @@ class IndexedDocuments:
             return GraphRow(facts.document_id, identity, ())
 
 
-def graph_document(facts: DocumentFacts, text: str) -> GraphDocument:
-    """A document of the index as the graph reads it."""
+def graph_document(facts: DocumentFacts, chunks: Sequence[Chunk]) -> GraphDocument:
+    """A document of the index as the graph reads it: what is not served of it is left out."""
+    served = [chunk for chunk in chunks if not chunk.inspection or chunk.inspection.verdict is not Verdict.BLOCKED]
     return GraphDocument(
-        facts.document_id, facts.file_path, facts.url, facts.title, facts.language, text, facts.metadata
+        document_id=facts.document_id,
+        path=facts.file_path,
+        url=facts.url,
+        title=facts.title,
+        language=facts.language,
+        text=join_chunks(chunks).text,
+        metadata=facts.metadata,
+        links=tuple(dict.fromkeys(link for chunk in served for link in chunk.links)),
     )
 
 

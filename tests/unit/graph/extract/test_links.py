@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contracts.document import PageLink
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
 from graph.extract.extract import extract_edges
 
@@ -116,3 +117,10 @@ def test_restructured_links_labels_and_tables_of_contents_are_found() -> None:
     }
     owned = [edge for edge in extract_edges(document(RESTRUCTURED, "main/docs/cart.rst")) if edge.detail == "label"]
     assert [edge.source.key for edge in owned] == ["label:carts"]
+
+
+def test_links_of_a_page_whose_text_holds_no_addresses_are_its_own() -> None:
+    kept = (PageLink(3, "https://shop.example/a#b", "A"), PageLink(4, "mailto:x@shop.example", "B"))
+    page = document("text", None, "https://shop.example/")._replace(links=kept)
+    found = [edge for edge in extract_edges(page) if edge.type is EdgeType.LINKS_TO]
+    assert [(edge.target.key, edge.lines, edge.detail) for edge in found] == [("https://shop.example/a", (3,), "A")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime
 
-from contracts.document import Document, Provenance
+from contracts.document import Chunk, Document, Provenance
 from ingest.chunk.chunk import chunk_document
 from ingest.embed.tokens import shared_tokenizer
 from ingest.extract.extract import extract_document
@@ -54,6 +54,25 @@ def test_anchors_change_no_id_and_no_checksum() -> None:
 
     body = f"<h2>Install</h2><p>{WORDS}</p><h2>Run</h2><p>{WORDS}</p>"
     assert chunked(page_of(body)) == chunked(page_of(body.replace("<h2>", '<h2 id="x">', 1)))
+
+
+def test_a_chunk_keeps_the_links_that_begin_in_it_with_line_address_and_words() -> None:
+    page = page_of(
+        f'<h1>Guide</h1><p>See <a href="/pay?x=1#card">how to pay</a>. {WORDS}</p>'
+        f'<h2>More</h2><p>{WORDS}</p><p>{WORDS}</p><p>And <a href="https://shop.example/">the shop</a>. {WORDS}</p>'
+    )
+    document = Document(id="d", url="https://e.org/g", media_type="text/html", text=page, provenance=FETCHED)
+    chunks = chunk_document(document, extract_document(document), ChunkSettings(), shared_tokenizer()).chunks
+    links = [link for chunk in chunks for link in chunk.links]
+    assert {(link.url.partition("#")[0], link.words) for link in links} == {
+        ("https://e.org/pay?x=1", "how to pay"),
+        ("https://shop.example/", "the shop"),
+    }
+    for chunk in chunks:
+        assert all(chunk.start_line <= link.line <= chunk.end_line for link in chunk.links)
+    kept = Chunk.model_validate_json(chunks[0].model_dump_json())
+    assert kept.links == chunks[0].links
+    assert "links" not in chunks[0].model_copy(update={"links": ()}).model_dump_json()
 
 
 def test_each_chunk_of_a_pdf_has_its_page_an_empty_page_counts() -> None:

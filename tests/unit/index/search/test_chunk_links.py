@@ -1,0 +1,32 @@
+"""A chunk is read from a segment with the links that it was written with."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from contracts.document import Chunk, PageLink
+from index.search.chunk_source import read_chunk
+
+LINKS = (PageLink(1, "https://shop.example/", "the shop"),)
+
+
+@pytest.mark.parametrize("facts", [{"links": LINKS}, {}, {"links": LINKS, "anchor": "a", "page": 2}])
+def test_a_record_gives_its_links_and_an_older_one_none(facts: dict[str, Any]) -> None:
+    chunk = Chunk(
+        chunk_id="c1",
+        document_id="d1",
+        ordinal=0,
+        text="the shop",
+        start_line=1,
+        end_line=1,
+        token_estimate=2,
+        checksum="0" * 64,
+        **facts,
+    )
+    record = chunk.model_dump_json().encode()
+    segment: Any = SimpleNamespace(name="s", chunk_record=lambda row: record)
+    assert read_chunk(segment, 0) == chunk
+    assert read_chunk(segment, 0).links == facts.get("links", ())
