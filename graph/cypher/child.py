@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from graph.cypher.files import FILE
-from graph.cypher.jail import Limits, NoJail, close_in, root_of
+from graph.cypher.jail import Limits, NoJail, close_in
 
 _BASE_BYTES = 512 << 20
 """Address space of the interpreter and the engine's library."""
@@ -53,7 +53,7 @@ def _locked(request: dict[str, Any], pipe: int) -> dict[str, Any]:
     closed = close_in(folder, limits, (pipe,), frozenset(request.get("without", ())))
     if request.get("probe"):
         return {"layers": closed.layers, "missing": closed.missing}
-    path = os.path.join(root_of(folder, closed), FILE)
+    path = FILE
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError as error:

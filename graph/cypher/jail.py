@@ -30,6 +30,9 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 2
 NOBODY = 65534
 """User and group without rights of their own."""
 
+_MAY_READ = 1 << 2
+"""CAP_DAC_READ_SEARCH."""
+
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _LANDLOCK_READ_FILE, _LANDLOCK_READ_FOLDER = 1 << 2, 1 << 3
 _LANDLOCK_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
@@ -90,7 +93,7 @@ class NoJail(Exception):
 
 
 def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozenset[str] = frozenset()) -> Closed:
-    """Lock this process up; what was `folder` is `/` or stays where it is: `root_of` says which.
+    """Lock this process up; `folder` is its working directory then.
 
     Call it in a process of a single thread. `kept` are the descriptors that stay open. `without` leaves layers out, for
     tests. Raises NoJail where files or network stay open, OSError where a limit cannot be set.
@@ -124,23 +127,21 @@ def close_in(folder: str, limits: Limits, kept: tuple[int, ...], without: frozen
     _check(_libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
     _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
     landlocked = "/" if "root" in layers else folder
+    os.chdir(landlocked)
     attempt("landlock", lambda: _landlock(landlocked))
     _limit(limits)
-    if is_root and ("root" in layers or _others_may_enter(folder)):
+    stays = is_root and "root" not in layers and not _others_may_enter(folder)
+    if is_root and not stays:
         os.setgroups([])
         os.setresgid(group, group, group)
         os.setresuid(user, user, user)
-    _drop_capabilities()
+    # Root that has to stay root may read whatever mode a file has: Landlock says which.
+    _drop_capabilities(_MAY_READ if stays else 0)
     _die_with_parent()  # becoming somebody else forgets it: prctl(2)
     attempt("seccomp", _filter_calls)
     if not {"root", "landlock"} & set(layers) or not {"network", "seccomp"} & set(layers):
         raise NoJail("; ".join(missing))
     return Closed(tuple(layers), tuple(missing))
-
-
-def root_of(folder: str, closed: Closed) -> str:
-    """Where `folder` is to be found after `close_in`."""
-    return "/" if "root" in closed.layers else folder
 
 
 def _die_with_parent() -> None:
@@ -224,12 +225,12 @@ def _limit(limits: Limits) -> None:
         resource.setrlimit(kind, (soft, hard))
 
 
-def _drop_capabilities() -> None:
+def _drop_capabilities(kept: int) -> None:
     calls = _MACHINES.get(platform.machine())
     if calls is None:
         return
     header = struct.pack("=Ii", 0x20080522, 0)
-    _check(_libc.syscall(calls.capset, header, bytes(24)), "capset")
+    _check(_libc.syscall(calls.capset, header, struct.pack("=6I", kept, kept, 0, 0, 0, 0)), "capset")
 
 
 def _filter_calls() -> None:
