@@ -121,8 +121,9 @@ def _asked(key: str, name: str) -> Iterator[str]:
 
 
 def _package(path: str) -> str:
-    """The first two parts of a path: `packages/rich`, `python/json`."""
-    return "/".join(path.split("/")[:2])
+    """The package or module of a file: `packages/rich`, `json`."""
+    parts = path.split("/")
+    return "/".join(parts[: 2 if parts[0] in ("packages", "sluice") else 1])
 
 
 def sources() -> dict[str, str]:
@@ -130,7 +131,7 @@ def sources() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in STANDARD.rglob("*.py"):
         if not {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo"}.intersection(path.parts):
-            found[str(path)] = f"python/{path.relative_to(STANDARD)}"
+            found[str(path)] = str(path.relative_to(STANDARD))
     for package in _PACKAGES:
         folder = INSTALLED / package
         for path in folder.rglob("*.py"):

@@ -201,13 +201,14 @@ class Names:
         return ()
 
     def _by_class(self, language: str, segments: list[str]) -> list[Found]:
-        """A member that a known class neither has nor inherits: of its subclasses, or of anything with its name."""
+        """A member that a known class neither has nor inherits: of its subclasses, or of anything with its name.
+
+        So too of a known function or variable, which stands for what it gives: its type is not stated.
+        """
         if len(segments) < 2:
             return []
         holder, member = f"{language}:{'.'.join(segments[:-1])}", segments[-1]
-        if holder not in self._bases and not any(
-            self._definitions[place].kind == _CLASS for place in self._defined.get(holder, ())
-        ):
+        if holder not in self._bases and not self._is_value(holder):
             return []
         below = [
             Found(place, How.INHERITED)
@@ -215,6 +216,10 @@ class Names:
             for place in self._defined.get(f"{subclass}.{member}", ())
         ]
         return below or [Found(place, How.NAME) for place in self._defined.get(f"{language}:{UNKNOWN}.{member}", ())]
+
+    def _is_value(self, holder: str) -> bool:
+        """Whether the name means something of the corpus that can have members by other names than its own."""
+        return any(self._definitions[place].kind != MODULE for place, _ in self._resolve(holder, ""))
 
     def _below(self, holder: str) -> list[str]:
         if self._subclasses is None:
@@ -251,7 +256,6 @@ class Names:
                 del self._modules[end]
 
 
-_CLASS = "class"
 _DEEPEST = 12
 """Aliases of aliases: the longest chain in the standard library has 4."""
 _MOST_NAMES = 500

@@ -108,6 +108,16 @@ def test_a_member_that_no_relative_has_is_any_of_its_name() -> None:
     assert meant("a.A.run", "a.py", *files) == [("far.py", "far.Far.run", "NAME")]
 
 
+def test_a_member_of_what_a_known_function_or_variable_gives_is_any_of_its_name() -> None:
+    files = (
+        File("a.py").defines("make", 1, 2).defines("logger", 3, 3, "variable"),
+        File("far.py").defines("Far.run", 2, 3, "method"),
+    )
+    assert meant("a.make.run", "a.py", *files) == [("far.py", "far.Far.run", "NAME")]
+    assert meant("a.logger.run", "a.py", *files) == [("far.py", "far.Far.run", "NAME")]
+    assert meant("a.other.run", "a.py", *files) == []
+
+
 def test_classes_that_inherit_from_each_other_come_to_an_end() -> None:
     files = (
         File("a.py").defines("A", 1, 9, "class").inherits("A", "b.B.Inner", 1),
