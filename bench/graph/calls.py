@@ -33,6 +33,8 @@ _PACKAGES = (
     *("fastapi", "starlette", "sqlalchemy", "rich", "typer", "celery", "kombu", "vine", "billiard", "yaml", "tomlkit"),
     *("markdown_it", "mdurl", "pygments", "mako", "httpx", "httpcore", "attr", "click", "pydantic", "anyio", "alembic"),
 )
+_UNNAMED = frozenset({"no reference there", "another name is written"})
+"""Of misses: the calling expression does not name what it reached. A variable held it, or a decorator wrapped it."""
 _MADE = frozenset({"__init__", "__new__", "__call__", "__post_init__", "__init_subclass__", "__set_name__"})
 
 
@@ -163,10 +165,12 @@ def report(group: str, judged: list[Judged]) -> str:
     written = [entry for entry in judged if entry.pair.way in ("call", "read")]
     found = [entry for entry in written if entry.candidates]
     counts = sorted(entry.candidates for entry in found) or [0]
+    named = len(written) - sum(entry.reason in _UNNAMED for entry in written)
     few = sum(count <= 3 for count in counts) / max(1, len(written))
     share = statistics.fmean(entry.share for entry in written) if written else 0.0
     return (
-        f"| {group} | {len(written):,} | {len(found) / max(1, len(written)):.3f} | {statistics.median(counts):g} | "
+        f"| {group} | {len(written):,} | {len(found) / max(1, len(written)):.3f} | "
+        f"{len(found) / max(1, named):.3f} | {statistics.median(counts):g} | "
         f"{counts[int(len(counts) * 0.9) - 1]} | {few:.3f} | {share:.3f} |"
     )
 
@@ -187,8 +191,10 @@ def main() -> None:
     }
     corpus = Corpus({place: path for place, path in files.items() if _package(path) in ran})
     print(f"{len(corpus.ids):,} files: the packages whose code ran, whole")
-    print("| | calls | true target found | candidates: median | 90 % | found with ≤ 3 | its share of the weight |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| | calls | true target found | of those by name | candidates: median | 90 % | found with ≤ 3 | its weight |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     everything: list[Judged] = []
     told: dict[str, list[Judged]] = {}
     for group, pairs in recorded.items():

@@ -53,7 +53,7 @@ def text(node: Node | None) -> str:
     """The source of a node, a name in the form that Python compares (NFKC); empty for none."""
     if node is None:
         return ""
-    source = (node.text or b"").decode("utf-8", "replace")
+    source = str(node.text or b"", "utf-8", "replace")
     if not source.isascii() and node.type == "identifier":
         return unicodedata.normalize("NFKC", source)
     return source

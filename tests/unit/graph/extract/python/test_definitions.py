@@ -114,7 +114,7 @@ def test_members_of_a_typed_value_are_looked_for_in_its_type() -> None:
         def last(self): return Client()
     class Owner: ...
     """
-    assert pairs(text, EdgeType.INHERITS) == {
+    assert pairs(text, EdgeType.HAS_TYPE) == {
         ("shop.cart.client", "a.Client"),
         ("shop.cart.Cart.owner", "shop.cart.Owner"),
         ("shop.cart.Cart.client", "a.Client"),
