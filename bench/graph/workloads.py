@@ -564,4 +564,4 @@ GROUPS: dict[str, tuple[Callable[[], None], ...]] = {
     "celery": (_celery,),
     "others": (_others,),
 }
-"""Programs by what they exercise. The first two groups were looked at while the rules were made, the others not."""
+"""Programs by what they exercise. Calls of every group were looked at while the rules were made."""
