@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from contracts.graph.model import NodeLabel
+from contracts.graph.model import EdgeType, NodeLabel, Origin
 from graph.cypher.engine_file import EdgeRow, NodeRow
 from graph.cypher.schema import symbol_properties, tool_properties
+from graph.generations.names import How
 from graph.generations.view import GraphView
 
 
@@ -41,10 +42,29 @@ def node_rows(view: GraphView, corpus: str, facts: Mapping[str, DocumentFacts]) 
 
 
 def edge_rows(view: GraphView) -> Iterator[EdgeRow]:
-    """Every edge of the generation, as its document states it."""
+    """Every edge of the generation, as its document states it, and those that follow from them all.
+
+    A name that is defined under another one (imported as `shop.cart`, in `src/shop/cart.py`) leads to where it is
+    defined too: `detail` says by which rule. So a pattern need not know how names are resolved.
+    """
+    stated: set[tuple[int, int]] = set()
     for number in range(view.edges):
         edge = view.edge(number)
         source, target = view.node(edge.source), view.node(edge.target)
         first = edge.lines[0] if edge.lines else None
         values = (edge.origin, first, edge.lines, edge.candidates, edge.detail)
         yield EdgeRow(edge.type, source.label, source.key, target.label, target.key, values)
+        if edge.type in _ADDED.values():
+            stated.add((edge.source, edge.target))
+    for meant in view.meant():
+        if (meant.name, meant.document) in stated:
+            continue
+        stated.add((meant.name, meant.document))
+        name, document = view.node(meant.name), view.node(meant.document)
+        lines = tuple(dict.fromkeys(line for line in (meant.first, meant.last) if line))
+        told = (Origin.NAME, lines[0] if lines else None, lines, meant.candidates, _RULES[meant.how])
+        yield EdgeRow(_ADDED[name.label], name.label, name.key, document.label, document.key, told)
+
+
+_ADDED = {NodeLabel.SYMBOL: EdgeType.DEFINED_IN, NodeLabel.URL: EdgeType.RESOLVES_TO}
+_RULES = {How.EXACT: "by path", How.SUFFIX: "by path", How.ALIAS: "by re-export", How.INHERITED: "by inheritance"}

@@ -54,6 +54,19 @@ class Step(NamedTuple):
     last: int
 
 
+class Meant(NamedTuple):
+    """What a name means that its definition does not bear as its own: by a re-export, a base, the end of a path."""
+
+    name: int
+    """The node of the name."""
+    document: int
+    how: How
+    first: int
+    last: int
+    """Lines of the definition; 0 and 0: the document as a whole."""
+    candidates: int
+
+
 class GraphView:
     """One generation of the graph of a corpus. Safe for threads; it stays readable when its file is deleted.
 
@@ -206,6 +219,28 @@ class GraphView:
             int(self.step_firsts[number]),
             int(self.step_lasts[number]),
         )
+
+    def meant(self) -> Iterator[Meant]:
+        """Names that are defined under another one, and where; each pair of name and definition once.
+
+        What has nothing but its last segment in common with the name is left out.
+        """
+        arrays = self._arrays
+        hows = arrays["step_how"]
+        numbers = np.flatnonzero((hows & REVERSE == 0) & (hows < How.NAME))
+        vertices, names = self.step_targets[numbers], arrays["edge_target"][arrays["step_edge"][numbers]]
+        is_definition = vertices >= self.nodes
+        places = np.where(is_definition, vertices - self.nodes, 0)
+        own = np.where(is_definition, arrays["definition_node"][places], -1) if self.definitions else names * 0 - 1
+        is_named = np.isin(arrays["node_label"][names], [LABEL_CODES[NodeLabel.SYMBOL], LABEL_CODES[NodeLabel.URL]])
+        apart = np.flatnonzero((own != names) & is_named & (names != vertices))
+        pairs, first = np.unique(np.stack([names[apart], vertices[apart]]), axis=1, return_index=True)
+        for name, vertex, number in zip(*pairs.tolist(), numbers[apart[first]].tolist(), strict=True):
+            document, start, end = vertex, 0, 0
+            if vertex >= self.nodes:
+                document, _, start, end = self.definition(vertex)
+            step = self.step(number)
+            yield Meant(name, document, step.how, start, end, self.edge(step.edge).candidates)
 
     def source_of(self, number: int) -> int:
         """The vertex that a step begins at."""
