@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from contracts.graph.model import UNKNOWN, Edge, EdgeType, NodeLabel
 
-MODULE = "module"
-"""The kind of a definition that is its document as a whole."""
+METHOD, MODULE = "method", "module"
+"""Kinds of definitions; a module is its document as a whole."""
 
 
 class Definition(NamedTuple):

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from contracts.graph.model import UNKNOWN, NodeLabel
-from graph.generations.definitions import MODULE, Definition, is_unknown
+from graph.generations.definitions import METHOD, MODULE, Definition, is_unknown
 from graph.generations.linearisation import linearise
 
 
@@ -25,9 +25,11 @@ class How(IntEnum):
     SUFFIX = 1
     ALIAS = 2
     INHERITED = 3
-    NAME = 4
+    OVERRIDE = 4
+    """By a subclass of the class that is named: of which class an instance is, only the run knows."""
+    NAME = 5
     """By the name alone."""
-    OUTSIDE = 5
+    OUTSIDE = 6
     """By none: what it means is not in the corpus."""
 
 
@@ -107,7 +109,7 @@ class Names:
         exact = self._defined.get(key)
         if exact:
             how = How.NAME if is_unknown(key) else How.EXACT
-            return tuple((Found(place, how), "") for place in exact)
+            return tuple((found, "") for found in (*(Found(place, how) for place in exact), *self._overriding(key)))
         language, _, name = key.partition(":")
         if not name or name.startswith(f"{UNKNOWN}."):
             return ()
@@ -161,8 +163,19 @@ class Names:
         for ancestor in self._lines_of(holder)[1:]:
             held = self._defined.get(ancestor + rest)
             if held:
-                return [Found(place, How.INHERITED) for place in held]
+                return [*(Found(place, How.INHERITED) for place in held), *self._overriding(holder + rest)]
         return []
+
+    def _overriding(self, key: str) -> list[Found]:
+        """The methods by which subclasses replace that of a class, those of the nearest subclasses first."""
+        holder, _, member = key.rpartition(".")
+        found: list[Found] = []
+        for subclass in self._below(holder):
+            held = self._defined.get(f"{subclass}.{member}", ())
+            found += [Found(place, How.OVERRIDE) for place in held if self._definitions[place].kind == METHOD]
+            if len(found) >= _MOST_OVERRIDES:
+                break
+        return found
 
     def _lines_of(self, holder: str) -> tuple[str, ...]:
         known = self._ancestors.get(holder)
@@ -224,9 +237,12 @@ class Names:
     def _below(self, holder: str) -> list[str]:
         if self._subclasses is None:
             self._subclasses = {}
+            asked, spent = self._asked, self._spent
             for name in sorted(self._bases):
+                self._asked, self._spent = set(), 0  # each base is a question of its own, whatever asks for them
                 for base in self._bases_of(name):
                     self._subclasses.setdefault(base, []).append(name)
+            self._asked, self._spent = asked, spent
         below = [holder]
         seen = {holder}
         for name in below:
@@ -262,6 +278,8 @@ _MOST_NAMES = 500
 """Names that are looked up for one. Aliases that hold each other (`a` for `a.b`) would go on without end."""
 _MOST_MODULES = 64
 """Modules whose path ends alike that are looked at."""
+_MOST_OVERRIDES = 16
+"""Of one method: the nearest ones."""
 _MOST_SUBCLASSES = 256
 """Of a base class that a corpus is full of."""
 

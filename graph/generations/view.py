@@ -227,7 +227,7 @@ class GraphView:
         """
         arrays = self._arrays
         hows = arrays["step_how"]
-        numbers = np.flatnonzero((hows & REVERSE == 0) & (hows < How.NAME))
+        numbers = np.flatnonzero((hows & REVERSE == 0) & (hows <= How.INHERITED))
         vertices, names = self.step_targets[numbers], arrays["edge_target"][arrays["step_edge"][numbers]]
         is_definition = vertices >= self.nodes
         places = np.where(is_definition, vertices - self.nodes, 0)

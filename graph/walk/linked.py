@@ -55,7 +55,7 @@ def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
     for vertex in targets:
         for step in view.steps(vertex):
             if step.is_reverse and _is_test(view, step.target):
-                kind = doubtful if step.how is How.NAME else counts
+                kind = doubtful if step.how in (How.NAME, How.OVERRIDE) else counts
                 kind[step.target] = kind.get(step.target, 0) + 1
     counts = counts or doubtful
     return sorted(counts, key=lambda vertex: (-counts[vertex], vertex))

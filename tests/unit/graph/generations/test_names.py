@@ -103,6 +103,21 @@ def test_a_member_that_only_subclasses_have_is_theirs() -> None:
     assert meant("base.Base.run", "base.py", *files) == [("one.py", "one.One.run", "INHERITED")]
 
 
+def test_a_method_may_mean_those_by_which_subclasses_replace_it_with_less_weight() -> None:
+    files = [
+        File("base.py").defines("Base", 1, 9, "class").defines("Base.run", 2, 3, "method"),
+        File("one.py").defines("One", 1, 9, "class").inherits("One", "base.Base", 1).defines("One.run", 2, 3, "method"),
+        File("two.py").defines("Two", 1, 9, "class").inherits("Two", "base.Base", 1).defines("Two.run", 2, 3, "method"),
+        File("user.py"),
+    ]
+    found = Resolver(rows(*files)).candidates_of("user.py", "python:base.Base.run")
+    assert [(document, how.name, round(share, 2)) for document, _, how, share in found] == [
+        ("base.py", "EXACT", 0.8),
+        ("one.py", "OVERRIDE", 0.1),
+        ("two.py", "OVERRIDE", 0.1),
+    ]
+
+
 def test_a_member_that_no_relative_has_is_any_of_its_name() -> None:
     files = File("a.py").defines("A", 1, 9, "class"), File("far.py").defines("Far.run", 2, 3, "method")
     assert meant("a.A.run", "a.py", *files) == [("far.py", "far.Far.run", "NAME")]
