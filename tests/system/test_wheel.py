@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.retrieval import Strategy
+from contracts.retrieval import TEXT_STRATEGIES
 from tests.support.instance import NOT_INHERITED, Instance
 from tests.support.memory.example import agents_repository, example
 from tests.support.repository import REPOSITORY
@@ -157,5 +157,5 @@ def test_a_document_is_ingested_and_questions_about_it_are_evaluated(instance: I
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)["strategies"]
     assert {name: strategy["means"]["recall@1"]["mean"] for name, strategy in found.items()} == dict.fromkeys(
-        Strategy, 1.0
+        TEXT_STRATEGIES, 1.0
     )

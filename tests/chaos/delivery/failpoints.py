@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contracts.errors import InvalidInput
-from contracts.event import QUEUES
+from contracts.event import AFTERWARDS, QUEUES
 from tests.chaos.delivery.witness import Witness
 
 Fault = Literal["kill", "exception", "hang", "enospc", "refusal"]
@@ -36,7 +36,7 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "claim": ("Ledger.claim_next", QUEUES),
     "handler": ("workers.handlers.HANDLERS[kind]", QUEUES),
     "settle": ("Ledger.settle", QUEUES),
-    "publish": ("Transport.publish_wake_ups", ("api", *QUEUES)),
+    "publish": ("Transport.publish_wake_ups", ("api", *(queue for queue in QUEUES if queue not in AFTERWARDS))),
     "ack": ("the channel's basic_ack", QUEUES),
     "tick": ("Reconciler.tick", ("reconcile",)),
     "journal_append": ("Journal.append", ("index",)),
@@ -44,7 +44,10 @@ SEAMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "snapshot_rename": ("os.rename of a generation to its name", ("index",)),
     "pointer_swap": ("os.replace of CURRENT", ("index",)),
 }
-"""Each seam: what is wrapped, and the roles (stages, `api`, `reconcile`) whose processes pass it."""
+"""Each seam: what is wrapped, and the roles (stages, `api`, `reconcile`) whose processes pass it.
+
+Workers of a stage that no run waits for hand nothing on, so they publish no wake-up.
+"""
 
 ERASING: dict[str, tuple[str, tuple[str, ...]]] = {
     "hold": ("Quarantine.hold", ("embed",)),
