@@ -25,9 +25,10 @@ from tree_sitter import Node
 from contracts.graph.model import GraphDocument
 from graph.extract.grammar import parser_for
 from graph.extract.python.edges import python_edges
-from graph.extract.python.reader import Reader
 from graph.extract.python.reading import text
-from graph.extract.python.scopes import Binding, Scope, ScopeKind
+from graph.extract.python.scopes import Binding, Scope, ScopeKind, Value
+from graph.extract.python.syntax.read import read
+from graph.extract.python.syntax.reader import Reader
 
 REPOSITORY = Path(__file__).parents[2]
 _GLOBAL = "module"
@@ -54,8 +55,8 @@ class _Recorder(Reader):
         self.places: dict[_Place, tuple[str, Scope]] = {}
         super().__init__(root, "m", "")
 
-    def _use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
-        super()._use(node, scope, is_called)
+    def use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
+        super().use(node, scope, is_called)
         base: Node | None = node
         while base is not None and base.type == "attribute":
             base = base.child_by_field_name("object")
@@ -64,14 +65,14 @@ class _Recorder(Reader):
         if base is not None and base.type == "identifier":
             self._remember(base, scope)
 
-    def _store(self, node: Node, scope: Scope, value: object) -> None:
-        super()._store(node, scope, value)  # type: ignore[arg-type]
+    def store(self, node: Node, scope: Scope, value: Value) -> None:
+        super().store(node, scope, value)
         base = node.child_by_field_name("object")
         if base is not None and base.type == "identifier":
             self._remember(base, scope)
 
-    def _bind(self, scope: Scope, node: Node, binding: Binding) -> None:
-        super()._bind(scope, node, binding)
+    def bind(self, scope: Scope, node: Node, binding: Binding) -> None:
+        super().bind(scope, node, binding)
         self._remember(node, scope)
 
     def _remember(self, node: Node, scope: Scope) -> None:
@@ -81,7 +82,7 @@ class _Recorder(Reader):
 def ours(source: str) -> dict[_Place, tuple[str, str]]:
     """Each name's place, the name, and the scope that binds it: kind and line, or `module`."""
     recorder = _Recorder(parser_for("python").parse(source.encode()).root_node)
-    recorder.read()
+    read(recorder)
     found: dict[_Place, tuple[str, str]] = {}
     for place, (name, scope) in recorder.places.items():
         holder = scope.holder(name)

@@ -9,8 +9,9 @@ from graph.extract.grammar import parser_for
 from graph.extract.python.definitions import definition_edges
 from graph.extract.python.inference import Inference
 from graph.extract.python.module_names import module_name, package_name
-from graph.extract.python.reader import Reader
 from graph.extract.python.references import References
+from graph.extract.python.syntax.read import read
+from graph.extract.python.syntax.reader import Reader
 from graph.extract.python.tools import tool_edges
 from graph.extract.statements import put_together
 
@@ -22,7 +23,7 @@ def python_edges(document: GraphDocument) -> list[Edge]:
     executed, and nothing but its own text and path is looked at.
     """
     tree = parser_for("python").parse(document.text.encode("utf-8", "replace"))
-    reading = Reader(tree.root_node, module_name(document), package_name(document)).read()
+    reading = read(Reader(tree.root_node, module_name(document), package_name(document)))
     inference = Inference(reading)
     return list(
         put_together(
