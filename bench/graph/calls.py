@@ -1,15 +1,17 @@
 """Whether the function that a call reached when the code ran is among those that the graph names for it.
 
-`python -m bench.graph.calls [GROUP …] [--misses N]` runs small programs and this repository's own tests under
-`sys.setprofile`, reads the sources of what ran into edges, resolves them as a published graph does, and prints for each
-group: calls, the share whose true target (file and function) is among the candidates, how many candidates there are,
-and how the misses divide. It writes nothing into the tree.
+`python -m bench.graph.calls [GROUP …] [--recorded FILE …] [--misses N]` runs small programs under `sys.setprofile`, or
+reads what `bench.graph.record` recorded while a package's own tests ran, reads the sources of what ran into edges,
+resolves them as a published graph does, and prints for each group: calls, the share whose true target (file and
+function) is among the candidates, how many candidates there are, and how the misses divide. It writes nothing into the
+tree.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import statistics
 import sys
@@ -20,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.graph.record import sources as tree_sources
 from bench.graph.recorder import CallPair, Recorder
 from bench.graph.workloads import GROUPS, REPOSITORY
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin
@@ -175,49 +178,63 @@ def report(group: str, judged: list[Judged]) -> str:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []])
-    parser.add_argument("--misses", type=int, default=0, help="print so many misses of each group")
-    options = parser.parse_args()
-    os.environ.setdefault("TERM", "dumb")
+def recorded(path: Path) -> tuple[Corpus, list[CallPair]]:
+    """A tree, whole, and the calls that were recorded between its files."""
+    read = json.loads(path.read_text("utf-8"))
+    root = Path(read["root"])
+    corpus = Corpus({place: str(Path(place).relative_to(root)) for place in tree_sources(root)})
+    return corpus, [CallPair(*pair) for pair in read["pairs"]]
+
+
+def judged_programs(groups: list[str]) -> dict[str, list[Judged]]:
+    """Calls of the programs of these groups, in one corpus of the packages whose code ran."""
     files = sources()
-    recorded = {group: record(group, frozenset(files)) for group in options.groups or GROUPS}
+    pairs = {group: record(group, frozenset(files)) for group in groups}
     ran = {
-        _package(files[place])
-        for pairs in recorded.values()
-        for pair in pairs
-        for place in (pair.caller_file, pair.file)
+        _package(files[place]) for found in pairs.values() for pair in found for place in (pair.caller_file, pair.file)
     }
     corpus = Corpus({place: path for place, path in files.items() if _package(path) in ran})
     print(f"{len(corpus.ids):,} files: the packages whose code ran, whole")
+    return {group: [corpus.judge(pair) for pair in found] for group, found in pairs.items()}
+
+
+def explained(judged: list[Judged], misses: int) -> Iterator[str]:
+    """How the calls divide by the way they are made, why some miss, and some of the misses."""
+    ways = Counter(entry.pair.way for entry in judged)
+    shares = {way: sum(e.candidates > 0 for e in judged if e.pair.way == way) / count for way, count in ways.items()}
+    yield ", ".join(f"{way} {count} ({shares[way]:.2f} found)" for way, count in ways.items())
+    written = [entry for entry in judged if entry.pair.way in ("call", "read") and not entry.candidates]
+    yield "  misses: " + ", ".join(f"{why} {n}" for why, n in Counter(e.reason for e in written).most_common())
+    origins = Counter(entry.origin for entry in judged if entry.candidates)
+    yield "  found by: " + ", ".join(f"{origin} {count}" for origin, count in origins.most_common())
+    for entry in written[:: max(1, len(written) // misses)][:misses] if misses else ():
+        pair = entry.pair
+        place = f"{pair.caller_file}:{pair.first}-{pair.last}"
+        yield f"    {entry.reason}: {place} -> {pair.file}:{pair.line} {pair.qualified_name}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*", choices=[*GROUPS, []])
+    parser.add_argument("--recorded", nargs="+", type=Path, default=[], help="files that bench.graph.record wrote")
+    parser.add_argument("--misses", type=int, default=0, help="print so many misses of each group")
+    options = parser.parse_args()
+    os.environ.setdefault("TERM", "dumb")
+    told: dict[str, list[Judged]] = {}
+    if options.groups or not options.recorded:
+        told = judged_programs(options.groups or list(GROUPS))
+    for path in options.recorded:
+        corpus, pairs = recorded(path)
+        told[path.stem] = [corpus.judge(pair) for pair in pairs]
+    told["all"] = [entry for judged in told.values() for entry in judged]
     print(
         "| | calls | true target found | of those by name | candidates: median | 90 % | found with ≤ 3 | its weight |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    everything: list[Judged] = []
-    told: dict[str, list[Judged]] = {}
-    for group, pairs in recorded.items():
-        told[group] = [corpus.judge(pair) for pair in pairs]
-        everything += told[group]
-        print(report(group, told[group]))
-    print(report("all", everything))
-    for group, judged in [*told.items(), ("all", everything)]:
-        ways = Counter(entry.pair.way for entry in judged)
-        shares = {
-            way: sum(e.candidates > 0 for e in judged if e.pair.way == way) / count for way, count in ways.items()
-        }
-        print(f"{group}: " + ", ".join(f"{way} {count} ({shares[way]:.2f} found)" for way, count in ways.items()))
-        written = [entry for entry in judged if entry.pair.way in ("call", "read") and not entry.candidates]
-        print("  misses: " + ", ".join(f"{why} {n}" for why, n in Counter(e.reason for e in written).most_common()))
-        origins = Counter(entry.origin for entry in judged if entry.candidates)
-        print("  found by: " + ", ".join(f"{origin} {count}" for origin, count in origins.most_common()))
-        for entry in written[:: max(1, len(written) // options.misses)][: options.misses] if options.misses else ():
-            pair = entry.pair
-            print(
-                f"    {entry.reason}: {pair.caller_file}:{pair.first}-{pair.last} -> "
-                f"{pair.file}:{pair.line} {pair.qualified_name}"
-            )
+    for group, judged in told.items():
+        print(report(group, judged))
+    for group, judged in told.items():
+        print(f"{group}: " + "\n".join(explained(judged, options.misses)))
 
 
 if __name__ == "__main__":
