@@ -101,6 +101,6 @@ def test_any_text_gives_the_same_short_slots_each_time(query: str, message: str)
 )
 def test_a_long_conversation_is_read_in_no_time(piece: str) -> None:
     long = (piece * 40_000)[:32_000]
-    began = time.process_time()
+    began = time.thread_time()
     slots(long, *[("user", long)] * 32)
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < 2

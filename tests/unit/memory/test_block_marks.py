@@ -119,7 +119,7 @@ def test_other_text_keeps_its_characters_when_marks_are_taken_out() -> None:
 def test_cutting_takes_time_in_proportion_to_the_text(piece: str) -> None:
     """A megabyte of anything an attacker may repeat is looked through in well under the seconds that a square takes."""
     text = BEGIN + piece * (1_000_000 // len(piece)) + END
-    started = time.process_time()
+    started = time.thread_time()
     cut_blocks(text)
     remove_marks(text)
-    assert time.process_time() - started < 5.0
+    assert time.thread_time() - started < 5.0

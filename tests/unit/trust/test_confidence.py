@@ -185,7 +185,7 @@ def test_judging_eight_passages_takes_less_than_a_millisecond_besides_the_analys
     asked = replace(ASKED, analyse=lambda text, language: ("lease", "holder"))
     seconds = []
     for _ in range(50):
-        started = time.process_time()
+        started = time.thread_time()
         judge(found, asked)
-        seconds.append(time.process_time() - started)
+        seconds.append(time.thread_time() - started)
     assert min(seconds) < 0.001

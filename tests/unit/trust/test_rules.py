@@ -186,6 +186,6 @@ def test_honest_codes_and_letters_are_left_alone(text: str) -> None:
     "piece", ["[system] ", "![a](http://x?q=", "ignore all the previous and ", "if you are an ai ", "you "]
 )
 def test_a_text_made_of_nothing_else_is_read_in_bounded_time(piece: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     find_by_rule((piece * 8_000)[:8_000])
-    assert time.process_time() - started < 3
+    assert time.thread_time() - started < 3

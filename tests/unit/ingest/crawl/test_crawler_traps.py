@@ -139,7 +139,7 @@ def test_following_one_honest_page_upon_another_is_no_trap(path: str, came_by: s
 def test_the_longest_address_is_judged_at_once(unit: str) -> None:
     path = "/?" + unit * MAX_URL_CHARACTERS if unit.startswith("&") else "/" + unit * MAX_URL_CHARACTERS
     url = (SITE + path)[:MAX_URL_CHARACTERS]
-    started = time.process_time()
+    started = time.thread_time()
     for _ in range(10):
         why_trap(url, (url, url))
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2

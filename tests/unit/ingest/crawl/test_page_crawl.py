@@ -319,10 +319,10 @@ def test_a_page_in_an_encoding_that_is_none_is_read_in_a_moment(site: Any, make_
     body = f"{PROSE}<a href=/x>x</a>".encode() + b"<p>" + b"ab" * 400_000 + b"-" + b"b9" * 50_000
     for name in ("punycode", "idna", "unicode_escape"):
         site.put("/page", body, Content_Type=f"text/html; charset={name}")
-        started = time.process_time()
+        started = time.thread_time()
         page = make_crawler().crawl(CrawlDirected(url=site.url("/page")))
         assert [link.url for link in page.page_links] == [site.url("/x")]
-        assert time.process_time() - started < 5
+        assert time.thread_time() - started < 5
 
 
 class TestDeadline:

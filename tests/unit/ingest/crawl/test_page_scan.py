@@ -160,9 +160,9 @@ def test_the_declared_encoding_of_a_text_does_not_confuse_the_parser() -> None:
 
 @pytest.mark.parametrize("content", ["0" + " " * 50_000 + "x\ny", "9" * 50_000 + ";url=/next"])
 def test_a_refresh_that_is_made_to_hang_us_does_not(content: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     read(f"<meta http-equiv=refresh content='{content}'>")
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 @pytest.mark.slow
@@ -180,9 +180,9 @@ def test_a_refresh_that_is_made_to_hang_us_does_not(content: str) -> None:
 )
 def test_reading_takes_time_in_proportion_to_the_page(unit: str) -> None:
     def seconds(times: int) -> float:
-        started = time.process_time()
+        started = time.thread_time()
         read(unit * times + "enable")
-        return time.process_time() - started
+        return time.thread_time() - started
 
     seconds(100)
     short, long = (min(seconds(times) for _ in range(3)) for times in (4_000, 32_000))
@@ -193,9 +193,9 @@ def test_reading_takes_time_in_proportion_to_the_page(unit: str) -> None:
 @pytest.mark.parametrize("nested", ["<div id=app>", "<noscript>"])
 def test_what_stands_within_itself_is_read_a_few_times_at_most(nested: str) -> None:
     def seconds(outside: str) -> float:
-        started = time.process_time()
+        started = time.thread_time()
         read("<script></script>" + outside * 200 + "<br>" * 300_000 + "x")
-        return time.process_time() - started
+        return time.thread_time() - started
 
     assert seconds(nested) < 4 * min(seconds("<div>") for _ in range(2))
 

@@ -47,9 +47,9 @@ def test_a_label_that_is_not_the_standard_s_counts_for_nothing(label: str) -> No
 
 def test_a_page_that_names_punycode_is_read_in_a_moment() -> None:
     body = b"ab" * 200_000 + b"-" + b"b9" * 20_000
-    started = time.process_time()
+    started = time.thread_time()
     assert decode(body, "punycode") == body.decode()
-    assert time.process_time() - started < 5, "the codec needs hours for this"
+    assert time.thread_time() - started < 5, "the codec needs hours for this"
 
 
 def test_the_header_comes_before_the_page_and_the_mark_before_both() -> None:
@@ -100,9 +100,9 @@ def test_every_label_has_a_codec_that_reads_anything_in_a_moment() -> None:
     bodies = (noise, b"\x1b$B" * 40_000, b"\x81" * 125_000, b"a" * 125_000)
     for codec in set(CODECS.values()):
         for body in bodies:
-            started = time.process_time()
+            started = time.thread_time()
             body.decode(codec, "replace")
-            assert time.process_time() - started < 0.5, codec
+            assert time.thread_time() - started < 0.5, codec
 
 
 @given(
@@ -115,17 +115,17 @@ def test_whatever_a_page_says_it_is_read_within_a_second_a_megabyte(
 ) -> None:
     pattern = b"".join(parts)
     body = (start + pattern * (250_000 // len(pattern)))[:250_000]
-    started = time.process_time()
+    started = time.thread_time()
     with contextlib.suppress(InvalidInput):
         decode(body, label)
-    assert time.process_time() - started < 0.25
+    assert time.thread_time() - started < 0.25
 
 
 @pytest.mark.parametrize("start", [b"<meta " * 700, b"<!--" * 1_000, b"<meta a='" * 400, b'<meta ="' + b" " * 4_000])
 def test_a_declaration_that_is_made_to_hang_us_does_not(start: bytes) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     decode(start, None)
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_what_fits_no_encoding_is_windows_1252_where_every_byte_is_a_character() -> None:

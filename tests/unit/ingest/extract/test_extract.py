@@ -221,9 +221,9 @@ class TestHtml:
         ],
     )
     def test_hostile_nesting_neither_crashes_nor_hangs(self, body: bytes) -> None:
-        started = time.process_time()
+        started = time.thread_time()
         extract(body, "text/html", url="http://a.example/")
-        assert time.process_time() - started < 10
+        assert time.thread_time() - started < 10
 
 
 class TestEncodings:

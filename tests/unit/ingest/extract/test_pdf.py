@@ -86,9 +86,9 @@ def test_many_entries_of_one_long_page_end_by_name_within_seconds_and_the_next_f
 
 def test_our_own_process_spends_no_time_and_no_memory_on_a_file() -> None:
     body = pdf_of_entries(30, b"BT /F1 12 Tf " + b"(a) Tj " * 1_500 + b"ET")
-    started = time.process_time()
+    started = time.thread_time()
     assert extract(body, "application/pdf").text.count("\f") == 29
-    assert time.process_time() - started < 0.5
+    assert time.thread_time() - started < 0.5
 
 
 @pytest.mark.parametrize(

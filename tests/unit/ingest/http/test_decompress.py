@@ -141,12 +141,12 @@ def peak_kib():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
 encoding, bomb = sys.argv[1], Path(sys.argv[2]).read_bytes()
-before, started = peak_kib(), time.process_time()
+before, started = peak_kib(), time.thread_time()
 inflater = Inflater(encoding, 10_000_000)
 for start in range(0, len(bomb), 65_536):
     inflater.feed(bomb[start : start + 65_536])
 assert inflater.full
-print(peak_kib() - before, time.process_time() - started)
+print(peak_kib() - before, time.thread_time() - started)
 """
 
 
@@ -173,10 +173,10 @@ def test_what_lies_below_another_encoding_has_the_ceiling_too() -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_streams_that_hold_nothing_do_not_keep_us_busy(encoding: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     with pytest.raises(UnknownEncoding, match="streams"):
         unpack(encoding, PACK[encoding](b"") * 400_000, step=65_536)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_a_decoder_looks_back_no_further_than_it_must() -> None:

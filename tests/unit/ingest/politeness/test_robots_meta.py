@@ -127,10 +127,10 @@ def test_dates_at_the_ends_of_time_are_dates(moment: datetime, hours: int) -> No
 
 @pytest.mark.parametrize("text", ["," * 300_000, "unavailable_after:" * 100_000, "a" * 500_000, "a/" * 300_000])
 def test_long_texts_are_cut(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     of_header(text)
     of_meta(*[("robots", text)] * 50)
-    assert time.process_time() - started < 3
+    assert time.thread_time() - started < 3
 
 
 @pytest.mark.parametrize(

@@ -323,9 +323,9 @@ def test_a_file_of_twice_the_size_takes_about_twice_the_time(shape: str) -> None
         body, path = HOSTILE[shape](size)
         best = 60.0
         for _ in range(2):
-            started = time.process_time()
+            started = time.thread_time()
             allowed("User-agent: *\n" + body, path)
-            best = min(best, time.process_time() - started)
+            best = min(best, time.thread_time() - started)
         return best
 
     assert seconds(40_000) < 6 * seconds(10_000) + 0.1
@@ -333,6 +333,6 @@ def test_a_file_of_twice_the_size_takes_about_twice_the_time(shape: str) -> None
 
 def test_the_worst_file_and_the_longest_address_take_a_moment() -> None:
     lines = [f"Disallow: *{'a' * 25}{number:x}g{'a' * 25}" for number in range(4_000)]
-    started = time.process_time()
+    started = time.thread_time()
     allowed("User-agent: *\n" + "\n".join(lines), "/" + "a" * 4_000)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5

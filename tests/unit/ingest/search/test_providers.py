@@ -319,9 +319,9 @@ class TestEveryHttpProvider:
         rows: list[object] = [{"url": "http://e.co", "link": "http://e.co"}] * 80_000
         put_json(site, PATHS[name], shaped(name, rows))
         tested = provider(name, site, fetcher)
-        began = time.process_time()
+        began = time.thread_time()
         answer = tested.search(question())
-        assert time.process_time() - began < 5
+        assert time.thread_time() - began < 5
         assert len(answer.results) == MAX_ROWS
         assert f"80000 rows on one page, {MAX_ROWS} of them read" in answer.remarks
 

@@ -220,7 +220,7 @@ def test_a_stream_of_a_megabyte_takes_a_fraction_of_a_second() -> None:
             events.append({"type": "user", "message": {"content": [block]}})
     stream = "\n".join(json.dumps(event) for event in events)
     assert len(stream) > 1_000_000
-    begun = time.process_time()
+    begun = time.thread_time()
     result = extracted(stream)
-    assert time.process_time() - begun < 1
+    assert time.thread_time() - begun < 1
     assert result.tool_calls == {"ok": 25, "failed": 25}

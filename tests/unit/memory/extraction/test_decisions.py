@@ -69,6 +69,6 @@ def test_a_decision_that_is_told_twice_is_one() -> None:
     "piece", ["Decision: ", "instead of ", "because ", "- ", "```", "I'll use ", "\n", " ", "**", ". A"]
 )
 def test_hostile_texts_take_time_in_proportion_to_their_length(piece: str) -> None:
-    begun = time.process_time()
+    begun = time.thread_time()
     decisions([piece * 20_000])
-    assert time.process_time() - begun < 10
+    assert time.thread_time() - begun < 10

@@ -80,6 +80,6 @@ def test_exit_code_1_of_a_program_that_found_nothing_is_no_failure(
 @pytest.mark.parametrize("piece", ["$(", '"', "'", "`a", "\\", "<<X\n", "> ", "$(a", "cd a;", "((", "#"])
 def test_hostile_commands_take_time_in_proportion_to_their_length(piece: str) -> None:
     """Of 100,000 characters some tenths of a second; a quadratic reading would take minutes."""
-    begun = time.process_time()
+    begun = time.thread_time()
     read_shell(piece * (100_000 // len(piece)))
-    assert time.process_time() - begun < 10
+    assert time.thread_time() - begun < 10

@@ -173,9 +173,9 @@ def test_sanitising_twice_changes_nothing_more() -> None:
 def test_a_text_that_is_made_to_take_long_does_not(part: str) -> None:
     """Patterns that go over a text again at each of its characters would take minutes for one as long as this."""
     text = (part * 8_000)[:8_000]
-    started = time.process_time()
+    started = time.thread_time()
     sanitize_learning_text(text)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_previous_and_an_ellipsis_is_an_override() -> None:

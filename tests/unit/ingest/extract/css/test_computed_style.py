@@ -110,6 +110,6 @@ def test_an_attribute_hides_whatever_its_value_would_say_elsewhere(attribute: st
 )
 @pytest.mark.parametrize("start", ["", "color:", "font:", "left:", "transform:", "margin:1"])
 def test_a_style_that_is_made_to_hang_us_does_not(start: str, piece: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     hides(start + piece * (1_000_000 // len(piece)))
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5

@@ -53,9 +53,9 @@ PIECES = {
 @pytest.mark.parametrize("name", sorted(PIECES))
 def test_a_million_characters_are_read_within_a_second(name: str) -> None:
     text = filled(PIECES[name])
-    started = time.process_time()
+    started = time.thread_time()
     find_errors(text, command="make test", exit_code=1, root="/project")
-    assert time.process_time() - started < MOST_SECONDS
+    assert time.thread_time() - started < MOST_SECONDS
 
 
 def test_names_that_all_differ_are_read_within_a_second() -> None:
@@ -65,18 +65,18 @@ def test_names_that_all_differ_are_read_within_a_second() -> None:
         "".join(f"FAILED a.py::b{n} - x\n" for n in range(count)),
         "".join(f"test a{n} ... FAILED\n" for n in range(count)),
     ):
-        started = time.process_time()
+        started = time.thread_time()
         assert len(find_errors(text, command=None, exit_code=1, root="/project")) <= MAX_FOUND
-        assert time.process_time() - started < MOST_SECONDS
+        assert time.thread_time() - started < MOST_SECONDS
 
 
 @pytest.mark.parametrize(
     "command", ['a "' * 30_000, "<<E " * 30_000, "bash -c 'a;" * 3_000, "(" * 50_000, "\\" * 50_000]
 )
 def test_a_command_is_read_in_bounded_time(command: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     read_command(command)
-    assert time.process_time() - started < MOST_SECONDS
+    assert time.thread_time() - started < MOST_SECONDS
 
 
 def test_at_most_as_many_errors_are_given_as_a_record_holds() -> None:
