@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput, Overloaded, TimedOut, Unavailable
+from contracts.errors import Overloaded, TimedOut, Unavailable
+from graph.cypher.failures import judged
 from graph.cypher.fork_server import FORKED, LENGTH
 from graph.cypher.guard import Parameter, Statement
 
@@ -27,13 +28,8 @@ MAX_AT_ONCE = 4
 _START_SECONDS = 20.0
 _GRACE_SECONDS = 0.5
 """Given beyond the time limit for the answer of an engine that stopped at it."""
-_MEMORY_WORDS = ("buffer pool is full", "bad_alloc", "cannot allocate", "mmap")
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from graph.cypher.fork_server import main; sys.exit(main())"
 _SOURCES = Path(__file__).resolve().parents[2]
-
-
-class Unreadable(Unavailable):
-    """The engine does not open the file."""
 
 
 class ForkServer:
@@ -173,12 +169,15 @@ def run_statement(
     Raises InvalidInput of `query` where the engine does not take it, TimedOut, Unavailable, and FileNotFoundError where
     the file is gone.
     """
-    return run_text(statement.text, statement.parameters, statement.rows, folder, timeout_seconds, without=without)
+    return run_text(
+        statement.text, statement.parameters, statement.rows, folder, timeout_seconds,
+        without=without, optimised=not statement.cuts_before_the_end,
+    )  # fmt: skip
 
 
 def run_text(
     text: str, parameters: Mapping[str, Parameter], rows: int, folder: Path, timeout_seconds: float, *,
-    without: tuple[str, ...] = (),
+    without: tuple[str, ...] = (), optimised: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     """Run any text in the locked process, as it is: what `run_statement` does behind the guard."""
     request = {
@@ -186,47 +185,18 @@ def run_text(
         "text": text,
         "parameters": dict(parameters),
         "rows": rows,
+        "optimised": optimised,
         "bytes": MAX_RESULT_BYTES,
         "timeout_seconds": timeout_seconds,
         "without": without,
     }
-    return _judged(_server.run(request, timeout_seconds), timeout_seconds)
+    return judged(_server.run(request, timeout_seconds), timeout_seconds)
 
 
 def find_layers(folder: Path, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """Which layers of the jail hold here (`layers`), and why others do not (`missing`). Raises Unavailable: none."""
     request = {"folder": str(folder.resolve()), "probe": True, "timeout_seconds": 5.0, "without": without}
-    return _judged(_server.run(request, 5.0), 5.0)
-
-
-def _judged(told: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
-    kind = told.get("error")
-    if kind is None:
-        return told
-    message = str(told.get("message", ""))
-    if kind == "no_jail":
-        raise Unavailable(
-            "Cypher is refused, as this system cannot lock up the process that would run it; it takes user namespaces, "
-            f"Landlock or seccomp ({message})"
-        )
-    if kind == "memory" or any(word in message.lower() for word in _MEMORY_WORDS):
-        raise InvalidInput("query", "takes more memory than a query may", "match less, or LIMIT earlier")
-    if "FileNotFoundError" in message:
-        raise FileNotFoundError(message)
-    if kind == "closed":
-        raise Unavailable(f"the locked process cannot read the file of the Cypher engine: {message}")
-    if kind == "unreadable":
-        raise Unreadable("the file of the Cypher engine cannot be opened; it is written anew with the next generation")
-    if "interrupted" in message.lower():
-        raise TimedOut(f"the query took longer than {timeout_seconds:g} s")
-    raise InvalidInput("query", f"the engine does not take it: {_plain(message)}", "see docs/graph-cypher.md")
-
-
-def _plain(message: str) -> str:
-    """The engine's words without places of this machine, names of parameters and its drawing of the position."""
-    first = message.split('\n"', 1)[0]
-    words = [word for word in first.replace("`", "").split() if "/" not in word]
-    return " ".join(words).removeprefix("RuntimeError: ")[:300]
+    return judged(_server.run(request, 5.0), 5.0)
 
 
 def _read(reading: int, until: float) -> bytes:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from contracts.errors import InvalidInput
 from graph.cypher.dialects import LADYBUG, NEO4J, Dialect
-from graph.cypher.parse import parse
-from graph.cypher.write import Writer
+from graph.cypher.question.parse import parse
+from graph.cypher.question.write import Writer, Written
 
 Scalar = str | int | float | bool
 Parameter = Scalar | Sequence[Scalar] | None
@@ -37,15 +37,15 @@ class Statement(NamedTuple):
     parameters: dict[str, Parameter]
     columns: tuple[str, ...] | None
     rows: int
+    cuts_before_the_end: bool = False
+    """Whether a WITH orders or cuts rows, which the embedded engine gets wrong when it optimises."""
 
 
 class _Plan(NamedTuple):
-    text: str
+    parts: tuple[Written, ...]
+    cuts_before_the_end: bool
     literals: tuple[tuple[str, str], ...]
     parameters: frozenset[str]
-    columns: tuple[str, ...] | None
-    skip: int | str
-    limit: int | str | None
 
 
 def guard(
@@ -61,22 +61,37 @@ def guard(
         raise InvalidInput("parameters", f"{missing[0]} is not given", f"the question names ${missing[0]}")
     used = {name: parameters[name] for name in sorted(plan.parameters)}
     _look_at(used)
-    skip = _whole(plan.skip, used)
-    rows = min(limit, _whole(plan.limit, used)) if plan.limit is not None else limit
-    if skip > MAX_SKIP:
-        raise InvalidInput("query", f"skips {skip:,} rows", f"at most {MAX_SKIP:,}")
+    is_one = len(plan.parts) == 1
+    bounded = [_bounded(part, used, limit, is_one=is_one) for part in plan.parts]
+    text = "".join(written for written, _ in bounded)
+    rows = bounded[0][1] if is_one else limit
     values: dict[str, Parameter] = {f"p_{name}": value for name, value in used.items()}
-    text = plan.text + (f" SKIP {skip}" if skip else "") + f" LIMIT {rows + 1}"
-    return Statement(text, {**values, **dict(plan.literals), "corpus": corpus}, plan.columns, rows)
+    return Statement(
+        text, {**values, **dict(plan.literals), "corpus": corpus}, plan.parts[0].columns, rows, plan.cuts_before_the_end
+    )
 
 
 @lru_cache(maxsize=512)
 def _plan(query: str, dialect: str) -> _Plan:
     writer = Writer(_DIALECTS[dialect])
-    text = writer.write(parse(query))
-    return _Plan(
-        text, tuple(writer.literals.items()), frozenset(writer.parameters), writer.columns, writer.skip, writer.limit
-    )
+    parts = tuple(writer.write(parse(query)))
+    return _Plan(parts, writer.cuts_before_the_end, tuple(writer.literals.items()), frozenset(writer.parameters))
+
+
+def _bounded(part: Written, parameters: Mapping[str, Parameter], limit: int, *, is_one: bool) -> tuple[str, int]:
+    """The text of a part with its SKIP and LIMIT, and the most rows that it may give.
+
+    A statement of one part asks for one row more than that; of several, each has its own LIMIT, and what is cut off
+    shows where they are put together.
+    """
+    skip = _whole(part.skip, parameters)
+    if skip > MAX_SKIP:
+        raise InvalidInput("query", f"skips {skip:,} rows", f"at most {MAX_SKIP:,}")
+    own = _whole(part.limit, parameters) if part.limit is not None else None
+    rows = limit if own is None else min(limit, own)
+    asked = rows if own is not None and own <= limit and not is_one else rows + 1
+    joined = f" {part.joined_by} " if part.joined_by else ""
+    return f"{joined}{part.text}" + (f" SKIP {skip}" if skip else "") + f" LIMIT {asked}", rows
 
 
 def _whole(count: int | str, parameters: Mapping[str, Parameter]) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 
 from contracts.errors import NotFound
 from contracts.graph.api import CypherRequest, CypherResult
-from graph.cypher.engine import Unreadable, run_statement
+from graph.cypher.engine import run_statement
+from graph.cypher.failures import Unreadable
 from graph.cypher.files import CypherFile, discard, newest_files
 from graph.cypher.guard import Statement, guard
 

@@ -82,6 +82,6 @@ def test_every_recipe_is_tested_and_can_be_put_to_a_server() -> None:
 
 def test_the_document_names_the_schema_and_the_functions() -> None:
     assert all(f"    {line}" in TEXT for line in described().splitlines())
-    listed = re.search(r"these functions: `([^`]+)`", TEXT)
+    listed = re.search(r"hese functions: `([^`]+)`", TEXT)
     assert listed is not None
     assert {name.lower() for name in listed[1].split()} == FUNCTIONS

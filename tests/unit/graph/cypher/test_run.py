@@ -67,7 +67,7 @@ def test_a_question_that_takes_too_long_is_ended(shop: Path) -> None:
 
 def test_what_the_engine_does_not_take_is_told_without_places_of_the_machine(shop: Path) -> None:
     with pytest.raises(InvalidInput, match="the engine does not take it") as caught:
-        ask(shop, "MATCH (s:Symbol) RETURN s.path")
+        ask(shop, "MATCH (s:Symbol) RETURN s.name + 1")
     assert "/" not in caught.value.problem
     assert caught.value.field == "query"
 

@@ -1,0 +1,240 @@
+"""From text to the words and signs that the grammar can read.
+
+The grammar (`antlr4_cypher`) lacks some of what people write to Neo4j. It is helped here, word by word and before it
+reads any: what it gets never says more than what stands in the question, and all that it makes of it is checked later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from contracts.errors import InvalidInput
+from graph.cypher.question.refusals import refuse, refuse_at, shown
+
+MAX_CHARACTERS = 10_000
+MAX_TOKENS = 1_000
+"""A parser in Python takes half a second for so many."""
+MAX_NESTING = 16
+"""Of brackets and CASE: the parser is recursive."""
+
+STATEMENT = "the question is one statement like MATCH … WHERE … RETURN … LIMIT …"
+_INSTEAD = {
+    "!": "unequal is <>",
+    "=": "equal is one =",
+    "LIKE": "use CONTAINS, STARTS WITH, ENDS WITH or =~",
+    "ILIKE": "use toLower(…) CONTAINS …",
+    "GROUP": "rows are grouped by what RETURN or WITH does not aggregate",
+    "HAVING": "use WITH … WHERE … before RETURN",
+    "OFFSET": "use SKIP",
+    "SKIP": "SKIP stands before LIMIT",
+    "SELECT": "a question begins with MATCH: MATCH (d:Document) RETURN d.path",
+    "NULLS": "nulls come last in ascending order, first in descending",
+    "EXPLAIN": "leave it out: plans are not shown",
+    "PROFILE": "leave it out: plans are not shown",
+    "SHOW": "what there is stands in docs/graph-cypher.md",
+}
+"""What people write who know another language, and what to write here."""
+_OPENING = frozenset({"LPAREN", "LBRACE", "LBRACK"})
+_CLOSING = frozenset({"RPAREN", "RBRACE", "RBRACK"})
+_OPERANDS = frozenset(
+    (  # noqa: SIM905
+        "ID Integer DIGIT RPAREN RBRACK RBRACE END CHAR_LITERAL STRING_LITERAL ESC_LITERAL TRUE FALSE NULL_W"
+    ).split()
+)
+"""After these a minus subtracts."""
+
+
+class Part(NamedTuple):
+    """One question of those that UNION joins, as clauses that end where the next WITH begins."""
+
+    joined_by: str
+    """`UNION`, `UNION ALL`, or nothing before the first."""
+    clauses: list[list[Any]]
+
+
+def read_tokens(query: str) -> list[Any]:
+    """The tokens of a question, white space among them, the end last. Raises InvalidInput of `query`."""
+    from antlr4 import CommonTokenStream, InputStream
+    from antlr4_cypher import CypherLexer
+
+    if len(query) > MAX_CHARACTERS:
+        raise InvalidInput("query", f"has {len(query):,} characters", f"at most {MAX_CHARACTERS:,}")
+    first_odd = re.search(r"[^\t\n\r -\U0010ffff]|[\x7f-\x9f\ud800-\udfff]", query)
+    if first_odd:
+        line = query.count("\n", 0, first_odd.start()) + 1
+        refuse(line, first_odd.start() - query.rfind("\n", 0, first_odd.start()) - 1,
+               "a control character", "remove it")  # fmt: skip
+    listener = first_error(query)
+    lexer = CypherLexer(InputStream(query))
+    lexer.removeErrorListeners()
+    lexer.addErrorListener(listener)
+    stream = CommonTokenStream(lexer)
+    stream.fill()
+    words = [token for token in stream.tokens if token.channel == 0]
+    if len(words) > MAX_TOKENS:
+        refuse_at(words[MAX_TOKENS], f"more than {MAX_TOKENS:,} words and signs", "hand lists in as a parameter")
+    tokens = list(_one_space(_helped(words, listener.tildes)))
+    _look_at_depth(tokens)
+    return tokens
+
+
+def split(tokens: list[Any]) -> Iterator[Part]:
+    """Take the question apart at each UNION, and each of its parts before every WITH.
+
+    The grammar reads one WITH, and no UNION. A clause that another follows gets a `RETURN *` of its own, whose word is
+    the WITH's: it is left out when the question is written anew.
+    """
+    from antlr4 import Token
+    from antlr4_cypher import CypherLexer
+
+    part = Part("", [[]])
+    depth = 0
+    before = None
+    for token in tokens:
+        depth += _step(token)
+        name = _name(token)
+        clause = part.clauses[-1]
+        if depth == 0 and name == "UNION":
+            clause.append(_as(token, Token.EOF, "<EOF>"))
+            yield part
+            part = Part("UNION", [[]])
+        elif depth == 0 and name == "ALL" and before == "UNION":
+            part = Part("UNION ALL", [[]])
+        elif depth == 0 and name == "WITH" and before not in ("STARTS", "ENDS") and clause:
+            clause += [_as(token, CypherLexer.RETURN), _as(token, CypherLexer.MULT, "*"), _as(token, Token.EOF)]
+            part.clauses.append([token])
+        elif name != "SP" or clause:
+            clause.append(token)
+        before = name if name != "SP" else before
+    yield part
+
+
+def first_error(query: str) -> Any:
+    """What listens to the lexer or the parser, and ends at the first error: what is guessed after it helps no reader.
+
+    Its `tildes` are the places of those that follow an equals sign, which the lexer does not know.
+    """
+    from antlr4.error.ErrorListener import ErrorListener
+
+    class FirstError(ErrorListener):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.tildes: set[tuple[int, int]] = set()
+
+        def syntaxError(self, recognizer: Any, symbol: Any, line: int, column: int, message: str, error: Any) -> None:  # noqa: N802
+            text = getattr(symbol, "text", None)
+            found = message.removeprefix("token recognition error at: ").strip("'") if text is None else text
+            if text is None and found == "~" and query.split("\n")[line - 1][column - 1 : column] == "=":
+                self.tildes.add((line, column))
+                return
+            if text is None:
+                problem = f"cannot be read from {shown(found)}"
+            else:
+                problem = "ends too early" if text == "<EOF>" else f"{shown(text)} is not expected here"
+            refuse(line, column, problem, _INSTEAD.get(found.upper(), STATEMENT))
+
+    return FirstError()
+
+
+def _one_space(tokens: Iterator[Any]) -> Iterator[Any]:
+    before = None
+    for token in tokens:
+        name = _name(token)
+        if name != "SP" or before != "SP":
+            yield token
+        before = name
+
+
+def _helped(words: list[Any], tildes: set[tuple[int, int]]) -> Iterator[Any]:
+    """The tokens with those changed that the grammar would misread."""
+    from antlr4_cypher import CypherLexer
+
+    open_brackets: list[str] = []
+    cases = 0
+    before = None
+    places = iter(range(len(words)))
+    for at in places:
+        token, name = words[at], _name(words[at])
+        following = next((_name(one) for one in words[at + 1 :] if _name(one) != "SP"), None)
+        number = _real_number(words[at : at + 3])
+        cases += name == "CASE"
+        if name in _OPENING:
+            open_brackets.append(name)
+        elif name in _CLOSING and open_brackets:
+            open_brackets.pop()
+        if number is not None:
+            # `100.0` and `1.05` are to the lexer a number, a dot and a name.
+            token = number
+            next(places), next(places)
+        elif name == "DIGIT" and token.text[0] == "-" and before in _OPERANDS:
+            # `size(x)-1` is to the lexer two numbers.
+            minus = _as(token, CypherLexer.SUB, "-")
+            minus.stop = minus.start
+            yield minus
+            token = _as(token, CypherLexer.Integer if token.text[1:].isdigit() else CypherLexer.DIGIT, token.text[1:])
+            token.start, token.column = token.start + 1, token.column + 1
+        elif token.text == "0":
+            token = _as(token, CypherLexer.Integer)
+        elif name == "END":
+            if cases:
+                cases -= 1
+            else:
+                token = _as(token, CypherLexer.ID)  # a variable
+        elif name == "EXISTS" and following == "LPAREN":
+            token = _as(token, CypherLexer.ID)  # the function
+        elif name == "COUNT" and following == "LBRACE":
+            token = _as(token, CypherLexer.EXISTS)  # told apart by its text
+        elif name == "MATCH" and before == "LBRACE":
+            continue  # EXISTS { MATCH … } is the same without
+        elif name == "STICK" and open_brackets[-1:] == ["LPAREN"]:
+            token = _as(token, CypherLexer.COLON)  # one label or another, told apart by its text
+        elif name == "ASSIGN" and (token.line, token.column + 1) in tildes:
+            token.text = "=~"
+        yield token
+        before = _name(token) if name != "SP" else before
+
+
+def _real_number(tokens: list[Any]) -> Any:
+    """One token of three that touch: digits, a dot, and what begins with a digit. None: they are no number."""
+    from antlr4_cypher import CypherLexer
+
+    if len(tokens) < 3 or _name(tokens[1]) != "DOT":
+        return None
+    whole, dot, rest = tokens
+    if not whole.text.isdigit() or not rest.text[0].isdigit():
+        return None
+    if whole.stop + 1 != dot.start or dot.stop + 1 != rest.start:
+        return None
+    number = _as(whole, CypherLexer.DIGIT, f"{whole.text}.{rest.text}")
+    number.stop = rest.stop
+    return number
+
+
+def _look_at_depth(tokens: list[Any]) -> None:
+    depth = 0
+    for token in tokens:
+        depth += _step(token)
+        if depth > MAX_NESTING:
+            refuse_at(token, f"nested more than {MAX_NESTING} deep", "take the question apart")
+
+
+def _step(token: Any) -> int:
+    """By how much a token goes deeper into brackets and CASE."""
+    name = _name(token)
+    return (name in _OPENING or name == "CASE") - (name in _CLOSING or name == "END")
+
+
+def _name(token: Any) -> str:
+    from antlr4_cypher import CypherLexer
+
+    names = CypherLexer.symbolicNames
+    return str(names[token.type]) if 0 < token.type < len(names) else ""
+
+
+def _as(token: Any, kind: int, text: str | None = None) -> Any:
+    changed = token.clone()
+    changed.type = kind
+    changed.text = token.text if text is None else text
+    return changed
