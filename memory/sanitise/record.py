@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from contracts.memory.model import (
@@ -16,6 +16,7 @@ from contracts.memory.model import (
     IterationRecord,
 )
 from memory.ports import Sanitise, Sanitised
+from memory.sanitise.likely_harm import RULE as LIKELY
 
 WITHHELD = "[withheld: it commanded its reader]"
 """Stands for the message of an error, of which nothing may be kept but that it happened."""
@@ -43,12 +44,13 @@ def sanitise_record(record: IterationRecord, sanitise: Sanitise) -> IterationRec
         "discipline": clean(record.discipline, 100),
         "summary": clean(record.summary, MAX_SUMMARY_CHARACTERS),
         "errors": tuple(_error(one, clean) for one in record.errors),
-        "decisions": tuple(one for decision in record.decisions if (one := _decision(decision, clean))),
+        "decisions": tuple(_decision(decision, clean) for decision in record.decisions),
         "files_touched": tuple(one for one in record.files_touched if _is_harmless_path(one, sanitise, cut)),
         "model": None if record.model is None else clean(record.model, 200) or None,
         "session_id": None if record.session_id is None else clean(record.session_id, 200) or None,
     }
-    return _without_split_commands(record.model_copy(update=kept), sanitise, cut)
+    texts = [_as_ruled(text, sanitise) for text in _texts(record)]
+    return _without_split_commands(record.model_copy(update=kept), texts, sanitise, cut)
 
 
 def _is_clean(record: IterationRecord, sanitise: Sanitise) -> bool:
@@ -92,10 +94,11 @@ def _error(error: ErrorEntry, clean: Clean) -> ErrorEntry:
     )
 
 
-def _decision(decision: DecisionEntry, clean: Clean) -> DecisionEntry | None:
+def _decision(decision: DecisionEntry, clean: Clean) -> DecisionEntry:
+    """With an empty description where nothing of it may be kept; such a decision is left out in the end."""
     description = clean(decision.description, 1_000)
     rationale = clean(decision.rationale, 1_000) if decision.rationale else None
-    return DecisionEntry(description=description, rationale=rationale or None) if description else None
+    return decision.model_copy(update={"description": description, "rationale": rationale or None})
 
 
 def _is_harmless_path(file: FileTouched, sanitise: Sanitise, cut: Counter[str]) -> bool:
@@ -116,9 +119,18 @@ def _is_plain(path: str) -> bool:
     return bool(_PLAIN_PATH.fullmatch(path)) and not _TELLING.search(path)
 
 
-def _without_split_commands(record: IterationRecord, sanitise: Sanitise, cut: Counter[str]) -> IterationRecord:
-    """`record` without the texts that make a command only together, with the one that is printed next to them."""
-    texts = list(_texts(record))
+def _as_ruled(text: str, sanitise: Sanitise) -> str:
+    """`text` without what a rule cuts; likely harm stays in it, as it may be half of a command by rule."""
+    clean = sanitise(text)
+    if set(clean.commands) == {LIKELY}:
+        return text
+    return "" if clean.blocked else clean.text
+
+
+def _without_split_commands(
+    record: IterationRecord, texts: Sequence[str], sanitise: Sanitise, cut: Counter[str]
+) -> IterationRecord:
+    """`record` without the `texts` that make a command only together, with the one that is printed next to them."""
     if len(texts) < 2 or not _found(sanitise, texts):
         cut_fields: set[int] = set()
     else:
@@ -141,8 +153,9 @@ def _without_split_commands(record: IterationRecord, sanitise: Sanitise, cut: Co
 
 
 def _found(sanitise: Sanitise, texts: Iterable[str]) -> bool:
+    """Whether texts in a row are a command by rule; likely harm is told of sentences, and these are no sentence."""
     joined: Sanitised = sanitise(" ".join(texts))
-    return bool(joined.commands) or joined.blocked
+    return any(rule != LIKELY for rule in joined.commands) or (joined.blocked and LIKELY not in joined.commands)
 
 
 def _texts(record: IterationRecord) -> Iterable[str]:

@@ -10,6 +10,7 @@ from memory.ports import Sanitised
 from memory.sanitise.characters import as_read, make_visible
 from memory.sanitise.decode import readings_within
 from memory.sanitise.harmful import find_harmful
+from memory.sanitise.likely_harm import find_likely_harm
 from memory.sanitise.markup import take_out_markup
 from memory.sanitise.override import find_overrides
 from memory.sanitise.sentences import cut_sentences, tidy
@@ -26,7 +27,7 @@ def sanitize_learning_text(text: str) -> Sanitised:
     text = take_out_markup(_without_blocks(make_visible(text, cut), cut), cut)
     read = as_read(text)
     spans: list[tuple[int, int]] = []
-    for rule, start, end in _commands(read):
+    for rule, start, end in _commands(read) or find_likely_harm(read):
         cut[rule] += 1
         spans.append((start, end))
     if any(_commands(other) for other in readings_within(text, read)):
