@@ -73,14 +73,19 @@ def _formatter(settings: TelemetrySettings, shared: list[Processor]) -> logging.
 def _take_over(handler: logging.Handler, level: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    _set_level(root, level)
     for name in _REROUTED:
         rerouted = logging.getLogger(name)
         rerouted.handlers.clear()
         rerouted.propagate = True
     for name in _QUIET:
-        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+        _set_level(logging.getLogger(name), max(level, logging.WARNING))
     logging.captureWarnings(True)
+
+
+def _set_level(logger: logging.Logger, level: int) -> None:
+    if logger.level != level:  # setting it looks through every logger there is
+        logger.setLevel(level)
 
 
 def redacted(_: WrappedLogger, __: str, event_dict: EventDict) -> EventDict:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,10 +87,18 @@ def shutdown() -> None:
         running.provider.shutdown()
 
 
+@cache
+def detected_resource() -> Resource:
+    """What the environment says of this installation (OTEL_RESOURCE_ATTRIBUTES). It is the same after a fork."""
+    from opentelemetry.sdk.resources import Resource
+
+    return Resource.create()
+
+
 def _resource(service: str, instance: str) -> Resource:
     from opentelemetry.sdk.resources import Resource
 
-    return Resource.create(
+    own = Resource(
         {
             "service.name": service,
             "service.namespace": instance,
@@ -97,6 +106,7 @@ def _resource(service: str, instance: str) -> Resource:
             "process.pid": os.getpid(),
         }
     )
+    return detected_resource().merge(own)
 
 
 def _otlp_processor(endpoint: str) -> BatchSpanProcessor:

@@ -53,7 +53,7 @@ def _forked_programs(settings: Settings) -> Callable[..., Program]:
     from workers.processes.worker import run_worker
     from workers.supervisor.preload import preload
 
-    preload()
+    preload(settings)
 
     def program_of(command: str, stage: str = "") -> Program:
         match command:

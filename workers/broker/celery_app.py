@@ -64,7 +64,7 @@ def make_app(settings: Settings, publish_patience_seconds: float | None = None, 
     """
     socket_timeout_seconds = publish_patience_seconds or SOCKET_TIMEOUT_SECONDS
     retries = {"max_retries": 0} if publish_patience_seconds else CONNECT_RETRIES
-    app = Celery("sluice", set_as_current=False)
+    app = Celery("sluice", set_as_current=False, fixups=())  # the only one there is looks for Django
     exchange = Exchange(EXCHANGE, type="topic", durable=True)
     app.conf.update(
         broker_url=settings.broker_location,

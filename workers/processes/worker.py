@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 
 from contracts.errors import Unavailable
 from contracts.event import Queue
-from ingest.chunk.language import load_model
+from ingest.chunk.language import map_model
 from otel import metrics
 from otel.logs import configure as configure_logs
 from workers.broker.celery_app import HANDLE_TASK, POOLS, make_app, pool_size
@@ -130,13 +130,20 @@ def _connect_signals(process: WorkerProcess, *, prefork: bool) -> None:
     setup_logging.connect(lambda **_: None, weak=False)
     worker_ready.connect(lambda **_: _come_forward(process), weak=False)
     if prefork:
-        worker_init.connect(lambda **_: load_model(), weak=False)  # before the pool forks
+        worker_init.connect(lambda **_: _map_language_model(process.settings), weak=False)  # before the pool forks
         worker_ready.connect(lambda **_: release_claims_of_children(process), weak=False)
         worker_process_init.connect(lambda **_: _begin_child(process), weak=False)
         worker_process_shutdown.connect(lambda **_: process.end(), weak=False)
     else:
         worker_init.connect(lambda **_: _warm(process), weak=False)
         worker_shutdown.connect(lambda **_: process.end(), weak=False)
+
+
+def _map_language_model(settings: Settings) -> None:
+    try:
+        map_model(settings.model_dir)
+    except OSError as error:  # each child of the pool then unpacks its own, at its first document
+        log.warning("language_model_not_mapped", error=repr(error))
 
 
 def _begin_child(process: WorkerProcess) -> None:

@@ -1,26 +1,30 @@
 """Imports, once, what the processes of an instance share, before they are forked.
 
-Only what opens no file, connects to nothing and starts no thread may be imported here. ONNX Runtime does all of that
-when it is imported, so it is left to the processes that embed.
+Only what opens no file, connects to nothing and starts no thread may be imported here. ONNX Runtime keeps to that once
+its telemetry is off.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+from collections.abc import Iterator
 
 from ingest.embed.tokens import shared_tokenizer
+from otel.library_telemetry import disable_library_telemetry
+from otel.start import detected_resource
 from workers.processes.heap import limit_heaps, return_free_memory
+from workers.settings import Settings
 
 SHARED = (
     "workers.processes.worker",
     "workers.processes.reconciler_process",
-    "workers.wiring.crawler",
     "workers.wiring.limits",
-    "workers.wiring.searcher",
+    "celery.app.amqp",
     "celery.app.control",
     "celery.app.events",
     "celery.app.log",
+    "celery.app.routes",
     "celery.apps.worker",
     "celery.backends.base",
     "celery.concurrency.prefork",
@@ -49,14 +53,26 @@ SHARED = (
 """Modules of more than one process, and those that take long."""
 
 
-def preload() -> None:
+def preload(settings: Settings) -> None:
     """Import and load what is shared, and tell the collector that it stays: it would write to every page of it."""
     limit_heaps()
+    disable_library_telemetry()
     gc.disable()
-    for module in SHARED:
+    for module in (*SHARED, *_wanted(settings)):
         importlib.import_module(module)
     shared_tokenizer()
+    detected_resource()
     gc.enable()
     gc.collect()
     return_free_memory()
     gc.freeze()
+
+
+def _wanted(settings: Settings) -> Iterator[str]:
+    """Modules that are needed by some settings alone. What is left out here is imported where it is needed."""
+    if settings.crawl.enabled:
+        yield "workers.wiring.crawler"
+    if settings.search.enabled:
+        yield "workers.wiring.searcher"
+    if not settings.embed.uses_endpoint:
+        yield "onnxruntime"

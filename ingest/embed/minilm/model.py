@@ -128,7 +128,7 @@ class _Loaded:
     def __init__(self, folder: Path, threads: int) -> None:
         self._tokenizer = shared_tokenizer()
         self._tokenizer_sha256 = tokenizer_sha256(self._tokenizer)
-        self._session = _open_session(folder / MODEL_FILE, threads)
+        self._session = open_session(folder / MODEL_FILE, threads)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text as the network reads them, cut at its window."""
@@ -174,7 +174,7 @@ def require_exact_products(probe: Path) -> None:
 
     Those without VNNI do (Intel before 2019, AMD before 2022): two products of nearly 2^15 do not fit 16 bits.
     """
-    session = _open_session(probe, threads=1)
+    session = open_session(probe, threads=1)
     width = session.get_inputs()[0].shape[1]
     total = float(session.run(None, {"ones": np.ones((1, width), dtype=np.float32)})[0][0, 0])
     if abs(total - width) > width / 100:
@@ -182,7 +182,7 @@ def require_exact_products(probe: Path) -> None:
         raise InvalidSetting("embed.precision", problem, "set it to fp32 here")
 
 
-def _open_session(model: Path, threads: int) -> InferenceSession:
+def open_session(model: Path, threads: int) -> InferenceSession:
     disable_library_telemetry()
     import onnxruntime  # here: it starts a thread when it is imported
 

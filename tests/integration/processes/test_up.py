@@ -417,11 +417,20 @@ def test_a_data_directory_has_one_supervisor_and_a_fork_of_it_does_not_keep_the_
 
 def test_what_is_imported_before_the_forks_starts_no_thread_and_opens_nothing() -> None:
     program = (
-        "import os, threading; from workers.supervisor.preload import preload; before = set(os.listdir('/proc/self/fd'));"
-        "preload(); print(threading.active_count(), set(os.listdir('/proc/self/fd')) == before)"
+        "import os; from workers.settings import Settings; from workers.supervisor.preload import preload;"
+        "before = set(os.listdir('/proc/self/fd'));"
+        "preload(Settings(crawl={'enabled': True}, search={'enabled': True, 'providers': ['ddgs']}));"
+        "print(len(os.listdir('/proc/self/task')), set(os.listdir('/proc/self/fd')) == before)"
     )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # it ends its threads itself before a fork
     told = subprocess.run(
-        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert told.stdout.split() == ["1", "True"]
 

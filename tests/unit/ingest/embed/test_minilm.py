@@ -23,6 +23,7 @@ from ingest.embed.minilm.model import (
     batches_of_length,
     ensure_model,
     load_tokenizer,
+    open_session,
     require_exact_products,
 )
 from ingest.embed.minilm.package_data import packaged_file
@@ -111,12 +112,49 @@ def test_a_batch_keeps_to_its_tokens_and_a_longer_text_goes_alone() -> None:
 @pytest.mark.slow
 def test_a_damaged_graph_is_built_again(model_dir: Path, tmp_path: Path) -> None:
     folder = ensure_model(tmp_path)
-    graph = folder / "model.onnx"
-    sound = graph.read_bytes()
-    graph.write_bytes(sound[:1000] + bytes([sound[1000] ^ 1]) + sound[1001:])
-    assert ensure_model(tmp_path) == folder
-    assert graph.read_bytes() == sound
-    assert sound == (ensure_model(model_dir) / "model.onnx").read_bytes(), "a build is the same on every machine"
+    for name in ("model.onnx", "weights.bin"):
+        file = folder / name
+        sound = file.read_bytes()
+        file.write_bytes(sound[:1000] + bytes([sound[1000] ^ 1]) + sound[1001:])
+        assert ensure_model(tmp_path) == folder
+        assert file.read_bytes() == sound
+        assert sound == (ensure_model(model_dir) / name).read_bytes(), "a build is the same on every machine"
+
+
+def test_the_weights_are_mapped_and_not_copied(model: MiniLM, model_dir: Path) -> None:
+    before = own_bytes()
+    session = open_session(ensure_model(model_dir) / "model.onnx", threads=1)
+    assert session.get_inputs()[0].name == "token_ids"
+    assert own_bytes() - before < 15_000_000, "of 90 MB"
+
+
+@pytest.mark.slow
+def test_a_processor_to_which_the_packed_weights_mean_nothing_packs_its_own(model: MiniLM, tmp_path: Path) -> None:
+    import onnx
+
+    folder = ensure_model(tmp_path)
+    graph = onnx.load(str(folder / "model.onnx"), load_external_data=False)
+    packed = [
+        entry
+        for constant in graph.graph.initializer
+        for entry in constant.external_data
+        if entry.key.startswith("prepacked")
+    ]
+    assert len(packed) == 36, "every dense layer"
+    for entry in packed:
+        kernel, place = entry.value.split("|")
+        entry.value = f"{kernel[:-1]}{'0' if kernel[-1] != '0' else '1'}|{place}"
+    (folder / "model.onnx").write_bytes(graph.SerializeToString())
+    token_ids = np.arange(2_000, 2_064, dtype=np.int32).reshape(4, 16)
+    [vectors] = open_session(folder / "model.onnx", threads=1).run(["vectors"], {"token_ids": token_ids})
+    sound = open_session(ensure_model(tmp_path) / "model.onnx", threads=1)
+    np.testing.assert_array_equal(vectors, sound.run(["vectors"], {"token_ids": token_ids})[0])
+
+
+def own_bytes() -> int:
+    """Memory of this process that is neither a file's nor shared."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("Anonymous:")).split()[1]) * 1_024
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", "{}", '{"graph_version": 0}'])
@@ -127,7 +165,12 @@ def test_a_manifest_that_vouches_for_nothing_leads_to_a_build(
     folder.mkdir()
     (folder / "manifest.json").write_text(manifest)
     built: list[Path] = []
-    monkeypatch.setattr(files, "_build", lambda folder, _: built.append(folder))
+
+    def build(folder: Path, _: str) -> dict[str, bytes]:
+        built.append(folder)
+        return {}
+
+    monkeypatch.setattr(files, "_build", build)
     ensure_model(tmp_path)
     assert built == [folder]
 
@@ -144,6 +187,7 @@ def test_processes_that_start_at_once_all_get_the_same_sound_model(tmp_path: Pat
     assert manifest["fingerprint"] == FINGERPRINT
     assert {path.name for path in Path(folder).iterdir()} - {"build.lock"} == {
         "model.onnx",
+        "weights.bin",
         "tokenizer.json",
         "manifest.json",
     }

@@ -18,6 +18,7 @@ from safetensors.numpy import load
 
 from index.search.rerank.onnx import OnnxScorer
 from ingest.embed.minilm.files import MODEL_FILE, TOKENIZER_FILE, ensure_model
+from ingest.embed.minilm.graph import build_graph
 from ingest.embed.minilm.package_data import packaged_file
 from tests.support.repository import MODELS
 
@@ -46,8 +47,9 @@ def folder(tmp_path_factory) -> Iterator[Path]:
 def _write(folder: Path, head: np.ndarray) -> None:
     """Write a cross-encoder with a head of (384, logits)."""
     source = ensure_model(MODELS)
-    model = onnx.load(str(source / MODEL_FILE))
-    _read_pairs(model, load(packaged_file("model.safetensors").read_bytes())[SEGMENTS])
+    weights = load(packaged_file("model.safetensors").read_bytes())
+    model = build_graph(weights)
+    _read_pairs(model, weights[SEGMENTS])
     _judge(model, head)
     onnx.save(model, str(folder / MODEL_FILE))
     (folder / TOKENIZER_FILE).write_bytes((source / TOKENIZER_FILE).read_bytes())

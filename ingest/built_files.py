@@ -1,0 +1,73 @@
+"""Files that are built once from what an installed package brings, kept beside a manifest of hashes, and verified.
+
+Any number of processes may ask for them at once: one builds, the others wait for it. A file that no longer matches its
+hash is built again, as is everything when what it is built from has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from filelock import FileLock
+
+_MANIFEST, _LOCK = "manifest.json", "build.lock"
+
+
+def ensure_files(folder: Path, built_from: Mapping[str, object], build: Callable[[], Mapping[str, bytes]]) -> None:
+    """See that `folder` holds the files of `build`, as they were built.
+
+    `built_from` stands for all that they depend on, in values of JSON. Raises OSError where they cannot be written,
+    and what `build` raises.
+    """
+    if _is_intact(folder, built_from):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / _LOCK):
+        if not _is_intact(folder, built_from):
+            _write(folder, built_from, build())
+
+
+def _is_intact(folder: Path, built_from: Mapping[str, object]) -> bool:
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_bytes())
+        if not isinstance(manifest, dict) or any(manifest.get(key) != value for key, value in built_from.items()):
+            return False
+        return all(_sha256(folder / name) == sha256 for name, sha256 in manifest["sha256"].items())
+    except (FileNotFoundError, AttributeError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _write(folder: Path, built_from: Mapping[str, object], files: Mapping[str, bytes]) -> None:
+    """The files and, last, the manifest that vouches for them."""
+    for name, content in files.items():
+        _write_durably(folder / name, content)
+    manifest = {**built_from, "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}}
+    _write_durably(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
