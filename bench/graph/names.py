@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from contracts.grammar import parse
 from contracts.graph.model import GraphDocument
-from graph.extract.grammar import parser_for
 from graph.extract.python.edges import python_edges
 from graph.extract.python.reading import text
 from graph.extract.python.scopes import Binding, Scope, ScopeKind, Value
@@ -81,7 +81,10 @@ class _Recorder(Reader):
 
 def ours(source: str) -> dict[_Place, tuple[str, str]]:
     """Each name's place, the name, and the scope that binds it: kind and line, or `module`."""
-    recorder = _Recorder(parser_for("python").parse(source.encode()).root_node)
+    tree = parse("python", source.encode())
+    if tree is None:
+        return {}
+    recorder = _Recorder(tree.root_node)
     read(recorder)
     found: dict[_Place, tuple[str, str]] = {}
     for place, (name, scope) in recorder.places.items():

@@ -9,9 +9,11 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import PurePosixPath
 
+from contracts.grammar import has_grammar
 from contracts.graph.model import Edge, GraphDocument
 from graph.extract.addresses import own_addresses
-from graph.extract.grammar import has_grammar
+from graph.extract.languages.edges import tagged_edges
+from graph.extract.languages.table import RULES
 from graph.extract.links import link_edges
 from graph.extract.mentions import languages_of, mention_edges
 from graph.extract.prose.comments import read_comments
@@ -22,7 +24,6 @@ from graph.extract.prose.restructured import is_restructured, read_restructured
 from graph.extract.python.edges import python_edges
 from graph.extract.samples import sample_edges
 from graph.extract.statements import put_together
-from graph.extract.tags import RULES, tagged_edges
 from graph.extract.test_reports import failing_test_edges, is_test_report
 from graph.extract.tool_lists import may_list_tools, tool_list_edges
 

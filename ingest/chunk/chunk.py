@@ -180,7 +180,7 @@ def _passages(
 ) -> Iterator[Passage]:
     text, language = extracted.text, extracted.code_language
     if language:
-        found = Code(text, language, spans, breadcrumbs, splitters).passages(settings.code_pack_tokens)
+        found = Code(text, language, spans, breadcrumbs).passages(settings.code_pack_tokens)
     else:
         prose = Prose(text, extracted.form, spans, breadcrumbs, splitters)
         found = prose.passages(sections_of(text, extracted.form))

@@ -3,7 +3,8 @@
 Every line of the file is in exactly one passage, unchanged. A class whose whole body is small is one
 passage; otherwise its methods stand alone as `Class.method`, and what is left of it (its first lines,
 its attributes) goes by its own name. Small neighbours share a passage, large symbols are split at
-the statements that the grammar sees. What does not parse is split by lines.
+the statements that the grammar sees. What does not parse is split by lines, and so is what lies
+beyond the part of the file that is parsed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from contracts.grammar import has_grammar, parse
 from ingest.chunk.breadcrumb import Breadcrumbs
 from ingest.chunk.passage import Passage
 from ingest.chunk.split_text import cut_text, joined
-from ingest.chunk.splitters import MOST_TOKENS, Splitters
-from ingest.chunk.symbols import Symbol, has_grammar, symbols_of
+from ingest.chunk.statements import cut_rows
+from ingest.chunk.symbols import Symbol, symbols_of
 from ingest.embed.tokens import TokenSpans
 
 _SCRAP_TOKENS = 24
@@ -42,18 +44,16 @@ class _Block:
 class Code:
     """One source file to be split, with what is needed for it."""
 
-    def __init__(self, source: str, language: str, spans: TokenSpans, breadcrumbs: Breadcrumbs, splitters: Splitters):
+    def __init__(self, source: str, language: str, spans: TokenSpans, breadcrumbs: Breadcrumbs):
         self._source = source
-        self._language = language
         self._spans = spans
         self._breadcrumbs = breadcrumbs
-        self._splitters = splitters
         self._starts = line_starts(source)
-        self._tokens_to_split = MOST_TOKENS
+        self._tree = parse(language, source.encode("utf-8", "replace")) if has_grammar(language) else None
 
     def passages(self, pack_tokens: int) -> Iterator[Passage]:
         """Passages in order of their lines. Neighbours of together at most `pack_tokens` share one."""
-        symbols = symbols_of(self._source, self._language) if has_grammar(self._language) else []
+        symbols = symbols_of(self._tree.root_node) if self._tree else []
         for block in self._packed(self._blocks(symbols), pack_tokens):
             yield from self._split(block, self._breadcrumbs.symbol(_symbol_path(block)))
 
@@ -98,18 +98,16 @@ class Code:
         if block.tokens <= capacity:
             yield Passage(start, end, (), symbol_path)
             return
-        for part_start, part_end in joined(self._whole_lines(start, end, capacity), capacity, self._spans):
+        for part_start, part_end in joined(self._parts(block, capacity), capacity, self._spans):
             yield Passage(part_start, part_end, (), symbol_path)
 
-    def _whole_lines(self, start: int, end: int, capacity: int) -> Iterator[tuple[int, int]]:
-        """The splitter's parts, moved to the beginnings of their lines; by lines where that is too much."""
-        cuts = {start}
-        tokens = self._spans.count(start, end)
-        if tokens <= self._tokens_to_split and has_grammar(self._language):
-            self._tokens_to_split -= tokens
-            for offset, _ in self._splitters.split(self._source[start:end], "code", capacity, self._language):
-                cuts.add(max(start, self._source.rfind("\n", 0, start + offset) + 1))
-        borders = [*sorted(cuts), end]
+    def _parts(self, block: _Block, capacity: int) -> Iterator[tuple[int, int]]:
+        """The block cut where its statements begin; by lines where that is too much."""
+        rows = {block.first}
+        if self._tree:
+            fits = lambda first, last: self._tokens(first, last) <= capacity  # noqa: E731
+            rows.update(cut_rows(self._tree.root_node, block.first, block.last, fits))
+        borders = [*(self._starts[row] for row in sorted(rows)), self._line_end(block.last)]
         for left, right in pairwise(borders):
             yield from self._fitting(left, right, capacity)
 

@@ -86,7 +86,7 @@ class Prose:
         body = group.body if heading_tokens <= capacity // 2 else group.start
         # Every part leaves room for the heading, so that the first one can take it in.
         room = capacity - (heading_tokens if body > group.start else 0)
-        parts = self._splitters.split(self._text[body : group.end], "markdown", room)
+        parts = self._splitters.split(self._text[body : group.end], room)
         for number, (start, end) in enumerate(parts):
             yield (group.start if number == 0 else body + start), body + end
 

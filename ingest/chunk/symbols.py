@@ -1,7 +1,7 @@
 """The symbols of a source file: which lines belong to which function, method or class.
 
-tree-sitter parses; the tables below say which nodes of a grammar define a symbol. Decorators,
-attributes and the comment right above a definition belong to it. Grammars are loaded at first use.
+The tables below say which nodes of a grammar define a symbol. Decorators, attributes and the comment right above a
+definition belong to it.
 """
 
 from __future__ import annotations
@@ -9,23 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from typing import Any
 
-from tree_sitter import Language, Node, Parser
-
-_MODULES = {
-    "python": ("tree_sitter_python", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-    "go": ("tree_sitter_go", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-}
+from tree_sitter import Node
 
 _CONTAINERS = frozenset(
     [
@@ -72,26 +57,8 @@ class Symbol:
     holds_others: bool
 
 
-def has_grammar(language: str) -> bool:
-    """Whether sources in `language` are split by symbol."""
-    return language in _MODULES
-
-
-@cache
-def grammar(language: str) -> Any:
-    """The grammar's address, as tree-sitter and the code splitter take it."""
-    module, function = _MODULES[language]
-    return getattr(import_module(module), function)()
-
-
-@cache
-def _language(language: str) -> Language:
-    return Language(grammar(language))
-
-
-def symbols_of(source: str, language: str) -> list[Symbol]:
-    """Every symbol in order of its first line, a class before its methods. Empty when nothing parses."""
-    root = Parser(_language(language)).parse(source.encode("utf-8", "replace")).root_node
+def symbols_of(root: Node) -> list[Symbol]:
+    """Every symbol of a source in order of its first line, a class before its methods."""
     return list(_walk(root, "", 0))
 
 

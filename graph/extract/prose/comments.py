@@ -8,7 +8,7 @@ from functools import cache
 
 from tree_sitter import Query, QueryCursor
 
-from graph.extract.grammar import grammar_of, parse
+from contracts.grammar import grammar_of, parse
 from graph.extract.prose.pieces import Kind, Piece
 from graph.extract.prose.restructured import read_inline
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
+from contracts.grammar import parse
 from contracts.graph.model import Edge, GraphDocument
-from graph.extract.grammar import parser_for
 from graph.extract.python.definitions import definition_edges
 from graph.extract.python.inference import Inference
 from graph.extract.python.module_names import module_name, package_name
@@ -22,7 +22,9 @@ def python_edges(document: GraphDocument) -> list[Edge]:
     Names are bound by Python's rules of scope. A text that is not quite Python is read as far as it is. The file is not
     executed, and nothing but its own text and path is looked at.
     """
-    tree = parser_for("python").parse(document.text.encode("utf-8", "replace"))
+    tree = parse("python", document.text.encode("utf-8", "replace"))
+    if tree is None:
+        return []
     reading = read(Reader(tree.root_node, module_name(document), package_name(document)))
     inference = Inference(reading)
     return list(

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.graph.model import EdgeType, GraphDocument, Origin
 from graph.extract.extract import extract_edges
-from graph.extract.tags import RULES
+from graph.extract.languages.table import RULES
 
 TYPESCRIPT = """import { pay as charge } from "./pay";
 import React, * as R from "react";

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -13,11 +15,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from contracts.document import Chunk, Document, Provenance
+from contracts.grammar import parse
 from ingest.chunk.chunk import chunk_document
-from ingest.chunk.symbols import symbols_of
+from ingest.chunk.symbols import Symbol, symbols_of
 from ingest.embed.tokens import count_tokens, load_tokenizer
 from ingest.extract.extract import extract_document
 from ingest.settings import ChunkSettings
+from tests.support.repository import REPOSITORY
 
 SOURCE = Provenance(source="file", fetched_at=datetime(2024, 1, 1, tzinfo=UTC))
 ONE_EACH = ChunkSettings(code_pack_tokens=0)
@@ -36,6 +40,12 @@ def chunks_of(source: str, path: str = "src/a.py", limits: ChunkSettings = ONE_E
 def function(name: str, lines: int, indent: str = "") -> str:
     body = "".join(f"{indent}    value_{number} = compute({number}, other={number})\n" for number in range(lines))
     return f"{indent}def {name}(argument):\n{body}{indent}    return argument\n"
+
+
+def symbols_in(source: str, language: str) -> list[Symbol]:
+    tree = parse(language, source.encode())
+    assert tree is not None
+    return symbols_of(tree.root_node)
 
 
 def assert_faithful(source: str, chunks: tuple[Chunk, ...], limits: ChunkSettings) -> None:
@@ -67,7 +77,7 @@ def test_decorators_and_comments_above_belong_to_the_symbol() -> None:
 
 def test_a_comment_after_code_or_apart_is_not_attached() -> None:
     source = f"A = {list(range(40))}  # about A\ndef f(): return 1\n# apart\n\ndef g(): return 2\n"
-    assert [(symbol.path, symbol.first) for symbol in symbols_of(source, "python")] == [("f", 1), ("g", 4)]
+    assert [(symbol.path, symbol.first) for symbol in symbols_in(source, "python")] == [("f", 1), ("g", 4)]
 
 
 def test_small_neighbours_share_a_chunk_and_a_whole_class_goes_by_its_name() -> None:
@@ -108,7 +118,7 @@ def test_a_large_function_is_split_with_its_lines_kept() -> None:
     ],
 )
 def test_symbols_of_each_grammar(language: str, source: str, expected: str) -> None:
-    assert [symbol.path for symbol in symbols_of(source, language)] == expected.split()
+    assert [symbol.path for symbol in symbols_in(source, language)] == expected.split()
 
 
 def test_what_does_not_parse_is_split_by_lines() -> None:
@@ -161,6 +171,13 @@ PIECES = st.sampled_from(
 def test_any_source_is_kept_line_for_line(source: str, pack_tokens: int, path: str) -> None:
     limits = ChunkSettings(code_pack_tokens=pack_tokens)
     assert_faithful(source, chunks_of(source, path, limits), limits)
+
+
+@pytest.mark.slow
+def test_hostile_sources_are_chunked_whole_within_bounds_of_time_and_memory() -> None:
+    command = [sys.executable, "-m", "tests.support.hostile_sources"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "all are whole\n"), done.stderr
 
 
 def test_a_minified_line_is_cut_within_the_limit() -> None:

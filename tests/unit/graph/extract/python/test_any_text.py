@@ -40,7 +40,7 @@ def test_any_text_is_read_and_twice_the_same(text: str) -> None:
         "x" + ".a()" * 5_000,
         "lambda: " * 5_000 + "x",
         "[" * 3_000 + "y for y in x" + "]" * 3_000,
-        "-" * 20_000 + "x",
+        "-" * 2_000 + "x",
         "x = " * 5_000 + "y",
         "if x:\n" + "".join(" " * depth + "if x:\n" for depth in range(1, 400)) + " " * 400 + "y.z",
         "".join(" " * depth + f"def f{depth}():\n" for depth in range(400)) + " " * 400 + "f0()",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.extract.grammar import MOST_SOURCE_BYTES, parse
+from contracts.grammar import MOST_SOURCE_BYTES, parse
 
 LANGUAGES = ("python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp")
 
@@ -20,6 +20,10 @@ def test_a_text_with_ever_more_readings_is_given_up_and_the_parser_goes_on_with_
     tree = parse("java", b"class Cart {}")
     assert tree is not None
     assert not tree.root_node.has_error
+
+
+def test_a_text_that_is_looked_through_to_its_end_again_and_again_is_given_up() -> None:
+    assert parse("rust", b'r#"' * 20_000) is None
 
 
 def test_of_a_long_source_the_beginning_is_read() -> None:

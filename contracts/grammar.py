@@ -1,7 +1,11 @@
-"""The parsers of the languages whose references are read. A grammar is loaded when it is first asked for."""
+"""Source code as trees: the languages that have a grammar, and their parsers, which keep within bounds.
+
+A grammar is loaded when it is first asked for.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
 from functools import cache
 from importlib import import_module
@@ -21,9 +25,13 @@ _MODULES = {
 }
 MOST_SOURCE_BYTES = 500_000
 """Of one source, the first. What people write is seldom longer; of what is generated the beginning tells enough."""
-_STEPS_PER_BYTE = 0.05
-"""In hundreds of a parser's steps. Sources take .001 to .005, minified ones .02, `x = 1` on every line .034."""
-_FREE_STEPS = 200
+_STEPS = {"python": (200, 0.05)}
+_OTHER_STEPS = 60, 0.03
+"""In hundreds: so many steps a parser may take, and so many more for each byte. Sources take .001 to .007 for a byte,
+minified ones up to .02, `x = 1` on every line .034. In Python, which has few readings at a time, they do no harm."""
+_READINGS = 20
+"""How often each byte may be read. Sources are read 1 to 2 times, the worst of 1,700 files 6 times."""
+_FREE_BYTES = 200_000
 _MOST_UNCLOSED = 300
 _PIECE_BYTES = 512
 """That the parser is given at a time; and so is who asks for the text of a node, which is short."""
@@ -42,41 +50,50 @@ def grammar_of(language: str) -> Language:
     return Language(getattr(import_module(module), function)())
 
 
-def parser_for(language: str) -> Parser:
-    """The parser of a language, one for each thread. Raises KeyError for a language without a grammar.
+def parse(language: str, source: bytes) -> Tree | None:
+    """The tree of the first `MOST_SOURCE_BYTES` of a source; None where the grammar cannot make out what it is.
 
-    Every text parses: what is no code of the language becomes an ERROR node of the tree.
+    Every text parses: what is no code of the language becomes an ERROR node of the tree. But a grammar follows every
+    reading that is possible so far, and of some texts there are ever more: 40 kB of `a<` in Java take gigabytes. Such a
+    text is given up by what it holds and by what it takes of the parser, never by the time: the same text has always
+    the same tree. Raises KeyError for a language without a grammar.
     """
+    parser, source = _parser_for(language), source[:MOST_SOURCE_BYTES]
+    if language == "java" and _unclosed(source) > _MOST_UNCLOSED:
+        return None
+    most_read: float = _FREE_BYTES + _READINGS * len(source)
+    free_steps, steps_per_byte = _STEPS.get(language, _OTHER_STEPS)
+    asked = read = 0
+
+    def is_too_much(offset: int, has_error: bool) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > free_steps + steps_per_byte * offset or read > most_read
+
+    def piece(offset: int, _: object) -> bytes:
+        nonlocal read
+        read += _PIECE_BYTES
+        return source[offset : offset + _PIECE_BYTES] if read <= most_read else b""
+
+    try:
+        tree = parser.parse(piece, progress_callback=is_too_much)
+    except ValueError:  # "Parsing failed": it was told to stop
+        parser.reset()
+        return None
+    if read > most_read:
+        return None
+    most_read = math.inf  # the text of a node is read by `piece` too
+    return tree
+
+
+def _parser_for(language: str) -> Parser:
+    """One for each thread."""
     parsers: dict[str, Parser] | None = getattr(_own, "parsers", None)
     if parsers is None:
         parsers = _own.parsers = {}
     if language not in parsers:
         parsers[language] = Parser(grammar_of(language))
     return parsers[language]
-
-
-def parse(language: str, source: bytes) -> Tree | None:
-    """The tree of the first `MOST_SOURCE_BYTES` of a source; None where the grammar cannot make out what it is.
-
-    A grammar follows every reading that is possible so far, and of some texts there are ever more: 40 kB of `a<` in
-    Java take gigabytes. Such a text is given up by what it holds and by the steps that it takes, never by the time:
-    the same text has always the same tree.
-    """
-    parser, source = parser_for(language), source[:MOST_SOURCE_BYTES]
-    if language == "java" and _unclosed(source) > _MOST_UNCLOSED:
-        return None
-    asked = 0
-
-    def is_too_much(offset: int, has_error: bool) -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > _FREE_STEPS + _STEPS_PER_BYTE * offset
-
-    try:
-        return parser.parse(lambda offset, _: source[offset : offset + _PIECE_BYTES], progress_callback=is_too_much)
-    except ValueError:  # "Parsing failed": it was told to stop
-        parser.reset()
-        return None
 
 
 def _unclosed(source: bytes) -> int:

@@ -1,0 +1,21 @@
+"""The languages that are read by tags, by the names of their grammars."""
+
+from __future__ import annotations
+
+from graph.extract.languages.c import CPP, C
+from graph.extract.languages.go import GO
+from graph.extract.languages.java import JAVA
+from graph.extract.languages.javascript import JAVASCRIPT, TSX, TYPESCRIPT
+from graph.extract.languages.rules import Rules
+from graph.extract.languages.rust import RUST
+
+RULES: dict[str, Rules] = {
+    "javascript": JAVASCRIPT,
+    "typescript": TYPESCRIPT,
+    "tsx": TSX,
+    "go": GO,
+    "rust": RUST,
+    "java": JAVA,
+    "c": C,
+    "cpp": CPP,
+}
