@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TextIO
 from contracts.graph.model import EdgeType, NodeLabel
 from graph.cypher.files import FILE, FOLDER, MANIFEST, SCHEMA_VERSION, TEMPORARY, CypherFile, discard, file_of
 from graph.cypher.jail import NOBODY
-from graph.cypher.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
 from graph.generations.durable import fsync_path, write_durably
+from graph.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES
 
 POOL_BYTES = 256 << 20
 THREADS = 1

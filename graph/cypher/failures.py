@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from contracts.errors import InvalidInput, TimedOut, Unavailable
-from graph.cypher.schema import NODE_PROPERTIES
+from graph.schema import NODE_PROPERTIES
 
 _MEMORY_WORDS = ("buffer pool is full", "bad_alloc", "cannot allocate", "mmap")
 _NO_PROPERTY = re.compile(r"Cannot find property (\w+) for (\w+)")

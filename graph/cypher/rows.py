@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from graph.cypher.engine_file import EdgeRow, NodeRow
-from graph.cypher.schema import symbol_properties, tool_properties
 from graph.generations.names import How
 from graph.generations.view import GraphView
+from graph.schema import named
 
 
 class DocumentFacts(NamedTuple):
@@ -26,19 +26,11 @@ def node_rows(view: GraphView, corpus: str, facts: Mapping[str, DocumentFacts]) 
     """Every node of the generation. `facts` are by a document's id; one that is missing leaves its properties null."""
     unknown = DocumentFacts()
     for place in range(view.nodes):
-        label, key = view.node(place)
-        values: tuple[str | None, ...]
-        if label is NodeLabel.DOCUMENT:
-            values = view.path(place), view.title(place), view.url(place), *facts.get(key, unknown)
-        elif label is NodeLabel.SYMBOL:
-            values = symbol_properties(key)
-        elif label is NodeLabel.URL:
-            values = (key,)
-        elif label is NodeLabel.TOOL:
-            values = tool_properties(key)
-        else:
-            values = ()
-        yield NodeRow(label, (key, corpus, *values))
+        node = view.node(place)
+        values: Iterable[str | None] = named(node).values()
+        if node.label is NodeLabel.DOCUMENT:
+            values = view.path(place), view.title(place), view.url(place), *facts.get(node.key, unknown)
+        yield NodeRow(node.label, (node.key, corpus, *values))
 
 
 def edge_rows(view: GraphView) -> Iterator[EdgeRow]:

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import structlog
 
 from contracts.errors import InvalidInput, InvalidSetting, PolicyRefused, SluiceError, TimedOut, Unavailable
-from graph.servers.dialect import PING, Dialect, dialect_of
+from graph.servers.dialect import Dialect, dialect_of
+from graph.servers.statements import PING
 from graph.settings import GraphSettings, address_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ MOST_CONNECTIONS = 50
 """Of one process to one server; the decision record names it."""
 FETCH_ROWS = 1_000
 """Rows that a server sends before it waits to be asked for more."""
+ROWS_AT_ONCE = 1_000
+"""Rows that one statement hands to a server."""
 LIVENESS_SECONDS = 30.0
 """A connection that was idle for longer is tried before it is used: firewalls drop such ones silently."""
 GRACE_SECONDS = 1.0

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from contracts.errors import Unavailable
 from graph.servers.client import BoltClient, Rows, dicts
+from graph.servers.statements import LINKED
 
 DEEPER = 4
 """Candidates of the vector index for each result: it knows no corpus, so others' documents are among them."""
@@ -84,13 +85,12 @@ async def linked(
     """The documents that these refer or link to, those that share most names first. Raises as `BoltClient.ping`."""
     if not document_ids:
         return ()
-    dialect = await client.dialect()
     asked = {"corpus": corpus, "ids": list(document_ids), "most": limit}
     return tuple(
         LinkedTo(
             row["near_id"], row["id"], row["path"], row["url"], row["title"], tuple(row["names"]), int(row["shared"])
         )
-        for row in dicts(await client.read(dialect.linked, asked, limit))
+        for row in dicts(await client.read(LINKED, asked, limit))
     )
 
 

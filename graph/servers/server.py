@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contracts.graph.rows import CitationRow
-from graph.servers import search, upsert
+from graph.servers import feed, search, upsert
 from graph.servers.client import BoltClient, CheckAddress, Rows
 from graph.servers.event_loop import LoopThread
+from graph.servers.feed import Feed
+from graph.servers.rows import ServerDocument
 from graph.servers.schema import SchemaReport, prepare
 from graph.servers.search import Retrieved
-from graph.servers.upsert import Fed, Feed, ServerDocument
+from graph.servers.upsert import Fed
 from graph.settings import GraphSettings
 
 CLOSE_SECONDS = 5.0
@@ -65,27 +67,27 @@ class GraphServer:
 
     def read_feed(self, corpus: str) -> Feed | None:
         """Up to where the corpus was fed."""
-        return self._loop.run(upsert.read_feed(self._client, corpus), 3 * self._client.timeout_seconds)
+        return self._loop.run(feed.read_feed(self._client, corpus), 3 * self._client.timeout_seconds)
 
-    def write_feed(self, corpus: str, feed: Feed) -> None:
+    def write_feed(self, corpus: str, told: Feed) -> None:
         """Say up to where the corpus was fed."""
-        self._loop.run(upsert.write_feed(self._client, corpus, feed), 3 * self._client.timeout_seconds)
+        self._loop.run(feed.write_feed(self._client, corpus, told), 3 * self._client.timeout_seconds)
 
     def lower_fences(self, corpus: str, ids: Sequence[str]) -> None:
         """Let documents be written as of an earlier offset than the server has them by."""
-        self._loop.run(upsert.lower_fences(self._client, corpus, ids), _LONG_SECONDS)
+        self._loop.run(feed.lower_fences(self._client, corpus, ids), _LONG_SECONDS)
 
     def write_citations(self, corpus: str, citations: Sequence[CitationRow]) -> None:
         """Have the corpus cited by these conversations and no others."""
-        self._loop.run(upsert.write_citations(self._client, corpus, citations), _LONG_SECONDS)
+        self._loop.run(feed.write_citations(self._client, corpus, citations), _LONG_SECONDS)
 
     def standing(self, corpus: str) -> dict[str, tuple[str | None, str | None]]:
         """The hash of the row and the embedding's model of every document of the corpus."""
-        return self._loop.run(upsert.read_standing(self._client, corpus), _LONG_SECONDS)
+        return self._loop.run(feed.read_standing(self._client, corpus), _LONG_SECONDS)
 
     def drop_corpus(self, corpus: str) -> None:
         """Remove everything of a corpus."""
-        self._loop.run(upsert.drop_corpus(self._client, corpus), _LONG_SECONDS)
+        self._loop.run(feed.drop_corpus(self._client, corpus), _LONG_SECONDS)
 
     def retrieve(self, corpus: str, embedding: Sequence[float], embedding_version: str, limit: int) -> Retrieved:
         """The documents nearest to a question, and what they are linked to."""

@@ -8,7 +8,7 @@ from contracts.graph.model import EdgeType, NodeLabel
 from graph.cypher.dialects import Dialect
 from graph.cypher.question.refusals import refuse_at, shown
 from graph.cypher.question.walk import Walk, listed, one_of
-from graph.cypher.schema import EDGE_PROPERTIES, PROPERTIES
+from graph.schema import EDGE_PROPERTIES, PROPERTIES
 
 MAX_HOPS = 5
 MAX_HOPS_OF_SHORTEST = 10

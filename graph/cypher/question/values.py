@@ -9,7 +9,7 @@ from graph.cypher.dialects import FUNCTIONS, WRITTEN_OUT, Dialect
 from graph.cypher.question.patterns import Patterns
 from graph.cypher.question.refusals import refuse_at, shown
 from graph.cypher.question.walk import listed, one_of, only_child, rule_of
-from graph.cypher.schema import PROPERTIES
+from graph.schema import PROPERTIES
 
 MAX_RANGE = 10_000
 MAX_REPEATED_CHARACTERS = 1_000

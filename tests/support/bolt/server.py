@@ -1,6 +1,6 @@
 """A server that speaks Bolt over real sockets: handshake (5.x and manifest version 1), messages, states, failures.
 
-It answers the statements of `graph.servers.dialect` by a small store in memory and understands no Cypher besides; what
+It answers the statements of `graph.servers` by a small store in memory and understands no Cypher besides; what
 it does not know is a syntax error, as a real server would say of another's dialect.
 """
 

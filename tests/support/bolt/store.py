@@ -1,4 +1,4 @@
-"""A property graph in memory that runs the statements of `graph.servers.dialect`, each by its text."""
+"""A property graph in memory that runs the statements of `graph.servers`, each by its text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contracts.graph.model import NodeLabel
-from graph.servers.dialect import BETWEEN_SYMBOLS, DIALECTS, FEED, PING, REMOVED, Dialect, DialectName, EdgeKind
+from graph.servers import statements
+from graph.servers.dialect import DIALECTS, Dialect, DialectName
+from graph.servers.statements import BETWEEN_SYMBOLS, FEED, PING, REMOVED, EdgeKind
 from tests.support.bolt.packstream import Structure
 
 
@@ -89,27 +91,27 @@ class Store:
         known: dict[str, Callable[[dict[str, Any]], Table]] = {
             PING: lambda _: Table(("n",), [[1]]),
             dialect.vector_index_info: lambda _: self._vector_indexes(),
-            dialect.merge_documents: self._merge_documents,
-            dialect.remove_documents: self._remove_documents,
-            dialect.delete_documents: lambda p: self._delete_nodes(p, NodeLabel.DOCUMENT, alone=False),
-            dialect.lower_fences[0]: self._lower_fences,
-            dialect.lower_fences[1]: lambda p: self._delete_nodes(p, REMOVED, alone=False),
-            dialect.delete_citations: lambda p: self._delete_nodes(
+            statements.MERGE_DOCUMENTS: self._merge_documents,
+            statements.REMOVE_DOCUMENTS: self._remove_documents,
+            statements.DELETE_DOCUMENTS: lambda p: self._delete_nodes(p, NodeLabel.DOCUMENT, alone=False),
+            statements.LOWER_FENCES[0]: self._lower_fences,
+            statements.LOWER_FENCES[1]: lambda p: self._delete_nodes(p, REMOVED, alone=False),
+            statements.DELETE_CITATIONS: lambda p: self._delete_nodes(
                 {**p, "ids": self.ids(p["corpus"], "Conversation")}, NodeLabel.CONVERSATION, alone=False
             ),
-            dialect.feed: self._feed,
-            dialect.set_feed: self._set_feed,
-            dialect.standing: self._standing,
+            statements.READ_FEED: self._feed,
+            statements.WRITE_FEED: self._set_feed,
+            statements.STANDING: self._standing,
             dialect.nearest: lambda p: self._nearest(p, by_index=True),
             dialect.nearest_exactly: lambda p: self._nearest(p, by_index=False),
-            dialect.linked: self._linked,
-            dialect.drop_corpus[0]: self._drop_edges,
-            dialect.drop_corpus[1]: self._drop_nodes,
-            dialect.delete_edges[0]: lambda p: self._delete_edges(p, None),
+            statements.LINKED: self._linked,
+            statements.DROP_CORPUS[0]: self._drop_edges,
+            statements.DROP_CORPUS[1]: self._drop_nodes,
+            statements.DELETE_EDGES[0]: lambda p: self._delete_edges(p, None),
         }
-        for kind, text in zip(BETWEEN_SYMBOLS, dialect.delete_edges[1:], strict=True):
+        for kind, text in zip(BETWEEN_SYMBOLS, statements.DELETE_EDGES[1:], strict=True):
             known[text] = lambda p, kind=kind: self._delete_edges(p, kind)  # type: ignore[misc]
-        for edge_kind, text in dialect.create_edges.items():
+        for edge_kind, text in statements.CREATE_EDGES.items():
             known[text] = lambda p, kind=edge_kind: self._create_edges(p, kind)  # type: ignore[misc]
         for label, text in dialect.delete_orphans.items():
             known[text] = lambda p, label=label: self._delete_nodes(p, label, alone=True)  # type: ignore[misc]

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node, symbol, unknown
 from graph.servers.dialect import DialectName
+from graph.servers.rows import ServerDocument
 from graph.servers.server import GraphServer
-from graph.servers.upsert import ServerDocument
 from graph.settings import GraphSettings
 from tests.support.bolt.server import Behaviour, FakeBoltServer
 from tests.support.bolt.store import Store, Table, edge_value, node_value

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from graph.servers.upsert import Fed, Feed, ServerDocument
+from graph.servers.feed import Feed
+from graph.servers.rows import ServerDocument
+from graph.servers.upsert import Fed
 
 if TYPE_CHECKING:
     from contracts.graph.rows import CitationRow

@@ -12,7 +12,7 @@ from contracts.graph.api import CypherRequest
 from graph.cypher.dialects import FUNCTIONS, NEO4J
 from graph.cypher.guard import guard
 from graph.cypher.run import run_cypher
-from graph.cypher.schema import described
+from graph.schema import EDGE_ENDS, NODE_PROPERTIES
 from tests.support.graph.cypher_file import shop_with_cypher
 
 TEXT = (Path(__file__).parents[4] / "docs" / "graph-cypher.md").read_text()
@@ -81,7 +81,8 @@ def test_every_recipe_is_tested_and_can_be_put_to_a_server() -> None:
 
 
 def test_the_document_names_the_schema_and_the_functions() -> None:
-    assert all(f"    {line}" in TEXT for line in described().splitlines())
+    assert all(f"    (:{label} {{{', '.join(names)}}})" in TEXT for label, names in NODE_PROPERTIES.items())
+    assert all(f"    (:{a})-[:{name}]->(:{b})" in TEXT for name, ends in EDGE_ENDS.items() for a, b in ends)
     listed = re.search(r"hese functions: `([^`]+)`", TEXT)
     assert listed is not None
     assert {name.lower() for name in listed[1].split()} == FUNCTIONS

@@ -9,8 +9,8 @@ import pytest
 
 from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
 from contracts.graph.rows import CitationRow
+from graph.servers.feed import Feed
 from graph.servers.server import GraphServer
-from graph.servers.upsert import Feed
 from tests.support.bolt.world import (
     MODEL,
     WHOLE_EDGES,

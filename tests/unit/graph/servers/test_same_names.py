@@ -10,17 +10,9 @@ from contracts.errors import InvalidInput
 from contracts.graph.model import Edge, EdgeType, Node, NodeLabel, Origin, document_node
 from graph.cypher.dialects import NEO4J
 from graph.cypher.guard import guard
-from graph.cypher.schema import EDGE_ENDS, EDGE_PROPERTIES, NODE_PROPERTIES, symbol_properties, tool_properties
-from graph.servers.dialect import EDGE_KINDS
-from graph.servers.upsert import named
+from graph.schema import EDGE_PROPERTIES, NODE_PROPERTIES
 from tests.support.bolt.grammar import problems
 from tests.support.bolt.world import WHOLE_EDGES, WHOLE_NODES, connected, defines, document, fake_server, links
-
-
-def test_edges_connect_the_same_labels() -> None:
-    assert {(kind.type, (kind.source, kind.target)) for kind in EDGE_KINDS} == {
-        (kind, ends) for kind, pairs in EDGE_ENDS.items() for ends in pairs
-    }
 
 
 def test_nodes_and_edges_have_the_same_properties() -> None:
@@ -36,18 +28,6 @@ def test_nodes_and_edges_have_the_same_properties() -> None:
         assert set(NODE_PROPERTIES[NodeLabel(node["label"])]) <= node.keys()
     for edge in found:
         assert EDGE_PROPERTIES.keys() - edge.keys() == {"candidates"}, "how many there are follows from other files"
-
-
-@pytest.mark.parametrize("key", ["python:shop.cart.Cart.add", "python:?.add", "go:main", "odd"])
-def test_symbols_are_taken_apart_alike(key: str) -> None:
-    name, qualified, language = symbol_properties(key)
-    assert named(Node(NodeLabel.SYMBOL, key)) == {"name": name, "qualified_name": qualified, "language": language}
-
-
-@pytest.mark.parametrize("key", ["files/read", "read", "a/b/read"])
-def test_tools_are_taken_apart_alike(key: str) -> None:
-    name, server = tool_properties(key)
-    assert named(Node(NodeLabel.TOOL, key)) == {"name": name, "server": server}
 
 
 @pytest.mark.parametrize(

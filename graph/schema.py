@@ -6,7 +6,7 @@ The names are those of the decision record on the graph. Each node has `id` (uni
 
 from __future__ import annotations
 
-from contracts.graph.model import EdgeType, NodeLabel
+from contracts.graph.model import EdgeType, Node, NodeLabel
 
 NODE_PROPERTIES: dict[NodeLabel, tuple[str, ...]] = {
     NodeLabel.DOCUMENT: (
@@ -45,20 +45,20 @@ PROPERTIES = frozenset(EDGE_PROPERTIES).union(*NODE_PROPERTIES.values())
 """What a question may name after a dot or in a pattern."""
 
 
-def described() -> str:
-    """The schema in some lines of text, for a person or a model that is to write a question."""
-    nodes = [f"(:{label} {{{', '.join(names)}}})" for label, names in NODE_PROPERTIES.items()]
-    edges = [f"(:{source})-[:{name}]->(:{target})" for name, ends in EDGE_ENDS.items() for source, target in ends]
-    return "\n".join([*nodes, *edges, f"Every edge has {', '.join(EDGE_PROPERTIES)}."])
+def named(node: Node) -> dict[str, str]:
+    """What the key of a node that stands for a name says, by property: `python:shop.Cart.add` has the name `add`.
 
-
-def symbol_properties(key: str) -> tuple[str, str, str]:
-    """Name, qualified name and language of a symbol by its key: `python:shop.Cart.add` is `add`."""
-    language, _, qualified = key.partition(":")
-    return qualified.rpartition(".")[2] or qualified, qualified, language
-
-
-def tool_properties(key: str) -> tuple[str, str]:
-    """Name and server of a tool by its key; the server is empty where the key does not tell it."""
-    server, _, name = key.rpartition("/")
-    return name, server
+    Of a tool the server is empty where the key does not tell it. A document's key says nothing.
+    """
+    match node.label:
+        case NodeLabel.SYMBOL:
+            language, _, qualified = node.key.partition(":")
+            name = qualified.rpartition(".")[2] or qualified
+            return {"name": name, "qualified_name": qualified, "language": language}
+        case NodeLabel.URL:
+            return {"url": node.key}
+        case NodeLabel.TOOL:
+            server, _, name = node.key.rpartition("/")
+            return {"name": name, "server": server}
+        case _:
+            return {}
