@@ -107,7 +107,7 @@ async def _from_validation(_request: Request, error: Exception) -> JSONResponse:
         422,
         Problem(
             code="invalid_input",
-            message=first["msg"].removeprefix("Value error, "),
+            message=errors.plain_sentence(first),
             field=field,
             remedy="see /openapi.json",
         ),

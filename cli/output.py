@@ -59,7 +59,7 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table, or say that there is nothing."""
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for position, column in enumerate(columns):
         table.add_column(column, overflow="fold", no_wrap=position == 0)  # the first names the row: it can be copied
     for row in rows:

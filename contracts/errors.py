@@ -23,8 +23,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from errno import EDQUOT, ENOSPC
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -163,4 +164,21 @@ def first_problem(error: ValidationError, prefix: Sequence[str] = ()) -> tuple[s
     """The dotted field and the plain sentence of a validation error's first entry."""
     entry = error.errors(include_url=False, include_input=False)[0]
     path = [*prefix, *(str(part) for part in entry["loc"])]
-    return ".".join(path) or "body", entry["msg"].removeprefix("Value error, ")
+    return ".".join(path) or "body", plain_sentence(entry)
+
+
+def plain_sentence(entry: Mapping[str, Any]) -> str:
+    """What an entry of a validation error says, without patterns that only programs read."""
+    if entry["type"] == "string_pattern_mismatch":
+        pattern = entry.get("ctx", {}).get("pattern", "")
+        return next((told for known, told in _FORMS.items() if pattern.startswith(known)), str(entry["msg"]))
+    return str(entry["msg"]).removeprefix("Value error, ")
+
+
+_FORMS = {
+    r"\S": "is blank",
+    r"^[a-z0-9][a-z0-9_.-]{0,62}": "is no name: small letters, digits, '-', '_' and '.', at most 63, as in my-docs",
+    r"^lrn_": "is no id of a learning: lrn_ and 24 hexadecimal digits, as the list of learnings tells them",
+    r"^[0-9a-f]{64}": "is no SHA-256: 64 hexadecimal digits in small letters",
+}
+"""By the beginning of a pattern."""

@@ -150,7 +150,10 @@ def _parameter(told: str) -> tuple[str, Cell]:
 def _print_rows(found: CypherResult) -> None:
     told = f"{found.generation} · {found.duration_ms:.1f} ms"
     behind = f" · {found.behind} changes behind" if found.behind else ""
-    print_table(told + behind, found.columns, [[_cell(value) for value in row] for row in found.rows])
+    if found.rows:
+        print_table("", found.columns, [[_cell(value) for value in row] for row in found.rows])
+    count = f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}"
+    console.print(f"[dim]{count} · {told}{behind}[/]", highlight=False, soft_wrap=True)
     if found.is_cut:
         console.print("[dim]there are more rows; raise --limit[/]", highlight=False)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from contracts.base import CorpusName, Moment, Value, is_none
 from contracts.graph.model import EdgeType, NodeLabel, Origin
@@ -27,6 +27,15 @@ class CypherRequest(Value):
     timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 5.0
     server: Annotated[bool, Field(exclude_if=lambda server: not server)] = False
     """Whether the instance's Neo4j or Memgraph is asked, in place of the published file."""
+
+    @field_validator("parameters", mode="before")
+    @classmethod
+    def _name_the_parameter(cls, value: Any) -> Any:
+        for name, given in value.items() if isinstance(value, dict) else ():
+            items = given if isinstance(given, list | tuple) else [given]
+            if given is not None and not all(isinstance(item, str | int | float) for item in items):
+                raise ValueError(f"${name} is a text, a number, true, false or null, or a list of these without null")
+        return value
 
 
 class CypherResult(Value):

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, NodeLabel, Origin, document_node
+from graph.extract.json_text import read_json
 
 MOST_CHARACTERS = 2_000_000
 """Of a text that is parsed as JSON; a list of a hundred tools has some 200,000."""
@@ -26,7 +27,7 @@ def may_list_tools(document: GraphDocument) -> bool:
     """Whether it is worth parsing a text as JSON: cheap."""
     head = document.text[:1_000].lstrip()
     text = document.text[:MOST_CHARACTERS]
-    return head[:1] in ("{", "[") and ('"tools"' in text or '"mcpServers"' in text or '"servers"' in text)
+    return head[:1] in ("{", "[", "/") and ('"tools"' in text or '"mcpServers"' in text or '"servers"' in text)
 
 
 def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
@@ -34,7 +35,7 @@ def tool_list_edges(document: GraphDocument) -> Iterator[Edge]:
     if len(document.text) > MOST_CHARACTERS:
         return
     try:
-        content = json.loads(document.text)
+        content = read_json(document.text)
     except (ValueError, RecursionError):
         return
     target = document_node(document.document_id)

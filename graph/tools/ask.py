@@ -169,4 +169,13 @@ def _told(server: ToolServer, error: BaseException) -> SluiceError:
             return leaf
     if isinstance(leaves[0], TimeoutError):
         return TimedOut(f"{server.name} ({server.place}) did not answer in time")
-    return Unavailable(f"{server.name} ({server.place}) did not list its tools: {type(leaves[0]).__name__}")
+    kind = type(leaves[0]).__name__
+    return Unavailable(f"{server.name} ({server.place}) did not list its tools: {kind}; {_likely(server, leaves[0])}")
+
+
+def _likely(server: ToolServer, error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such program"
+    if server.url is None:
+        return "the process ended, or does not speak MCP: run it by hand to see what it says"
+    return f'it does not answer as an MCP server does, or egress forbids it: egress.allow = ["mcp={server.place}"]'

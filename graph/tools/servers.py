@@ -1,4 +1,5 @@
-"""The servers that configurations of MCP clients name: `.mcp.json`, `claude_desktop_config.json`, `.vscode/mcp.json`.
+"""The servers that configurations of MCP clients name: `.mcp.json`, `claude_desktop_config.json`, `.vscode/mcp.json`,
+`.cursor/mcp.json`.
 
 What such a file hands to a server may be secret: the environment, headers, arguments and the query of an address. None
 of it is told by `repr` or by an error.
@@ -6,14 +7,15 @@ of it is told by `repr` or by an error.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from contracts.errors import InvalidInput
+from graph.extract.json_text import read_json
 
 _KEYS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>\w+)(?::-(?P<otherwise>[^}]*))?\}")
@@ -47,13 +49,15 @@ class ToolServer:
 def read_configuration(text: str, source: str, environment: Mapping[str, str]) -> list[ToolServer]:
     """The servers that a client's configuration names, in its order; those that it switches off are left out.
 
-    `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` stand for variables of `environment`.
+    `${NAME}`, `${env:NAME}` and `${NAME:-otherwise}` stand for variables of `environment`, `${workspaceFolder}` for the
+    folder that the file is about, `${userHome}` for the user's. Comments and last commas are left out, as editors do.
 
     Raises:
         InvalidInput: names `source`: no such file, or a variable that it needs is not set.
     """
+    environment = {"workspaceFolder": _workspace(source), "userHome": str(Path.home()), **environment}
     try:
-        content = json.loads(text)
+        content = read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(source, "not JSON", "give a configuration of MCP servers, like .mcp.json") from error
     found = next((content[key] for key in _KEYS if isinstance(content, dict) and key in content), None)
@@ -64,6 +68,11 @@ def read_configuration(text: str, source: str, environment: Mapping[str, str]) -
         for name, entry in found.items()
         if not (isinstance(entry, dict) and (entry.get("disabled") is True or entry.get("enabled") is False))
     ]
+
+
+def _workspace(source: str) -> str:
+    folder = Path(source).absolute().parent
+    return str(folder.parent if folder.name in (".vscode", ".cursor") else folder)
 
 
 def _server(name: str, entry: Any, where: str, environment: Mapping[str, str]) -> ToolServer:

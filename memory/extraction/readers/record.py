@@ -77,7 +77,7 @@ def _read(told: Mapping[str, Any], *, feature: str, now: datetime, not_kept: Cou
         raise InvalidInput("data.feature", f"{named!r} is not {feature!r}", "record it under its own feature")
     filled = {"iteration_number": 1, "feature": feature, "timestamp": now.isoformat()} | _cut(told, not_kept)
     try:
-        return IterationRecord.model_validate_json(json.dumps(filled))
+        return IterationRecord.model_validate_json(json.dumps(filled), strict=True)
     except RecursionError as error:
         raise InvalidInput("data", "is nested too deeply", "see the schema of IterationRecord") from error
     except ValidationError as error:

@@ -55,3 +55,8 @@ def test_a_clients_configuration_names_servers_and_tells_nothing_of_their_secret
 )
 def test_other_json_defines_no_tools(content: object) -> None:
     assert tools(content) == {}
+
+
+def test_a_configuration_with_comments_is_read_as_its_editor_reads_it() -> None:
+    text = '// our servers\n{"servers": {\n  /* the shop */ "shop": {"command": "x", "env": {"KEY": "s3cret"},},\n}}'
+    assert tools(text, "main/.vscode/mcp.json") == {"shop/*": (3,)}

@@ -54,8 +54,9 @@ def test_a_server_that_fails_is_told_without_what_it_wrote() -> None:
     with pytest.raises(Unavailable) as told:
         list_tools(server("--crash"), proxy_url=None, timeout_seconds=60)
     assert "near" in str(told.value)
+    assert "run it by hand" in str(told.value)
     assert "secret" not in str(told.value)
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="no such program"):
         list_tools(ToolServer("gone", "/no/such/program"), proxy_url=None, timeout_seconds=10)
 
 

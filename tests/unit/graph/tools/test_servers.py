@@ -67,3 +67,12 @@ def test_a_configuration_that_cannot_be_used_is_told_by_its_file_and_remedy(cont
     with pytest.raises(InvalidInput, match=problem) as told:
         read(content)
     assert ".mcp.json" in str(told.value)
+
+
+def test_what_editors_write_is_read_with_comments_last_commas_and_their_own_variables() -> None:
+    text = """{
+      // for "everyone" /* here */
+      "servers": {"shop": {"command": "x", "args": ["${workspaceFolder}/a//b", "/*c*/ \\" ,]"],},},
+    }"""
+    [server] = read_configuration(text, "/home/me/shop/.vscode/mcp.json", {})
+    assert server.arguments == ("/home/me/shop/a//b", '/*c*/ " ,]')

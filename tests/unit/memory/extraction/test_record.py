@@ -53,6 +53,8 @@ def test_feature_time_and_number_may_be_left_out() -> None:
         ({"timestamp": "2026-02-07T14:30:00"}, "data.timestamp"),
         ({"timestamp": None}, "data.timestamp"),
         ({"iteration_number": 0}, "data.iteration_number"),
+        ({"task_id": "7"}, "data.task_id"),
+        ({"tokens_estimated": "yes"}, "data.tokens_estimated"),
     ],
 )
 def test_what_is_wrong_is_refused_and_the_field_named(change: dict[str, Any], field: str) -> None:
