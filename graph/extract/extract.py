@@ -53,13 +53,6 @@ def parser_version() -> str:
     return f"{_RULES}-{hashlib.sha256(parsers.encode()).hexdigest()[:8]}"
 
 
-def __getattr__(name: str) -> str:
-    """`PARSER_VERSION`, which is made when it is first asked for: it looks up what is installed."""
-    if name == "PARSER_VERSION":
-        return parser_version()
-    raise AttributeError(name)
-
-
 def is_source_code(language: str | None) -> bool:
     """Whether a document's language is one of programs: natural ones have codes of two letters."""
     return language is not None and (len(language) > 2 or language in ("c", "go", "r"))

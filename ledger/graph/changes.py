@@ -75,13 +75,19 @@ def totals_of(connection: Transaction, corpus: str) -> Totals:
 
 def standing_of(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> dict[str, Standing]:
     """What the graph has of these documents, tombstones too."""
-    return {name: standing(row) for name, row in _rows(connection, corpus, document_ids).items()}
+    return {name: standing(row) for name, row in rows_by_id(connection, corpus, document_ids).items()}
 
 
 def standing(row: AnyRow) -> Standing:
     """A row of `graph_documents`."""
     identity = Identity(*(getattr(row, name) for name in Identity._fields))
     return Standing(row.document_id, row.as_of, bool(row.is_tombstone), identity, row.edges, row.sha256)
+
+
+def rows_by_id(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> dict[str, AnyRow]:
+    """The rows of `graph_documents` that these documents have."""
+    asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
+    return {row.document_id: row for row in connection.execute_each(_ONE, asked)} if asked else {}
 
 
 def carry_out(connection: Transaction, corpus: str, change: Change, now: float) -> Written:
@@ -117,7 +123,7 @@ class _Writing:
         self._connection, self._corpus, self._as_of, self._now = connection, corpus, change.as_of, now
         self._before = _take(connection, corpus)
         ids = (*(row.document_id for row in change.replace), *change.keep, *change.remove)
-        self._rows = _rows(connection, corpus, ids)
+        self._rows = rows_by_id(connection, corpus, ids)
         self._sha256, self._documents, self._edges = self._before.sha256, self._before.documents, self._before.edges
         self._new_edges: list[dict[str, Any]] = []
         self._counts = {"replaced": 0, "removed": 0, "unchanged": 0, "outdated": 0}
@@ -198,11 +204,6 @@ class _Writing:
 def _take(connection: Transaction, corpus: str) -> Totals:
     insert_once(connection, graph_corpora, {"corpus": corpus, "sha256": EMPTY_SHA256})
     return _totals(connection.execute(_TAKE, {"of_corpus": corpus}).one())
-
-
-def _rows(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> dict[str, AnyRow]:
-    asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
-    return {row.document_id: row for row in connection.execute_each(_ONE, asked)} if asked else {}
 
 
 def _totals(row: AnyRow) -> Totals:

@@ -8,15 +8,11 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from contracts.graph.model import Edge, Node, NodeLabel
-from ledger.graph.changes import standing
+from ledger.graph.changes import rows_by_id, standing
 from ledger.graph.rows import Standing, StoredEdge, read_edge
-from ledger.schema.graph_tables import graph_documents, graph_edges
+from ledger.schema.graph_tables import graph_edges
 from ledger.transaction import Transaction
 
-_DOCUMENT = graph_documents.c
-_ONE = select(graph_documents).where(
-    _DOCUMENT.corpus == bindparam("of_corpus"), _DOCUMENT.document_id == bindparam("of_document")
-)
 _EDGES = (
     select(*(graph_edges.c[name] for name in StoredEdge._fields))
     .where(graph_edges.c.document == bindparam("of_number"))
@@ -34,9 +30,7 @@ class FullRow(NamedTuple):
 
 def rows_of(connection: Transaction, corpus: str, document_ids: Sequence[str]) -> Iterator[FullRow]:
     """Those of the documents that have a row; a tombstone has no edges."""
-    asked = [{"of_corpus": corpus, "of_document": one} for one in dict.fromkeys(document_ids)]
-    found = list(connection.execute_each(_ONE, asked)) if asked else []
-    for row in found:
+    for row in rows_by_id(connection, corpus, document_ids).values():
         owner = Node(NodeLabel.DOCUMENT, row.document_id)
         edges = () if row.is_tombstone else connection.execute(_EDGES, {"of_number": row.number}).all()
         yield FullRow(standing(row), row.updated_at, tuple(read_edge(StoredEdge(*edge), owner) for edge in edges))

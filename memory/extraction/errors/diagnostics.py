@@ -31,7 +31,6 @@ _UNDEFINED = re.compile(
 _LD = re.compile(
     r"\S{0,300}?(?:ld|ld\.\w+|lld|gold): (?P<message>(?:cannot find|error: |unrecognized option|cannot open|skipping incompatible).*)$"
 )
-_LD_LIST = re.compile(r">>> referenced by (?P<path>[^\s:]{1,300}):?(?P<line>\d{1,7})?")
 
 _TSC = re.compile(
     r"(?P<path>(?:[A-Za-z]:(?=[\\/]))?[^\s(:][^(:]{0,300})\((?P<line>\d{1,7}),\d{1,5}\): error (?P<message>TS\d{1,6}: .*)$"

@@ -31,7 +31,6 @@ _PRETTIER = re.compile(
 _PRETTIER_STYLE = re.compile(r"\[warn\] (?P<path>\S[^:]{0,300}\.\w{1,10})$")
 
 _HEAD = re.compile(r"(?P<path>(?:file://|node:|[A-Za-z]:[\\/])?[^\s:][^:]{0,400}):(?P<line>\d{1,7})$")
-_NODE_TEST = re.compile(r"\s*(?:✖ .{1,300} \([\d.]+ms\)|not ok \d+ - .*)$")
 
 
 def read_eslint(output: Output) -> Iterator[Mention]:

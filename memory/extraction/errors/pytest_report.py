@@ -29,7 +29,6 @@ _USAGE = re.compile(
 )
 _CONFTEST = re.compile(r"ImportError while loading conftest '(.{1,400})'\.$")
 _KINDS_OF_BLOCK = re.compile(r"ERROR (?:collecting|at setup of|at teardown of) (.*)")
-_FAILING_EXIT = re.compile(r"(?:FAIL Required test coverage|ERROR: Coverage failure).*")
 
 
 @dataclass(slots=True)

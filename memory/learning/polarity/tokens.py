@@ -50,7 +50,6 @@ _TOKEN = re.compile(
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}|[A-Z][a-z]+[A-Z]")
 _PLURAL_OF_CAPITALS = re.compile(r"[A-Z]{2,}s")
 _HYPHENED = re.compile(r"[A-Za-z]+(-[A-Za-z]+)+")
-_SLASHED_WORDS = re.compile(r"[a-z]+/[a-z]+")
 
 
 class Kind(Enum):
