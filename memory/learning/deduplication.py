@@ -16,10 +16,13 @@ from contracts.errors import SluiceError
 from contracts.memory.learning import FeatureLearning
 from memory.learning.polarity.compare import Comparison, compare
 from memory.learning.polarity.prose import same_probability, threshold
+from memory.learning.polarity.restated import is_restated
 from memory.ports import EmbedTexts, JudgePair
 
 SAME_SUBJECT = 0.5
 """At least so much of the words is shared by texts that are about the same."""
+LEAST_SHARED = 0.25
+"""Of the words of short texts that may say the same in another construction."""
 MOST_COMPARED = 24
 """Learnings that are compared in full, of all that are kept: 0.2 ms each."""
 PROSE_WORDS = 16
@@ -100,9 +103,10 @@ def check_deduplication(
 
 
 def _is_probably_the_same(text: str, other: str, comparison: Comparison) -> bool:
-    """Whether an edited paragraph still says the same."""
-    is_prose = min(len(text.split()), len(other.split())) >= PROSE_WORDS
-    if not is_prose or comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
+    """Whether a short text is said in another construction, or an edited paragraph still says the same."""
+    if min(len(text.split()), len(other.split())) < PROSE_WORDS:
+        return comparison.similarity >= LEAST_SHARED and is_restated(text, other, comparison)
+    if comparison.is_vetoed or comparison.similarity < SAME_SUBJECT:
         return False
     return same_probability(text, other) >= threshold()
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import islice
 
 from memory.learning.polarity.compare import compare
+from memory.learning.polarity.restated import is_restated
 from memory.learning.polarity.tokens import Kind, tokens_of
 
 MOST_VARIATIONS = 3
@@ -117,9 +118,10 @@ def _says(line: Iterable[_Said], sentence: _Said) -> bool:
         and sentence.exact <= part.exact
         and sentence.negations % 2 == part.negations % 2
     ]
-    comparisons = [compare(sentence.text, part.text) for part in line if _is_near(part, sentence)]
-    if any(one.same for one in comparisons):
+    near = [(part, compare(sentence.text, part.text)) for part in line if _is_near(part, sentence)]
+    if any(one.same or is_restated(sentence.text, part.text, one) for part, one in near):
         return True
+    comparisons = [one for _, one in near]
     if any(part.words == sentence.words for part in holding):
         return False
     return bool(holding) and not any(one.opposite or _TURNED.intersection(one.differences) for one in comparisons)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 
+from bench.memory.duplicates import own_sets
 from bench.memory.echo.cases import cases, printed
-from bench.memory.pairs.pair import Pair, made, written
+from bench.memory.pairs.pair import Pair
 from memory.learning.echo import is_echo
 
 
@@ -33,8 +34,7 @@ def main() -> None:
     print(
         "\nthe pairs of bench.memory.duplicates, one printed and the other said; natural.tsv was not looked at before"
     )
-    for name in ("advice", "findings", "practices", "written", "natural"):
-        pairs = written(name) if name in ("written", "natural") else made(name)
+    for name, pairs in own_sets().items():
         for label in ("paraphrase", "opposite"):
             count, echoes = count_echoes([pair for pair in pairs if pair.label == label])
             print(f"  {name}: {echoes} of {count} {label}s are taken for echoes ({echoes / count:.1%})")

@@ -23,7 +23,8 @@ _NOT_IRREGULAR = frozenset({"left", "ground", "bound", "better", "worse", "best"
 class Lexicon:
     """Groups are numbered: two words are synonyms where they share a number.
 
-    `ours`: of software; `first`: WordNet's, by the first senses of both words; `groups`: by any of their senses.
+    `polar`: words that have an antonym; `ours`: of software; `first`: WordNet's, by the first senses of both words;
+    `groups`: by any of their senses.
     """
 
     ours: Groups
@@ -35,6 +36,7 @@ class Lexicon:
     complements: frozenset[tuple[str, str]]
     verbs: frozenset[str]
     forms: dict[str, str]
+    polar: frozenset[str] = frozenset()
 
     def base(self, word: str) -> str:
         """The form that a dictionary lists: "enabled", "enables" and "enabling" are "enable"."""
@@ -83,6 +85,10 @@ class Lexicon:
         """Whether two words say the contrary of each other."""
         return (one, other) in self.antonyms or (one, other) in self.complements
 
+    def is_polar(self, word: str) -> bool:
+        """Whether any word says the contrary of it."""
+        return word in self.polar
+
     def complementary(self, one: str, other: str) -> bool:
         """Whether the one is as good as "not" the other."""
         return (one, other) in self.complements
@@ -97,23 +103,26 @@ def lexicon() -> Lexicon:
     forms: dict[str, str] = {form: base for form, base in read["forms"].items() if _is_irregular(form, verbs)}
     bare = Lexicon({}, frozenset(), {}, {}, frozenset(), frozenset(), frozenset(), verbs, forms)
     ours = _numbered([[bare.base(word) for word in line.split()] for line in _lines(vocabulary.SYNONYMS_TEXT)])
+    antonyms = _pairs(
+        [line.split() for line in read["antonyms"]]
+        + _slashed(bare, vocabulary.ANTONYMS_TEXT)
+        + [list(pair) for pair in vocabulary.MARKS_APART]
+    )
+    complements = _pairs(
+        _slashed(bare, vocabulary.COMPLEMENTS_TEXT)
+        + [line.split() for line in read["antonyms"] if _is_negated_form(*line.split())]
+    )
     return Lexicon(
         ours=ours,
         terms=frozenset(ours) | frozenset(vocabulary.TERMS_TEXT.split()),
         first=_numbered([line.split() for line in read["synonyms"]]),
         groups=_numbered([line.split() for line in read["related"]]),
         similar=_pairs([[a, b] for line in read["similar"] for a, b in _across(line)]),
-        antonyms=_pairs(
-            [line.split() for line in read["antonyms"]]
-            + _slashed(bare, vocabulary.ANTONYMS_TEXT)
-            + [list(pair) for pair in vocabulary.MARKS_APART]
-        ),
-        complements=_pairs(
-            _slashed(bare, vocabulary.COMPLEMENTS_TEXT)
-            + [line.split() for line in read["antonyms"] if _is_negated_form(*line.split())]
-        ),
+        antonyms=antonyms,
+        complements=complements,
         verbs=verbs,
         forms=forms,
+        polar=frozenset(one for one, _ in antonyms | complements),
     )
 
 

@@ -360,6 +360,10 @@ buy purchase
 help assist
 illegal unlawful
 trigger fire
+increase raise
+decrease reduce lower
+memory ram
+stop shutdown
 overwrite override
 live reside lie
 """

@@ -13,8 +13,12 @@ CONDAQA = DATA / "pairs" / "condaqa_dev.jsonl"
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("advice", 0.9), ("findings", 0.9), ("practices", 0.9), ("natural", 0.5), ("written", 0.4)]
-)
+    ("name", "least"),
+    [
+        ("advice", 0.9), ("findings", 0.9), ("practices", 0.9), ("operations", 0.6), ("platform", 0.6),
+        ("natural", 0.7), ("written", 0.65), ("ground", 0.45), ("fresh", 0.45), ("last", 0.8), ("end", 0.75),
+    ],
+)  # fmt: skip
 def test_opposites_are_not_merged_and_paraphrases_are_recognised(name: str, least: float):
     pairs = own_sets()[name]
     measured = rates(pairs, verdict)
@@ -32,7 +36,7 @@ def test_the_sets_are_large_enough_to_show_it():
 def test_the_rule_of_word_overlap_alone_merges_opposites_and_fails_these_limits():
     for pairs in own_sets().values():
         measured = rates(pairs, jaccard_verdict)
-        assert measured.merged > 0.3
+        assert measured.merged > 0.1
         assert measured.recognised < 0.5
 
 
