@@ -88,11 +88,11 @@ class Files:
         }
         return cls(texts, Counter(word for text in texts.values() for word in words(text)))
 
-    def needs_a_hop(self, question: Question) -> bool:
-        """Whether no answer has a rare word of the question."""
+    def needs_a_hop(self, told: str, answers: Sequence[Definition]) -> bool:
+        """Whether no answer has a rare word of what the question tells."""
         most = max(2, RARE_SHARE * len(self.texts))
-        rare = {word for word in words(question.told) if 0 < self.frequency[word] <= most}
-        return bool(rare) and not any(rare & words(self.text_of(place)) for place in question.answers)
+        rare = {word for word in words(told) if 0 < self.frequency[word] <= most}
+        return bool(rare) and not any(rare & words(self.text_of(place)) for place in answers)
 
     def text_of(self, place: Definition) -> str:
         """The text of a place."""
@@ -105,7 +105,7 @@ def make_questions(tree: Tree, a_kind: int = QUESTIONS_A_KIND) -> list[Question]
     by_kind: defaultdict[Kind, dict[str, Question]] = defaultdict(dict)
     for question in (*_of_code(tree, files), *_of_pages(tree)):
         is_fair = all(place.path in files.texts and place.path != question.start.path for place in question.answers)
-        if is_fair and len(question.told.split()) >= LEAST_WORDS and files.needs_a_hop(question):
+        if is_fair and len(question.told.split()) >= LEAST_WORDS and files.needs_a_hop(question.told, question.answers):
             by_kind[question.kind].setdefault(question.text, question)
     return [question for kind in KINDS for question in islice(_of_many_answers(by_kind[kind].values()), a_kind)]
 

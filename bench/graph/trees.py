@@ -53,7 +53,7 @@ class Tree(NamedTuple):
         return (
             path.is_file()
             and path.suffix in self.suffixes
-            and "__pycache__" not in path.parts
+            and not {"__pycache__", "testdata"}.intersection(path.parts)
             and 0 < path.stat().st_size <= MOST_BYTES
         )
 

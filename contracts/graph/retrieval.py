@@ -65,11 +65,15 @@ class GraphCandidate(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """What a walk reached, best first, each passage once; or why it has nothing to say."""
+    """What a walk reached, best first, each passage once; or why it has nothing to say.
+
+    `is_asked_for`: the question asks for what is related to something, so that what it is about is not the answer.
+    """
 
     candidates: Sequence[GraphCandidate] = ()
     abstained: str = ""
     generation: str | None = None
+    is_asked_for: bool = False
 
 
 class GraphUse(Value):

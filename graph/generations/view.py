@@ -242,6 +242,10 @@ class GraphView:
             step = self.step(number)
             yield Meant(name, document, step.how, start, end, self.edge(step.edge).candidates)
 
+    def step_type(self, number: int) -> EdgeType:
+        """The type of the edge that a step goes by."""
+        return TYPES[int(self._arrays["edge_type"][int(self._arrays["step_edge"][number])])]
+
     def source_of(self, number: int) -> int:
         """The vertex that a step begins at."""
         return int(np.searchsorted(self.step_offsets, number, side="right")) - 1

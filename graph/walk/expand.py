@@ -8,11 +8,22 @@ import numpy as np
 
 from contracts.graph.retrieval import Expansion, GraphCandidate, GraphHit
 from graph.generations.view import GraphView
-from graph.walk.push import push
+from graph.walk.kinds import Kind, kind_of
+from graph.walk.push import Walked, push
 from graph.walk.seeds import seeds_of
 from graph.walk.trails import Passage, Trails
+from graph.walk.wanted import Wanted, wanted_by
 
 MOST_CANDIDATES = 20
+OTHER_KIND = 0.2
+"""Of the score of what is no test, page or code, where the question asks for that."""
+TESTS_UNASKED = 0.5
+"""Of the score of a test, where the question asks for what is related to something, and not for tests."""
+FLATTENED = 0.5
+"""The power that scores are raised to where the question asks for what is related: of what many call, the one that
+the question is nearest to comes first."""
+_MOST_WEIGHED = 200
+"""Vertices that are looked at, the best: names that lead to no passage are among them."""
 
 
 def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansion:
@@ -22,23 +33,39 @@ def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansio
         return Expansion(abstained=begun.reason, generation=view.name)
     walked = push(view, begun.seeds)
     trails = Trails(view, begun, walked)
-    order = np.lexsort((walked.vertices, -walked.scores))
+    wanted = wanted_by(question)
     candidates: dict[Passage, GraphCandidate] = {}
     best = 0.0
-    for place in order.tolist():
-        vertex = int(walked.vertices[place])
+    for vertex, score in _ordered(view, walked, wanted):
         passage = trails.passage(vertex)
         if passage is None or passage in candidates:
             continue
-        best = best or float(walked.scores[place])
-        if len(candidates) >= MOST_CANDIDATES or walked.scores[place] <= 0:
+        best = best or score
+        if len(candidates) >= MOST_CANDIDATES or score <= 0:
             break
         candidates[passage] = GraphCandidate(
             view.node(passage.document).key,
             passage.line,
-            float(walked.scores[place]) / best,
+            (score / best) ** (1.0 if wanted.is_back is None else FLATTENED),
             trails.path(vertex),
         )
     if not candidates:
         return Expansion(abstained="only names that lead to no passage", generation=view.name)
-    return Expansion(tuple(candidates.values()), generation=view.name)
+    return Expansion(tuple(candidates.values()), generation=view.name, is_asked_for=wanted.is_back is not None)
+
+
+def _ordered(view: GraphView, walked: Walked, wanted: Wanted) -> list[tuple[int, float]]:
+    """Vertices and their scores, the highest first; of documents of another kind than is asked for with a lower one."""
+    order = np.lexsort((walked.vertices, -walked.scores))[:_MOST_WEIGHED]
+    found = list(zip(walked.vertices[order].tolist(), walked.scores[order].tolist(), strict=True))
+    if wanted.is_back is None:
+        return found
+    return sorted(((vertex, score * _fit(view, vertex, wanted)) for vertex, score in found), key=lambda one: -one[1])
+
+
+def _fit(view: GraphView, vertex: int, wanted: Wanted) -> float:
+    """How well the document in which a vertex stands fits what the question asks for."""
+    kind = kind_of(view, vertex)
+    if wanted.kind is None:
+        return TESTS_UNASKED if kind is Kind.TEST else 1.0
+    return 1.0 if kind is wanted.kind else OTHER_KIND

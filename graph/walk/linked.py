@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -11,16 +10,13 @@ from contracts.graph.api import Linked, LinkedDocument
 from contracts.graph.model import NodeLabel, Origin
 from graph.generations.names import How
 from graph.generations.view import GraphView
+from graph.walk.kinds import document_of, is_test
 from graph.walk.modules import vertices_of
 from graph.walk.nodes import node_view
 from graph.walk.paths import document_name
 from graph.walk.push import Seeds, push
 from graph.walk.seeds import Begun, Start
 from graph.walk.trails import Trails
-
-_TEST_FILE = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)(?:test_[^/]*|conftest\.py)$|(?:_test|_spec|\.test|\.spec|Tests?)\.\w+$"
-)
 
 
 def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: int = 10) -> Linked:
@@ -36,7 +32,7 @@ def linked(view: GraphView, module: str, *, failing_only: bool = False, top_k: i
     tests = _touching(view, vertices_of(view, module))
     failing = [vertex for vertex in tests if _is_failing(view, vertex)]
     chosen = failing if failing_only else list(dict.fromkeys(failing + tests))
-    files = {_document_of(view, vertex) for vertex in tests}
+    files = {document_of(view, vertex) for vertex in tests}
     return Linked(
         module=module,
         tests=tuple(node_view(view, _node_of(view, vertex)) for vertex in chosen[:_MOST_TESTS]),
@@ -54,16 +50,11 @@ def _touching(view: GraphView, targets: Iterable[int]) -> list[int]:
     doubtful: dict[int, int] = {}
     for vertex in targets:
         for step in view.steps(vertex):
-            if step.is_reverse and _is_test(view, step.target):
+            if step.is_reverse and is_test(view, step.target):
                 kind = doubtful if step.how in (How.NAME, How.OVERRIDE) else counts
                 kind[step.target] = kind.get(step.target, 0) + 1
     counts = counts or doubtful
     return sorted(counts, key=lambda vertex: (-counts[vertex], vertex))
-
-
-def _is_test(view: GraphView, vertex: int) -> bool:
-    document = _document_of(view, vertex)
-    return document is not None and _TEST_FILE.search(view.path(document) or "") is not None
 
 
 def _is_failing(view: GraphView, vertex: int) -> bool:
@@ -82,7 +73,7 @@ def _reached(view: GraphView, tests: list[int], files: set[int | None], top_k: i
     order = np.lexsort((walked.vertices, -walked.scores))
     for place in order.tolist():
         vertex = int(walked.vertices[place])
-        document = _document_of(view, vertex)
+        document = document_of(view, vertex)
         if document is None or document in files or trails.passage(vertex) is None:
             continue
         scores[document] = scores.get(document, 0.0) + float(walked.scores[place])
@@ -108,9 +99,3 @@ def _start(view: GraphView, vertex: int) -> Start:
 
 def _node_of(view: GraphView, vertex: int) -> int:
     return view.definition(vertex).node if vertex >= view.nodes else vertex
-
-
-def _document_of(view: GraphView, vertex: int) -> int | None:
-    if vertex >= view.nodes:
-        return view.definition(vertex).document
-    return vertex if vertex < view.documents else None

@@ -9,26 +9,25 @@ import numpy as np
 
 from contracts.graph.model import NodeLabel
 from contracts.graph.retrieval import GraphHit
-from graph.generations.steps import REVERSE
 from graph.generations.view import GraphView
+from graph.walk.around import Entry, Lines, around
 from graph.walk.identifiers import Named, names_in
 from graph.walk.push import Seeds
+from graph.walk.wanted import Wanted, wanted_by
 
 NAMED_WEIGHT = 0.5
 """Of all that the question names, together; the passages that were found have 1 together, too."""
-USERS_WEIGHT = 1.0
-"""Of what refers to the definitions that begin in a passage, beside what the passage refers to itself, which has 1."""
-OUTER_WEIGHT = 0.2
-"""Of the rest of the passage's document, beside these."""
+NAMED_WEIGHT_IF_ASKED = 1.0
+"""The same where the question asks for what is related to something."""
+NAMED_ITSELF = 0.5
+"""Of the weight of a definition that is named, the share that it has itself; the rest is of what is around it."""
+NAMED_ITSELF_IF_ASKED = 0.2
+"""The same where the question asks for what is related to something."""
+_LAST_LINE = 1_000_000
 MOST_HITS = 10
 MOST_DEFINERS = 16
 """Definitions that one name of a question may mean; more say nothing."""
 _MOST_NODES = 512
-_MOST_STEPS = 128
-"""Of one definition, the likeliest."""
-
-_Entry = tuple[int, float, int]
-"""A vertex, its weight, and the step that it was entered by; -1: by none."""
 
 
 class Start(NamedTuple):
@@ -55,7 +54,7 @@ class _Collected:
         self.origins: list[int] = []
         self.starts: list[Start] = []
 
-    def add(self, found: Sequence[_Entry], weight: float, origin: int) -> None:
+    def add(self, found: Sequence[Entry], weight: float, origin: int) -> None:
         """Entries of (vertex, weight, step) under one origin; their weights are brought to `weight` together."""
         total = sum(share for _, share, _ in found)
         if total <= 0:
@@ -74,6 +73,7 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
     """The seeds of a walk; their weights add up to 1."""
     collected = _Collected()
     reasons: list[str] = []
+    wanted = wanted_by(question)
     named = [(entry, _meant(view, entry)) for entry in names_in(question)]
     known = [(entry, vertices) for entry, vertices in named if 0 < len(vertices) <= MOST_DEFINERS]
     if any(len(vertices) > MOST_DEFINERS for _, vertices in named):
@@ -81,15 +81,15 @@ def seeds_of(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Begun:
     for entry, vertices in known:
         label = NodeLabel.SYMBOL if entry.kind == "symbol" else NodeLabel.URL
         origin = collected.begin(label, entry.text)
-        share = NAMED_WEIGHT / len(known)
-        collected.add([(vertex, 1.0, -1) for vertex in vertices], share, origin)
+        weight = NAMED_WEIGHT if wanted.is_back is None else NAMED_WEIGHT_IF_ASKED
+        _add_named(view, collected, vertices, weight / len(known), origin, wanted)
     for hit, share in _shares(hits):
         document = view.find(NodeLabel.DOCUMENT, hit.document_id)
         if document is None:
             reasons.append("a passage is of a document that the graph does not have")
             continue
         origin = collected.begin(NodeLabel.DOCUMENT, _title_of(view, document, hit))
-        _add_hit(view, collected, document, hit, share, origin)
+        _add_around(view, collected, Lines(document, hit.start_line, hit.end_line), share, origin, wanted)
     total = sum(collected.weights)
     seeds = Seeds(
         np.array(collected.vertices, np.int64),
@@ -113,43 +113,28 @@ def _shares(hits: Sequence[GraphHit]) -> Iterator[tuple[GraphHit, float]]:
     yield from zip(first, (weight / sum(weights) for weight in weights), strict=True)
 
 
-def _add_hit(view: GraphView, collected: _Collected, document: int, hit: GraphHit, share: float, origin: int) -> None:
-    """What the passage's lines refer to, what refers to the definitions in them, and, damped, what else stands around.
+def _add_named(
+    view: GraphView, collected: _Collected, vertices: Sequence[int], share: float, origin: int, wanted: Wanted
+) -> None:
+    """What is named itself, and what is around it as around a passage that was found."""
+    own = NAMED_ITSELF if wanted.is_back is None else NAMED_ITSELF_IF_ASKED
+    collected.add([(vertex, 1.0, -1) for vertex in vertices], share * own, origin)
+    for vertex in vertices:
+        if vertex >= view.nodes:
+            span = view.definition(vertex)
+            lines = Lines(span.document, span.first, span.last, vertex)
+        elif vertex < view.documents:
+            lines = Lines(vertex, 1, _LAST_LINE, vertex)
+        else:
+            continue
+        _add_around(view, collected, lines, share * (1 - own) / len(vertices), origin, wanted)
 
-    That is: the rest of these definitions, the uses of those that the passage is within, and the document itself.
-    """
-    spans = view.definitions_in(document)
-    places = slice(spans.start - view.nodes, spans.stop - view.nodes)
-    firsts, lasts = view.definition_firsts[places], view.definition_lasts[places]
-    touching = np.flatnonzero((firsts <= hit.end_line) & (lasts >= hit.start_line)) + spans.start
-    defined = np.flatnonzero((firsts >= hit.start_line) & (firsts <= hit.end_line)) + spans.start
-    referred: list[_Entry] = []
-    users: list[_Entry] = []
-    outer: list[_Entry] = [(document, 1.0, -1)]
-    inside = set(defined.tolist())
-    for vertex in [document, *touching.tolist()]:
-        start = int(view.step_offsets[vertex])
-        stop = min(int(view.step_offsets[vertex + 1]), start + _MOST_STEPS)
-        is_back = (view.step_hows[start:stop] & REVERSE) != 0
-        is_inside = (view.step_firsts[start:stop] <= hit.end_line) & (view.step_lasts[start:stop] >= hit.start_line)
-        for number, target, share_of_step, back, within in zip(
-            range(start, stop),
-            view.step_targets[start:stop].tolist(),
-            view.step_shares[start:stop].tolist(),
-            is_back.tolist(),
-            is_inside.tolist(),
-            strict=True,
-        ):
-            if target == document or target in inside:
-                continue
-            if back:
-                (users if vertex in inside else outer).append((target, share_of_step, number))
-            else:
-                (referred if within else outer).append((target, share_of_step, number))
-    parts = [(referred, 1.0), (users, USERS_WEIGHT), (outer, OUTER_WEIGHT)]
-    total = sum(weight for found, weight in parts if found)
-    for found, weight in parts:
-        collected.add(found, share * weight / total, origin)
+
+def _add_around(
+    view: GraphView, collected: _Collected, lines: Lines, share: float, origin: int, wanted: Wanted
+) -> None:
+    for entries, part in around(view, lines, wanted):
+        collected.add(entries, share * part, origin)
 
 
 def _title_of(view: GraphView, document: int, hit: GraphHit) -> str:

@@ -27,7 +27,13 @@ from index.settings import QuerySettings
 from index.terms.bm25 import USUAL_BOOSTS
 
 HITS = 2
-"""Hits from which a walk begins (docs/decisions/0028-graph-retrieval.md)."""
+"""Hits from which a walk begins, and which nothing that it leads to rises above
+(docs/decisions/0028-graph-retrieval.md)."""
+HELD_IF_ASKED = 1
+"""Hits that nothing rises above where the question asks for what is related to something: they are then what the
+question is about, and not its answer."""
+WEIGHT_IF_ASKED = 2.0
+"""Factor of `query.graph_weight` for such a question: words and vectors tell little of its answer."""
 MOST_REACHED = 50
 """Chunks that the graph may add to the candidates: as many as each of the other retrievers."""
 
@@ -43,6 +49,8 @@ class Expanded:
     use: GraphUse
     ceiling: float = 0.0
     """The score of the last of the hits that the walk began from."""
+    is_asked_for: bool = False
+    """Whether the question asks for what is related to something."""
 
 
 def as_hits(query: Query) -> Query:
@@ -67,7 +75,8 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
     abstained = found.abstained or ("" if reached else "it leads to nothing that may be found")
     duration_ms = (time.perf_counter() - started) * 1e3
     use = GraphUse(candidates=len(reached), abstained=abstained, generation=found.generation, duration_ms=duration_ms)
-    return Expanded(reached, use, min((hit.score for hit in first), default=0.0))
+    held = first[:HELD_IF_ASKED] if found.is_asked_for else first
+    return Expanded(reached, use, min((hit.score for hit in held), default=0.0), found.is_asked_for)
 
 
 def add_reached(
@@ -80,6 +89,8 @@ def add_reached(
     new = ranked.missing(reached)
     cosines = view.similarities(search.vector, new)
     scores = view.terms.score(search.text, USUAL_BOOSTS, new) if new else []
+    if expanded.is_asked_for:
+        settings = settings.model_copy(update={"graph_weight": settings.graph_weight * WEIGHT_IF_ASKED})
     return ranked.with_graph(reached, expanded.ceiling, cosines, scores, settings)
 
 

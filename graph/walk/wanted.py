@@ -1,0 +1,88 @@
+"""Which way a question asks to go from what it names or tells of: to what that uses, or to what uses it.
+
+    forward   what does X call? the base class of X, the code that test_x exercises, what the page links to
+    back      who calls X? where is X used? subclasses of X, tests for X, which pages link here
+
+It is read from the words of the question that relate things, in English; of other questions nothing is known, and a
+walk goes both ways alike. It only weighs: a question that is misread finds the same, in another order.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from graph.walk.kinds import Kind
+
+
+class Wanted(NamedTuple):
+    """Which way to go, and what is looked for there; None: the question does not say."""
+
+    is_back: bool | None = None
+    kind: Kind | None = None
+    is_base: bool = False
+    """Whether classes are asked for that are derived from one another."""
+
+
+_RELATES = (
+    r"(?:calls?|uses?|invokes?|imports?|references?|needs?|wraps?|overrid\w+|extends?|inherits?|subclass(?:es)?"
+    r"|implements?|derives?|depends?|rel(?:y|ies)|links?|points?|mentions?|names?|explains?|describes?|documents?"
+    r"|covers?|tests?|exercises?|checks?|verif(?:y|ies)|refers?|cites?|requires?|builds? on|talks? about)"
+)
+_DONE = (
+    r"(?:called|used|invoked|imported|referenced|needed|wrapped|overridden|extended|inherited|subclassed|implemented"
+    r"|linked|pointed|mentioned|named|explained|described|documented|covered|tested|exercised|checked|verified"
+    r"|referred|cited|required|relied)"
+)
+_ASKS = r"\b(?:what|which|who|whose|where|find|list|show|all)\b"
+_CLASS = r"(?:base[ -]?class(?:es)?|bases?|parents?(?: class(?:es)?)?|super-?class(?:es)?|ancestors?)"
+_FORWARD = re.compile(
+    rf"\b(?:what|which|whose)\b.{{0,60}}\b(?:does|do|did)\b.+\b{_RELATES}\b"
+    rf"|\b{_DONE}\s+(?:\w+\s+)?(?:by|in|from|inside|within)\b"
+    r"|\b(?:what|which)\b.+\b(?:derived|inherits?|descended)\s+from\s*\??$|\b(?:what|which)\b.+\bderived from that\b"
+    rf"|\b(?:callees?|dependenc(?:y|ies)|{_CLASS}) of\b|{_ASKS}.*\b(?:callees?|dependenc(?:y|ies)|helpers?|{_CLASS})\b"
+    rf"|'s {_CLASS}\b|\bunder test\b|\blinked pages?\b|\bpages? (?:is|are) linked\b|\bbuilt on\b"
+    r"|\bread(?:ing)? (?:more|after|next|further)\b|\b(?:further|more) reading\b|\bnext pages?\b"
+    r"|\btest\w*\b.*\b(?:fail(?:s|ing|ed)?|red|broken)\b|\b(?:fail(?:s|ing|ed)?|broken)\b.*\btest\w*"
+    r"|\bbehind (?:the )?tests?\b|\bthat test\w*\s+(?:exercises?|covers?|checks?|tests?)\b"
+    rf"|\b(?:code|implementation|functions?|class|module|method)\b.{{0,30}}\btests?\w* {_RELATES}\b"
+)
+_BACK = re.compile(
+    r"\b(?:callers?|usages?|uses|users|consumers?|dependents|dependants|referrers?|subclasses|descendants?|implementers?"
+    r"|implementations|implementors?|overrides|backlinks?|tests?) (?:of|for|that cover|covering)\b"
+    rf"|{_ASKS}.*\b(?:callers?|usages?|subclasses|dependents|implementations|backlinks?)\b"
+    rf"|\b(?:who|what|which)\s+(?:\w+\s+){{0,3}}?{_RELATES}\b"
+    rf"|\bwhere\b.{{0,40}}\b(?:is|are|was|gets?)\b.+\b(?!implemented\b){_DONE}\b|\bis\b.+\b{_DONE} (?:any|some)where\b"
+    r"|\bbreaks?\b.{0,20}\bif\b|\bwhat\b.+\baffected\b|\bwhat\b.+\bderived from\b"
+    rf"|\b(?:pages?|docs?|documentation|guides?|sections?) (?:that |which |to )?{_RELATES}\b"
+    rf"|\bwhere (?:do|does)\b.+\b{_RELATES}\b"
+)
+_BASE = re.compile(
+    rf"\b(?:{_CLASS}|subclass\w*|extends?|inherits?|derived|derives?|descendants?|implementations of|implements?"
+    r"|implementers?)\b"
+)
+_TESTS = re.compile(r"\b(?:unit )?tests?\b|\btest\w*_\w+|\bspecs?\b|\b(?:tested|verified)\b")
+_PAGES = re.compile(r"\b(?:docs?|documentation|pages?|guides?|manual|tutorials?|chapter|section|read|reading)\b")
+_CLAUSES = re.compile(r"[:;]\s|\s[-–—]\s|[?!]\s|\.\s")
+_QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
+
+
+@lru_cache(maxsize=1_000)
+def wanted_by(question: str) -> Wanted:
+    """What a question asks for; of several clauses the shortest one that says so."""
+    for clause in sorted(_CLAUSES.split(_QUOTED.sub(" it ", question.lower())), key=len):
+        is_forward, is_back = _FORWARD.search(clause), _BACK.search(clause)
+        if is_forward or is_back:
+            is_base = bool(_BASE.search(clause))
+            return Wanted(not is_forward, None if is_base else _kind(clause, is_back=not is_forward), is_base)
+    return Wanted()
+
+
+def _kind(clause: str, *, is_back: bool) -> Kind | None:
+    """What is looked for: back from code tests or pages, if these are named; forward from a test code."""
+    if _PAGES.search(clause):
+        return Kind.PAGE
+    if _TESTS.search(clause):
+        return Kind.TEST if is_back else Kind.CODE
+    return None

@@ -1,0 +1,76 @@
+"""What a question says about which way it asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from contracts.graph.model import Origin
+from contracts.graph.retrieval import Expansion, GraphHit
+from graph.generations.view import GraphView
+from graph.walk.expand import expand
+from graph.walk.kinds import Kind
+from graph.walk.wanted import Wanted, wanted_by
+from tests.support.graph_rows import File, view_of
+
+
+@pytest.mark.parametrize(
+    ("question", "is_back", "kind"),
+    [
+        ("who calls parse_header?", True, None),
+        ("where is parse_header used?", True, None),
+        ("what breaks if I change parse_header", True, None),
+        ("what uses the code that does this: return what is called by the parser?", True, None),
+        ("what does parse_header call?", False, None),
+        ("which functions are called by parse_header", False, None),
+        ("which tests cover parse_header?", True, Kind.TEST),
+        ("where is the implementation that test_header exercises?", False, Kind.CODE),
+        ("why does test_header fail?", False, Kind.CODE),
+        ('which pages link to "Where requests are called"?', True, Kind.PAGE),
+        ("which page is linked where it says: see there", False, Kind.PAGE),
+        ("subclasses of Parser", True, None),
+        ("what is the class derived from that is described so: a parser", False, None),
+        ("how does parse_header work?", None, None),
+        ("where is parse_header defined?", None, None),
+        ("where is retrying implemented?", None, None),
+        ("welche Funktion ruft parse_header auf", None, None),
+    ],
+)
+def test_the_way_a_question_asks(question: str, is_back: bool | None, kind: Kind | None) -> None:
+    assert wanted_by(question)[:2] == (is_back, kind)
+
+
+def test_that_classes_are_asked_for() -> None:
+    assert wanted_by("base class of Parser") == Wanted(is_back=False, is_base=True)
+    assert not wanted_by("who calls Parser?").is_base
+
+
+def till() -> GraphView:
+    return view_of(
+        File("shop/cart.py").defines("Cart", 1, 40, "class"),
+        File("shop/till.py").defines("pay", 1, 9).refers("shop.cart.Cart", 3),
+        File("shop/view.py").defines("show", 1, 9).refers("shop.till.pay", 4),
+        File("tests/test_till.py").defines("test_pay", 1, 9).refers("shop.till.pay", 5),
+        File("docs/till.md").refers("shop.till.pay", 7, origin=Origin.MENTION),
+    )
+
+
+def first_place(found: Expansion) -> str:
+    return next(one.document_id for one in found.candidates if one.document_id != "shop/till.py")
+
+
+@pytest.mark.parametrize("hits", [[], [GraphHit("shop/till.py", 1, 9, 1.0)]])
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("what does `pay` call?", "shop/cart.py"),
+        ("who calls `pay`?", "shop/view.py"),
+        ("tests for `pay`", "tests/test_till.py"),
+        ("which page mentions `pay`?", "docs/till.md"),
+    ],
+)
+def test_what_is_asked_for_comes_first_and_the_rest_is_there(question: str, first: str, hits: list[GraphHit]) -> None:
+    found = expand(till(), question, hits)
+    assert first_place(found) == first
+    assert {"shop/cart.py", "shop/view.py", "tests/test_till.py", "docs/till.md"} <= {
+        one.document_id for one in found.candidates
+    }
