@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from contracts.errors import Forbidden
@@ -32,13 +33,28 @@ def instance_of(request: Request) -> Instance:
     return instance
 
 
-def caller_of(request: Request, credentials: Credentials = None) -> Caller:
-    """The caller of a request. It may read the ledger, so it is no coroutine: a slow ledger must not stop the others.
+async def caller_of(request: Request, credentials: Credentials = None) -> Caller:
+    """The caller of a request. Reading the ledger is left to a thread: a slow one must not stop the others.
 
     Raises:
         HTTPException: 401 when a key is needed and none, or an unknown one, is given.
         Forbidden: the `Host` header names another machine.
     """
+    if instance_of(request).keys.are_known():
+        return _identified(request, credentials)
+    return await run_in_threadpool(_identified, request, credentials)
+
+
+async def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
+    """The caller, if it may see every corpus; None for any other, which is not refused."""
+    try:
+        caller = await caller_of(request, credentials)
+    except (HTTPException, Forbidden):
+        return None
+    return caller if caller.corpora is None else None
+
+
+def _identified(request: Request, credentials: Credentials) -> Caller:
     instance = instance_of(request)
     settings, keys = instance.settings, instance.keys
     if is_loopback(settings.http_host) and not is_loopback(_host_of(request)):
@@ -51,15 +67,6 @@ def caller_of(request: Request, credentials: Credentials = None) -> Caller:
     if not is_loopback(settings.http_host) or keys.needed(settings.require_api_key):
         raise _unauthorized("send an API key: Authorization: Bearer …")
     return OWN_MACHINE
-
-
-def whole_caller_of(request: Request, credentials: Credentials = None) -> Caller | None:
-    """The caller, if it may see every corpus; None for any other, which is not refused."""
-    try:
-        caller = caller_of(request, credentials)
-    except (HTTPException, Forbidden):
-        return None
-    return caller if caller.corpora is None else None
 
 
 async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:

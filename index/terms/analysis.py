@@ -92,6 +92,12 @@ def analyse(text: str, language: str = ENGLISH) -> list[str]:
     return _terms(text, language, _ALL)
 
 
+@lru_cache(maxsize=256)
+def passage_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
+    """As `analyse`, for passages: the latest are remembered, as several rules judge each, and it is found again."""
+    return tuple(analyse(text, language))
+
+
 @lru_cache(maxsize=64)
 def extract_content_terms(text: str, language: str = ENGLISH) -> tuple[str, ...]:
     """The distinct terms of a question without function words, in order; all terms if there are no others."""

@@ -32,7 +32,8 @@ class CoverageMeter:
         """The share that text and headings of a passage hold, in [0, 1]; 1 for a question without words."""
         if self._enough <= 0:
             return 1.0
-        text = "\n".join((passage.title or "", *passage.section_path, passage.symbol_path or "", passage.text))
+        parts = (passage.title, *passage.section_path, passage.symbol_path, passage.text)
+        text = "\n".join(part for part in parts if part)
         held = frozenset(self._analyse(text, passage.language))
         terms_of = self._in_language(passage.language)
         mass = sum([rarity for word, rarity in self._words.items() if terms_of[word] and terms_of[word] <= held])

@@ -27,6 +27,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 KEY_PREFIX = "slk_"
 REMEMBERED_SECONDS = 2.0
 """How long the list of keys is trusted without asking the ledger again: the delay of a revocation."""
+_LOOK_AHEAD_SECONDS = 0.5
+"""What is asked of keys that are known takes less."""
 
 
 class ApiKeys:
@@ -65,6 +67,10 @@ class ApiKeys:
             NotFound: there is no such key.
         """
         return self._ledger.keys.revoke(key_id)
+
+    def are_known(self) -> bool:
+        """Whether the keys were read so lately that nothing asked now reads the ledger."""
+        return time.monotonic() - self._read_at < REMEMBERED_SECONDS - _LOOK_AHEAD_SECONDS
 
     def find(self, key: str) -> KeyRecord | None:
         """The key's record while it is in force."""

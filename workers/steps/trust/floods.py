@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contracts.retrieval import Retrieval, RetrievedChunk
 from contracts.trust import Finding, Inspection, TrustScore
-from index.terms.analysis import analyse, extract_content_terms
+from index.terms.analysis import extract_content_terms, passage_terms
 from trust.floods import Passage, find_crafted
 from trust.settings import TrustSettings
 from trust.source_trust import is_believed
@@ -18,9 +18,9 @@ EVERYWHERE = "top-of-unrelated-questions"
 class EnglishAnalysis:
     """How the index reads English; of other languages it finds the words without their stems."""
 
-    def terms(self, text: str) -> list[str]:
+    def terms(self, text: str) -> tuple[str, ...]:
         """As `trust.floods.Analysis.terms`."""
-        return analyse(text)
+        return passage_terms(text)
 
     def content(self, text: str) -> tuple[str, ...]:
         """As `trust.floods.Analysis.content`."""
@@ -67,8 +67,8 @@ def _passage(chunk: RetrievedChunk) -> Passage:
     """Who stands behind a submission is not known, so each counts by itself, whatever address it claims."""
     is_submitted = chunk.provenance.origin == "submitted"
     site = find_site(chunk.url) if chunk.url and not is_submitted else None
-    heading = "\n".join(part for part in (chunk.title, *chunk.section_path) if part)
-    return Passage(f"{heading}\n{chunk.text}", site or chunk.document_id, is_submitted)
+    text = "\n".join(part for part in (chunk.title, *chunk.section_path, chunk.text) if part)
+    return Passage(text, site or chunk.document_id, is_submitted)
 
 
 def _marked(chunk: RetrievedChunk, rule: str) -> RetrievedChunk:

@@ -11,7 +11,7 @@ from contracts.errors import InvalidInput
 from contracts.retrieval import Query, Retrieval, RetrievalStats, Strategy
 from gate.probe import question_terms
 from index.search.filters import has_conditions
-from index.terms.analysis import ENGLISH, LANGUAGES, analyse, analysis_language, is_function_word
+from index.terms.analysis import ENGLISH, LANGUAGES, analysis_language, is_function_word, passage_terms
 from index.terms.bm25 import inverse_document_frequency
 from ingest.url import site_of
 from trust.confidence.judge import Asked
@@ -35,7 +35,7 @@ def describe_question(query: Query, found: Retrieval, stats: RetrievalStats, cou
         words={word: inverse_document_frequency(count, frequencies[word]) for word in words},
         rarest=inverse_document_frequency(count, 1),
         chunk_count=found.metadata.total_candidates if has_conditions(query.filters) else count,
-        analyse=lambda text, language: analyse(text, analysis_language(language)),
+        analyse=lambda text, language: passage_terms(text, analysis_language(language)),
         model_fingerprint=stats.model_fingerprint if has_vector else None,
         is_english=may_be_english(query.query),
         may_be_english=may_be_english,
