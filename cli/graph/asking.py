@@ -19,6 +19,9 @@ from contracts.graph.model import EdgeType
 from workers.service.caller import OWN_MACHINE
 from workers.service.graph.desk import GraphDesk
 
+MOST_TESTS = 20
+"""That are printed."""
+
 
 class Direction(StrEnum):
     """Which edges of a node."""
@@ -114,7 +117,9 @@ def linked(
             print_json(found)
             return
         kind = "failing tests" if failing else "tests"
-        print_table(f"{kind} that touch {module}", ("test",), [(test.id,) for test in found.tests])
+        print_table(f"{kind} that touch {module}", ("test",), [(test.id,) for test in found.tests[:MOST_TESTS]])
+        if len(found.tests) > MOST_TESTS:
+            console.print(f"[dim]{len(found.tests)} in all; --json lists them[/]", highlight=False)
         rows = [(one.document.name, f"{one.score:.3f}", one.path) for one in found.documents]
         print_table(f"documents · {found.generation}", ("document", "score", "by"), rows)
 
@@ -175,7 +180,9 @@ def _print_neighbours(found: Neighbours) -> None:
         for one in found.neighbours
     ]
     print_table(
-        f"{found.node.id} · {found.generation}", ("neighbour", "edge", "by", "lines", "candidates", "detail"), rows
+        f"{found.node.path or found.node.id} · {found.generation}",
+        ("neighbour", "edge", "by", "lines", "candidates", "detail"),
+        rows,
     )
     if found.total > len(rows):
         console.print(f"[dim]{marked(found.total)} in all; raise --limit[/]", highlight=False)

@@ -25,7 +25,7 @@ def find_node(view: GraphView, text: str, field: str = "id") -> int:
     if not found:
         raise NotFound(f"the graph has no node {text!r}: name its label and key, as Symbol:python:shop.cart.Cart")
     if len(found) > 1:
-        listed = ", ".join(sorted(node_id(view.node(place)) for place in found)[:MOST_NAMED])
+        listed = ", ".join(sorted(_shown(view, place) for place in found)[:MOST_NAMED])
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise InvalidInput(field, f"{text!r} names {len(found)} nodes", f"one of {listed}{more}")
     return found[0]
@@ -41,7 +41,7 @@ def _by_key(view: GraphView, text: str) -> list[int]:
 
 
 def _by_path(view: GraphView, text: str) -> list[int]:
-    """The documents at a path, or with that file name."""
+    """The document at a path; else those whose path ends so, or with that file name."""
     for key in (f"path:{text}", f"path:{UNKNOWN}/{text}"):
         for place in _found(view, [NodeLabel.URL], key):
             edges = map(view.edge, view.edges_from(place))
@@ -59,6 +59,12 @@ def _by_name(view: GraphView, text: str) -> list[int]:
     defined = [place for place in known if view.definitions_of(place)]
     plain = [place for place in whole if place in defined]
     return plain or defined or known or ending
+
+
+def _shown(view: GraphView, place: int) -> str:
+    """What names the node and means something to a person."""
+    node = view.node(place)
+    return (view.path(place) if node.label is NodeLabel.DOCUMENT else None) or node_id(node)
 
 
 def _found(view: GraphView, labels: Iterable[NodeLabel], key: str) -> list[int]:

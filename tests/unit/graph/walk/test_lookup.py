@@ -9,7 +9,7 @@ from graph.generations.fold import fold
 from graph.generations.view import GraphView
 from graph.walk.lookup import find_node
 from graph.walk.nodes import node_id, node_view
-from tests.support.graph_rows import File, rows
+from tests.support.graph_rows import File, rows, view_of
 
 
 @pytest.fixture
@@ -58,3 +58,11 @@ def test_a_document_is_shown_by_its_path_and_a_symbol_without_its_language(view:
     assert (document.name, document.path, document.label) == ("shop/cart.py", "shop/cart.py", "Document")
     symbol = node_view(view, find_node(view, "Cart"))
     assert (symbol.id, symbol.name, symbol.path) == ("Symbol:python:shop.cart.Cart", "shop.cart.Cart", None)
+
+
+def test_the_document_at_a_path_is_meant_before_those_whose_path_ends_so() -> None:
+    view = view_of(File("shop/cart.py"), File("web/shop/cart.py"), File("web/cart.py"))
+    assert node_id(view.node(find_node(view, "shop/cart.py"))) == "Document:shop/cart.py"
+    with pytest.raises(InvalidInput) as refused:
+        find_node(view, "cart.py")
+    assert refused.value.remedy == "one of shop/cart.py, web/cart.py, web/shop/cart.py"
