@@ -42,11 +42,13 @@ _RULE = re.compile(
     _AT
     + r":\d{1,5}: (?P<message>(?P<code>[A-Z]{1,8}\d{1,6}|SyntaxError|invalid-syntax)(?P<colon>:?) (?P<fix>\[\*\] )?.*)$"
 )
+_RULE_NO_COLUMN = re.compile(_AT + r": (?P<message>[A-Z]{1,3}\d{3,4} \S.*)$")
 _RULE_FILE = re.compile(r"(?P<path>\S[^:]{0,300}\.(?:pyi?|ipynb)):$")
 _RULE_BELOW = re.compile(
     r" +(?P<line>\d{1,7}):(?P<column>\d{1,5}) +(?P<message>(?:[A-Z]{1,8}\d{1,6}|invalid-syntax:|SyntaxError:) .*)$"
 )
 _ANNOTATION = re.compile(r"::error (?P<fields>[^:]{0,300}(?::(?!:)[^:]{0,300}){0,4})::(?P<message>.*)$")
+_AZURE = re.compile(r"##vso\[task\.logissue (?P<fields>[^\]]{1,600})\](?P<message>.*)$")
 _RULE_NAME = re.compile(
     r"(?P<message>(?:[A-Z]{1,8}\d{1,6} |invalid-syntax: |SyntaxError: |unformatted: )(?:\[\*\] )?\S.*)$"
 )
@@ -86,6 +88,7 @@ _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".C", ".m", ".f90")
 _RULE_BRACKETS = re.compile(
     _AT + r"(?::\d{1,5})?: (?P<message>\[(?P<code>[A-Z]{1,8}\d{1,6})(?:\([\w-]{1,80}\))?[\],].*)$"
 )
+_CODED_LINTERS = {"flake8", "pycodestyle", "pyflakes"}
 _COLUMN = re.compile(r"\d+")
 _COLLECT = ("no input files", "ld returned", "linker command failed")
 
@@ -165,6 +168,8 @@ def read_rules(output: Output) -> Iterator[Mention]:
             yield _mention(found, _linter(output, found), number)
         elif ": [" in line and (found := _RULE_BRACKETS.match(line)):
             yield _mention(found, "flake8" if "flake8" in output.words else "pylint", number)
+        elif output.words & _CODED_LINTERS and (found := _RULE_NO_COLUMN.match(line)):
+            yield _mention(found, "flake8", number)
         elif line[0] != " " and (found := _RULE_NAME.match(line)) is not None:
             for ahead in range(number + 1, min(number + 4, len(output.lines))):
                 if place := _ARROW.match(output.lines[ahead]):
@@ -249,23 +254,31 @@ def read_go(output: Output) -> Iterator[Mention]:
 
 
 def read_annotations(output: Output) -> Iterator[Mention]:
-    """`::error file=a.py,line=3::…`, which many tools write for GitHub."""
+    """`::error file=a.py,line=3::…` for GitHub and `##vso[task.logissue …]` for Azure, which many tools write."""
     for number, line in output.having("::error "):
         if found := _ANNOTATION.match(line):
-            fields = dict(one.partition("=")[::2] for one in found["fields"].split(","))
-            tool = next(
-                (name for name in ("ruff", "mypy", "eslint", "tsc", "pyright") if name in output.words or name in line),
-                "lint",
-            )
-            at = fields.get("line", "")
-            yield Mention(
-                found["message"].partition("%0A")[0],
-                tool,
-                number,
-                number,
-                fields.get("file"),
-                int(at) if at.isdecimal() else None,
-            )
+            yield _annotation(found, dict(_fields(found, ",")), ("file", "line"), number, output)
+    for number, line in output.having("##vso["):
+        if found := _AZURE.match(line):
+            fields = dict(_fields(found, ";"))
+            if fields.get("type", "error") == "error":
+                yield _annotation(found, fields, ("sourcepath", "linenumber"), number, output)
+
+
+def _fields(found: re.Match[str], separator: str) -> Iterator[tuple[str, str]]:
+    for field in found["fields"].split(separator):
+        name, _, value = field.partition("=")
+        yield name, value
+
+
+def _annotation(
+    found: re.Match[str], fields: dict[str, str], names: tuple[str, str], number: int, output: Output
+) -> Mention:
+    known = ("ruff", "mypy", "eslint", "tsc", "pyright")
+    tool = next((name for name in known if name in output.words or name in found.string), "lint")
+    path, at = (fields.get(name, "") for name in names)
+    message = found["message"].partition("%0A")[0]
+    return Mention(message, tool, number, number, path or None, int(at) if at.isdecimal() else None)
 
 
 def read_maven(output: Output) -> Iterator[Mention]:

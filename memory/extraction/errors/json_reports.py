@@ -127,6 +127,13 @@ def _pylint(one: Mapping[str, Any]) -> Iterator[_Finding]:
     yield "pylint", _coded(one["message-id"], one.get("message")), _path(one.get("path")), _line(one.get("line"))
 
 
+def _code_quality(one: Mapping[str, Any]) -> Iterator[_Finding]:
+    """GitLab's code quality report, which many linters write."""
+    place = _map(one["location"])
+    begin = _map(place.get("lines")).get("begin") or _map(_map(place.get("positions")).get("begin")).get("line")
+    yield "lint", _text(one.get("description")), _path(place.get("path")), _line(begin)
+
+
 def _gcc(one: Mapping[str, Any]) -> Iterator[_Finding]:
     if one["kind"] in ("error", "fatal error"):
         caret = next((_map(place.get("caret")) for place in _maps(one["locations"])), {})
@@ -157,6 +164,7 @@ def _sarif(document: Mapping[str, Any]) -> Iterator[_Finding]:
 _SHAPES: tuple[tuple[frozenset[str], Callable[[Mapping[str, Any]], Iterator[_Finding]]], ...] = (
     (frozenset({"filePath", "messages"}), _eslint),
     (frozenset({"filename", "code", "message", "location"}), _ruff),
+    (frozenset({"fingerprint", "description", "location"}), _code_quality),
     (frozenset({"message-id"}), _pylint),
     (frozenset({"kind", "locations"}), _gcc),
 )

@@ -19,8 +19,11 @@ from contracts.memory.model import ErrorType
 TEST_RUNNERS = frozenset({"pytest", "unittest", "jest", "vitest", "mocha", "node test", "go test", "cargo test"})
 COMPILERS = frozenset({
     "gcc", "clang", "ld", "javac", "kotlinc", "swiftc", "tsc", "mypy", "pyright", "rustc", "cargo", "go", "maven",
+    "cmake",
 })  # fmt: skip
-LINTERS = frozenset({"ruff", "flake8", "pylint", "black", "eslint", "go vet", "golangci-lint", "clippy", "prettier"})
+LINTERS = frozenset(
+    {"ruff", "flake8", "pylint", "black", "eslint", "go vet", "golangci-lint", "clippy", "prettier", "lint"}
+)
 
 _SYNTAX = re.compile(
     r"(?:\w+\.)*(?:SyntaxError|IndentationError|TabError|TSError)\b|invalid-syntax\b|E999\b|E902 (?:Syntax|Indent|Token)"

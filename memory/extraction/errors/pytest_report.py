@@ -16,6 +16,8 @@ _BLOCK = re.compile(r"(?:_{3,} |(?=.{72})_{1,2} )([^_\s].{0,1500}?|_\w.{0,1500}?
 _PLACE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:]{0,300}?):(?P<line>\d{1,7}): ?(?P<what>in \S.{0,200}|[A-Za-z_][\w.]{0,200}(?:: .*)?|)$"
 )
+_DEFINED = re.compile(r"file (?P<path>\S.{0,300}), line (?P<line>\d{1,7})$")
+"""Where a test stands that wants a fixture which is not there."""
 _PLACE_ALONE = re.compile(r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:]{0,300}?):(?P<line>\d{1,7}): (?P<message>\S.*)$")
 _SESSION = re.compile(r"=+ test session starts =+$")
 _SUMMARY = re.compile(r"(FAILED|ERROR) (\S.*)$")
@@ -119,7 +121,7 @@ def _collect(output: Output) -> tuple[list[_Failure], dict[str, tuple[int, str]]
         elif (" FAILED" in line or " ERROR" in line) and (one := _PROGRESS.match(line)):
             progress.setdefault(one[1], number)
         elif first == "[" and (one := _PROGRESS_XDIST.match(line)):
-            progress.setdefault(one[2], number)
+            progress.setdefault(one[2].rstrip(), number)
     for failure in blocks:
         if not failure.places:
             _native(failure, output)
@@ -152,6 +154,8 @@ def _read_line(block: _Failure, line: str) -> None:
         elif text and not block.said:
             block.said = text
         return
+    if line.startswith("file ") and (place := _DEFINED.match(line)):
+        block.places.append((place["path"], int(place["line"])))
     if line[0] in " >" or ":" not in line:
         return
     place = _PLACE.match(line)

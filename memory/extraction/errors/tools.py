@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from memory.extraction.errors.cmake import read_cmake
 from memory.extraction.errors.diagnostics import (
     read_annotations,
     read_gcc,
@@ -51,8 +52,8 @@ def _tool(read: Read, programs: str, *marks: str, anywhere: bool = False, only: 
 
 
 TOOLS = (
-    _tool(read_json, "", '"message', '"runs"', anywhere=True),
-    _tool(read_annotations, "ruff eslint mypy pyright", "::error "),
+    _tool(read_json, "", '"message', '"runs"', '"fingerprint"', anywhere=True),
+    _tool(read_annotations, "ruff eslint mypy pyright", "::error ", "##vso["),
     _tool(read_pytest, "pytest", "FAILED ", "ERROR ", "= FAILURES =", "= ERRORS =", "conftest", " FAILED", "ERROR: "),
     _tool(read_unittest, "unittest django python", "FAIL: ", "ERROR: "),
     _tool(read_jest, "jest vitest react-scripts", " ● ", " ❯ "),
@@ -71,6 +72,7 @@ TOOLS = (
     _tool(read_eslint, "eslint stylelint prettier standard xo", "error", "Error", "Oops!", "[warn] ", "✖", "couldn't find"),
     _tool(read_go, "go gofmt golangci-lint staticcheck", ".go:", "go: ", "go.mod:", "package ", "pattern "),
     _tool(read_gcc, "gcc g++ cc c++ clang clang++ ld javac kotlinc swiftc ninja cmake protoc", "error: ", "undefined reference", "multiple definition", "ld: "),
+    _tool(read_cmake, "cmake", "CMake Error", anywhere=True),
     _tool(read_npm, "npm yarn pnpm npx", "npm error", "npm ERR!", "error ", "ERR_PNPM", "ELIFECYCLE", anywhere=True),
     _tool(read_pip, "pip uv", "ERROR: "),
     _tool(read_git, "git", "fatal: ", "error: ", "CONFLICT ", only=True),
