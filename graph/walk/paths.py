@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contracts.graph.model import EdgeType, NodeLabel, Origin
-from contracts.graph.retrieval import PathStep
+from contracts.graph.retrieval import GraphPath, PathStep
 from graph.generations.names import How
 from graph.generations.view import GraphView, Step, short_name
 
@@ -33,6 +33,21 @@ def told_step(view: GraphView, source: int, number: int) -> list[PathStep]:
     defined = source if step.is_reverse else step.target
     told = [through, *_by_rule(view, step, defined), _defined(view, defined, name.label)]
     return told if not step.is_reverse else _turned(view, told, edge.owner, source, step)
+
+
+def without_loops(path: GraphPath) -> GraphPath:
+    """The path without ways that lead back to a document that it had been at; one that ends where it began stays."""
+    kept: list[PathStep] = []
+    for step in path.steps:
+        named = (step.label, step.name)
+        been = [(path.start_label, path.start), *((one.label, one.name) for one in kept)]
+        if step.label is not NodeLabel.DOCUMENT or named not in been:
+            kept.append(step)
+        elif at := been.index(named):
+            kept = [*kept[: at - 1], kept[at - 1].model_copy(update={"line": step.line})]
+        else:
+            kept = []
+    return path.model_copy(update={"steps": tuple(kept)}) if kept else path
 
 
 def _by_rule(view: GraphView, step: Step, defined: int) -> list[PathStep]:

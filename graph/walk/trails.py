@@ -7,7 +7,7 @@ from typing import NamedTuple
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from contracts.graph.retrieval import GraphPath, PathStep
 from graph.generations.view import GraphView
-from graph.walk.paths import document_name, told_step
+from graph.walk.paths import document_name, told_step, without_loops
 from graph.walk.push import Walked
 from graph.walk.seeds import Begun
 
@@ -72,7 +72,7 @@ class Trails:
             told.append(self._defined(vertex, start.label))
         for before, number in reversed(numbers):
             told += self._tell(before, number)
-        return GraphPath(start=start.name, start_label=start.label, steps=tuple(told))
+        return without_loops(GraphPath(start=start.name, start_label=start.label, steps=tuple(told)))
 
     def _tell(self, source: int, number: int) -> list[PathStep]:
         told = self._told.get(number)
