@@ -5,13 +5,10 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from operator import attrgetter
 
 from contracts.memory.learning import FeatureLearning, LearningSource, LearningState
 from contracts.memory.model import IterationRecord
 from memory.journal.entry import BlockPrinted, LearningRepeated
-
-_ITERATION_NUMBER = attrgetter("record.iteration_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,8 @@ class FeatureMemory:
     feature: str
     iterations: dict[str, RecordedIteration] = field(default_factory=dict)
     """By entry id, in the order in which they were recorded."""
+    highest_iteration: int = 0
+    """The highest number of an iteration; 0 where there is none."""
     moments: list[datetime] = field(default_factory=list)
     """When iterations happened, in order: the age of a thing is how many came after it."""
     learnings: dict[str, FeatureLearning] = field(default_factory=dict)
@@ -69,7 +68,7 @@ class FeatureMemory:
 
     def next_iteration(self) -> int:
         """The number that follows the highest one."""
-        return 1 + max(map(_ITERATION_NUMBER, self.iterations.values()), default=0)
+        return 1 + self.highest_iteration
 
 
 def is_offered(learning: FeatureLearning, task_id: int | None) -> bool:

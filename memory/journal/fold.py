@@ -32,6 +32,7 @@ def _apply(state: FeatureMemory, entry: JournalEntry) -> Iterable[str]:
             if record.feature != state.feature:
                 return [f"a record of feature {record.feature!r} in the journal of {state.feature!r}"]
             state.iterations[entry.id] = RecordedIteration(entry.id, record, entry.at)
+            state.highest_iteration = max(state.highest_iteration, record.iteration_number)
             insort(state.moments, record.timestamp)
             return []
         case entries.IterationsDistilled(entry_ids=ids):
