@@ -1,7 +1,9 @@
 """Records the calls between the files of a tree while its tests run, under whatever interpreter has what they need.
 
-`PYTHONPATH=<this repository> python -m bench.graph.record ROOT OUT [--seconds N] (-m MODULE | SCRIPT) [ARGUMENT …]`
-writes the pairs as JSON, for `python -m bench.graph.calls --recorded OUT`. It imports the standard library alone.
+`PYTHONPATH=<this repository> python -m bench.graph.record ROOT OUT [OPTION …] (-m MODULE | SCRIPT) [ARGUMENT …]` writes
+the pairs as JSON, for `python -m bench.graph.calls --recorded OUT`. With `--sample 40 tests/unit` the program gets 40
+test files below that folder of the tree as further arguments, always the same ones. It imports the standard library
+alone. Of this repository: `python -m bench.graph.record . calls.json --sample 40 tests/unit -m pytest -q -n 0`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import argparse
 import contextlib
 import json
 import os
+import random
 import runpy
 import signal
 import sys
@@ -26,6 +29,12 @@ def sources(root: Path) -> list[str]:
     return sorted(str(path) for path in paths)
 
 
+def sampled(root: Path, folder: str, count: int) -> list[str]:
+    """So many test files below a folder of the tree, chosen by chance, the same ones each time."""
+    tests = [path for path in sources(root / folder) if Path(path).name.startswith("test")]
+    return sorted(random.Random(1).sample(tests, min(count, len(tests))))
+
+
 def _write(recorder: Recorder, root: Path, out: Path) -> None:
     out.write_text(json.dumps({"root": str(root), "pairs": sorted(recorder.pairs.copy())}), "utf-8")
 
@@ -35,6 +44,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=int, default=300, help="what was recorded until then is written")
+    parser.add_argument("--sample", nargs=2, metavar=("COUNT", "FOLDER"), help="test files to run")
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as `python -m` does")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -49,7 +59,8 @@ def main() -> None:
 
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(options.seconds)
-    sys.argv = [options.program, *options.arguments]
+    tests = sampled(root, options.sample[1], int(options.sample[0])) if options.sample else []
+    sys.argv = [options.program, *options.arguments, *tests]
     with contextlib.suppress(SystemExit), recorder.recording():
         if options.is_module:
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
