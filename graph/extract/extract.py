@@ -9,7 +9,9 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import PurePosixPath
 
-from contracts.grammar import has_grammar
+from tree_sitter import Tree
+
+from contracts.grammar import has_grammar, parse
 from contracts.graph.model import Edge, GraphDocument
 from graph.extract.addresses import own_addresses
 from graph.extract.languages.edges import tagged_edges
@@ -65,11 +67,10 @@ def _statements(document: GraphDocument) -> Iterator[Edge]:
     if may_list_tools(document):
         yield from tool_list_edges(document)
     language = document.language
-    if language == "python":
-        yield from python_edges(document)
-    elif language in RULES:
-        yield from tagged_edges(document)
-    pieces = list(_pieces(document))
+    tree = parse(language, document.text.encode("utf-8", "replace")) if has_grammar(language) else None
+    if tree is not None:
+        yield from python_edges(document, tree) if language == "python" else tagged_edges(document, tree)
+    pieces = list(_pieces(document, tree))
     yield from link_edges(document, pieces)
     yield from mention_edges(document, pieces, _named_in(language, pieces))
     yield from sample_edges(document, pieces)
@@ -82,10 +83,10 @@ def _named_in(language: str | None, pieces: list[Piece]) -> tuple[str, ...]:
     return languages_of(pieces)
 
 
-def _pieces(document: GraphDocument) -> Iterator[Piece]:
+def _pieces(document: GraphDocument, tree: Tree | None) -> Iterator[Piece]:
     suffix, language = _suffix(document), document.language
-    if language is not None and has_grammar(language):
-        return read_comments(document.text, language)
+    if has_grammar(language):
+        return read_comments(tree, language)
     if is_source_code(language) or suffix in _DATA:
         return read_lines(document.text)
     if suffix in _RESTRUCTURED and (suffix == ".rst" or is_restructured(document.text)):

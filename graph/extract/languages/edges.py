@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tree_sitter import Node as SyntaxNode
+from tree_sitter import Tree
 
-from contracts.grammar import parse
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
 from graph.extract.addresses import name_address, path_address, path_beside
 from graph.extract.languages.c import included
@@ -23,10 +23,9 @@ _ONLY_QUALIFIED = frozenset({"variable", "constant", "constructor"})
 """Definitions that do not answer to their bare name: no unknown receiver leads to them."""
 
 
-def tagged_edges(document: GraphDocument) -> list[Edge]:
+def tagged_edges(document: GraphDocument, tree: Tree) -> list[Edge]:
     """DEFINED_IN, REFERS_TO, INHERITS and ALIAS_OF edges of a source in one of `RULES`."""
-    tree = parse(document.language or "", document.text.encode("utf-8", "replace"))
-    return [] if tree is None else list(_Source(document, tree.root_node).edges())
+    return list(_Source(document, tree.root_node).edges())
 
 
 class _Source:

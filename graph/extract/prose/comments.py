@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from tree_sitter import Query, QueryCursor
+from tree_sitter import Query, QueryCursor, Tree
 
-from contracts.grammar import grammar_of, parse
+from contracts.grammar import grammar_of
 from graph.extract.prose.pieces import Kind, Piece
 from graph.extract.prose.restructured import read_inline
 
@@ -21,9 +21,8 @@ _COMMENTS = {
 }
 
 
-def read_comments(text: str, language: str) -> Iterator[Piece]:
+def read_comments(tree: Tree | None, language: str) -> Iterator[Piece]:
     """The pieces of all comments of a source in a language with a grammar, in its order."""
-    tree = parse(language, text.encode("utf-8", "replace"))
     if tree is None:
         return
     found = QueryCursor(_query(language)).captures(tree.root_node).get("text", [])

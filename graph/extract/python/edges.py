@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
+from tree_sitter import Tree
+
 from contracts.grammar import parse
 from contracts.graph.model import Edge, GraphDocument
 from graph.extract.python.definitions import definition_edges
@@ -16,13 +18,13 @@ from graph.extract.python.tools import tool_edges
 from graph.extract.statements import put_together
 
 
-def python_edges(document: GraphDocument) -> list[Edge]:
+def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge]:
     """What the file defines, imports, inherits, registers as tools, and refers to; each edge once, in order.
 
     Names are bound by Python's rules of scope. A text that is not quite Python is read as far as it is. The file is not
     executed, and nothing but its own text and path is looked at.
     """
-    tree = parse("python", document.text.encode("utf-8", "replace"))
+    tree = tree or parse("python", document.text.encode("utf-8", "replace"))
     if tree is None:
         return []
     reading = read(Reader(tree.root_node, module_name(document), package_name(document)))
