@@ -109,7 +109,8 @@ class Names:
         exact = self._defined.get(key)
         if exact:
             how = How.NAME if is_unknown(key) else How.EXACT
-            return tuple((found, "") for found in (*(Found(place, how) for place in exact), *self._overriding(key)))
+            found = [*(Found(place, how) for place in exact), *self._stands_for(key), *self._overriding(key)]
+            return tuple((entry, "") for entry in dict.fromkeys(found))
         language, _, name = key.partition(":")
         if not name or name.startswith(f"{UNKNOWN}."):
             return ()
@@ -138,6 +139,15 @@ class Names:
             if found:
                 return tuple(dict.fromkeys(found))
         return ()
+
+    def _stands_for(self, key: str) -> list[Found]:
+        """What a variable is another name of, as `native_str = to_unicode` says."""
+        return [
+            Found(place, How.ALIAS)
+            for alias in self._aliases.get(key, ())
+            for place, how in self._resolve(alias.target, self._folders[alias.document])
+            if how is not How.NAME
+        ]
 
     def _starred(self, module: str, name: str) -> list[Bond]:
         """Modules of which `module` imports all (`from x import *`) and that have the name, as aliases of `module`."""

@@ -8,6 +8,7 @@ from tree_sitter import Node
 
 from contracts.graph.model import Origin
 from graph.extract.python.builtin_calls import builtin_call, builtin_method
+from graph.extract.python.choices import read_attribute
 from graph.extract.python.meanings import UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
 from graph.extract.python.protocols import called, element
 from graph.extract.python.reading import text
@@ -15,6 +16,9 @@ from graph.extract.python.scopes import Scope
 
 if TYPE_CHECKING:
     from graph.extract.python.inference import Inference
+
+_GIVE_THE_FIRST = frozenset({"functools.partial", "functools.partialmethod", "functools.update_wrapper"})
+"""Calls of what they give are calls of their first argument."""
 
 
 def call(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings:
@@ -33,6 +37,8 @@ def call(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings
         meant = one_of([inference.member(meaning, text(name), depth) for meaning in held]) if held else UNKNOWN
     else:
         meant = inference.of(function, scope, depth)
+    if any(meaning.name in _GIVE_THE_FIRST for meaning in meant) and (arguments := _arguments(node)):
+        return inference.of(arguments[0], scope, depth)
     if name.type == "identifier" and text(name) == "cast" and (arguments := _arguments(node)):
         return inference.annotations.read(arguments[0], scope, depth)
     return one_of([called(inference, meaning, depth) for meaning in meant]) if meant else UNKNOWN
@@ -44,6 +50,11 @@ def _of_builtin(inference: Inference, name: str, node: Node, scope: Scope, depth
         held = scope.enclosing_class
         return _super(inference, held, depth) if held is not None else UNKNOWN
     first = inference.of(arguments[0], scope, depth) if arguments else UNKNOWN
+    if name in ("staticmethod", "classmethod"):
+        return first
+    if name == "getattr":
+        read = read_attribute(node)
+        return one_of([inference.member(meaning, read, depth) for meaning in first]) if read and first else UNKNOWN
     if name == "type" and len(arguments) == 1:
         return tuple(meaning._replace(kind=Kind.SYMBOL) for meaning in first if meaning.kind is Kind.INSTANCE)
     elements = one_of([element(inference, meaning, depth) for meaning in first]) if first else UNKNOWN

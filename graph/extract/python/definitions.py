@@ -9,7 +9,7 @@ from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, d
 from graph.extract.python.inference import Inference
 from graph.extract.python.meanings import Kind, Meanings
 from graph.extract.python.reading import Reading
-from graph.extract.python.scopes import Binding, Defined, Imported, Scope, ScopeKind, Value
+from graph.extract.python.scopes import Binding, Defined, Imported, Scope, ScopeKind, Value, ValueKind
 
 LANGUAGE = "python"
 _OVERLOAD = "overload"
@@ -108,6 +108,8 @@ def _typed(qualified: Node, scope: Scope, bindings: list[Binding], inference: In
         else:
             continue
         yield from _instances(qualified, found, line)
+        if isinstance(binding, Value) and binding.kind is ValueKind.IS:
+            yield from _stands_for(qualified, found, line)
 
 
 def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
@@ -115,6 +117,14 @@ def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
         target = symbol(LANGUAGE, meaning.name)
         if meaning.kind is Kind.INSTANCE and target != qualified:
             yield Edge(EdgeType.HAS_TYPE, qualified, target, meaning.origin, (line,))
+
+
+def _stands_for(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:
+    """Of a variable by another name, as `native_str = to_unicode`: what it stands for."""
+    for meaning in found:
+        target = symbol(LANGUAGE, meaning.name)
+        if meaning.kind is Kind.SYMBOL and target != qualified:
+            yield Edge(EdgeType.ALIAS_OF, qualified, target, meaning.origin, (line,))
 
 
 def _aliases(reading: Reading) -> Iterator[Edge]:

@@ -25,10 +25,10 @@ _LITERALS = {
     "false": "bool",
     "comparison_operator": "bool",
     "not_operator": "bool",
-    "dictionary": "dict",
-    "dictionary_comprehension": "dict",
 }
 _COMPREHENSIONS = {"list_comprehension": "list", "set_comprehension": "set", "generator_expression": "generator"}
+_MOST_ENTRIES = 8
+"""Of a list or a table, the first, that are looked at: they are of one kind, or are functions to choose from."""
 
 
 def expression(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings:
@@ -64,7 +64,19 @@ def _comprehension(inference: Inference, node: Node, scope: Scope, depth: int) -
 
 
 def _display(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings:
-    return builtin(node.type, one_of([inference.of(child, scope, depth) for child in node.named_children[:3]]))
+    entries = [inference.of(child, scope, depth) for child in node.named_children[:_MOST_ENTRIES]]
+    return builtin(node.type, one_of(entries))
+
+
+def _dictionary(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings:
+    values = [child.child_by_field_name("value") for child in node.named_children[:_MOST_ENTRIES]]
+    return builtin("dict", one_of([inference.of(value, scope, depth) if value else UNKNOWN for value in values]))
+
+
+def _dictionary_comprehension(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings:
+    body, inner = node.child_by_field_name("body"), inference.opened_by(node)
+    value = body.child_by_field_name("value") if body is not None else None
+    return builtin("dict", inference.of(value, inner, depth) if value is not None and inner is not None else UNKNOWN)
 
 
 def _inner(inference: Inference, node: Node, scope: Scope, depth: int) -> Meanings:
@@ -113,4 +125,6 @@ _BY_TYPE: dict[str, Callable[[Inference, Node, Scope, int], Meanings]] = {
     **dict.fromkeys(("list", "tuple", "set"), _display),
     **dict.fromkeys(("parenthesized_expression", "await"), _inner),
     "named_expression": _named_expression,
+    "dictionary": _dictionary,
+    "dictionary_comprehension": _dictionary_comprehension,
 }

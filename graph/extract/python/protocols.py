@@ -34,7 +34,8 @@ def item(inference: Inference, of: Meaning, depth: int) -> Meanings:
         return builtin(of.name) if of.name in SCALARS else of.element
     own = inference.own(of)
     if of.kind is Kind.SYMBOL:
-        return (of,) if own is not None and own.kind is ScopeKind.CLASS else UNKNOWN
+        is_class = own.kind is ScopeKind.CLASS if own is not None else of.name.rpartition(".")[2][:1].isupper()
+        return (of,) if is_class else UNKNOWN
     held = inference.class_member(own, "__getitem__", of.origin, depth) if own is not None else UNKNOWN
     return one_of([called(inference, meaning, depth) for meaning in held]) if held else UNKNOWN
 

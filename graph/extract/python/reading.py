@@ -14,7 +14,10 @@ MOST_USES = 200_000
 
 
 class Use(NamedTuple):
-    """A name or a chain of attributes that is used: `node` is an identifier or the outermost attribute."""
+    """A name or a chain of attributes that is used: `node` is an identifier or the outermost attribute.
+
+    Of what is called it can be any expression: `handlers[name]` of `handlers[name](event)`.
+    """
 
     scope: Scope
     node: Node
@@ -57,6 +60,11 @@ def text(node: Node | None) -> str:
     if not source.isascii() and node.type == "identifier":
         return unicodedata.normalize("NFKC", source)
     return source
+
+
+def string_content(node: Node) -> str:
+    """What stands between the quotes of a string, without what it interpolates."""
+    return "".join(text(child) for child in node.named_children if child.type == "string_content")
 
 
 def line(node: Node) -> int:

@@ -8,12 +8,15 @@ from tree_sitter import Node as SyntaxNode
 
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
 from graph.extract.python.builtin_names import BUILTINS, OF_EVERY_OBJECT
+from graph.extract.python.choices import choices, last_name
 from graph.extract.python.definitions import LANGUAGE
 from graph.extract.python.inference import Inference
 from graph.extract.python.meanings import UNKNOWN, Kind, Meanings, one_of
-from graph.extract.python.reading import Reading, Use, line, text
-from graph.extract.python.scopes import Defined, Imported, Scope, ScopeKind, Value
+from graph.extract.python.reading import Reading, Use, line, string_content, text
+from graph.extract.python.scopes import Binding, Defined, Imported, Receiver, Scope, ScopeKind, Value, ValueKind
 
+_MOST_BINDINGS = 8
+"""Of one variable, that are looked at one by one."""
 _Target = tuple[str, Origin]
 """A qualified name, or with origin NAME a bare one, and how it was found."""
 
@@ -62,6 +65,9 @@ class References:
                 found = self._inference.of_name(name, scope)
         else:
             found = self._inference.of(base, scope)
+            if not attributes:
+                for name, origin in _reached(found):
+                    self._add(name, origin, line(base))
         for place, attribute in enumerate(attributes):
             is_last = place == len(attributes) - 1
             found = self._attribute(found, text(attribute), line(attribute), use.is_called and is_last)
@@ -69,6 +75,9 @@ class References:
     def _attribute(self, of: Meanings, name: str, at: int, is_called: bool) -> Meanings:
         if name in OF_EVERY_OBJECT:
             members = [self._inference.member(meaning, name) for meaning in of] if name == "__class__" else []
+            if is_called:
+                for made, origin in _reached(one_of(members) if members else UNKNOWN):
+                    self._add(made, origin, at)
             return one_of(members) if members else UNKNOWN
         if not of:
             self._add(name, Origin.NAME, at)
@@ -115,8 +124,13 @@ class References:
                 yield binding.scope.name, Origin.SCOPE
             elif isinstance(binding, Value) and is_public:
                 yield f"{holder.name}.{name}", Origin.SCOPE
+        if is_called and isinstance(bindings[0], Receiver):
+            yield from _reached(self._inference.of_name(name, scope))
         if any(isinstance(binding, Value) for binding in bindings):
-            yield from self._variable(self._inference.of_name(name, scope), is_called)
+            meanings = self._inference.of_name(name, scope)
+            yield from self._variable(meanings, is_called)
+            if is_called and not meanings:
+                yield from self._perhaps(bindings)
 
     def _variable(self, meanings: Meanings, is_called: bool) -> Iterator[_Target]:
         """What a variable stands for, as `join = os.path.join`, and is called by, as `Foo()(x)`."""
@@ -126,6 +140,19 @@ class References:
         if is_called:
             yield from _calls(meanings)
 
+    def _perhaps(self, bindings: list[Binding]) -> Iterator[_Target]:
+        """What a variable that is called can be, where not all that it can be is known."""
+        for binding in bindings[:_MOST_BINDINGS]:
+            if not isinstance(binding, Value) or binding.node is None or binding.position is not None:
+                continue
+            if binding.kind not in (ValueKind.IS, ValueKind.UNKNOWN):
+                continue
+            for choice in choices(binding.node):
+                found = self._inference.of(choice, binding.scope)
+                yield from _reached(found)
+                if not found and (name := last_name(choice)):
+                    yield name, Origin.NAME
+
     def _exported(self) -> None:
         """The names in `__all__`."""
         module = self._reading.module
@@ -134,11 +161,19 @@ class References:
             if node is None or node.type not in ("list", "tuple"):
                 continue
             for entry in node.named_children:
-                if entry.type == "string" and (name := _content(entry)).isidentifier():
+                if entry.type == "string" and (name := string_content(entry)).isidentifier():
                     if module.holder(name) is not None or self._has_stars:
                         self._name(name, module, line(entry), False)
                     else:
                         self._add(f"{module.name}.{name}", Origin.SCOPE, line(entry))
+
+
+def _reached(called: Meanings) -> Iterator[_Target]:
+    """What a call of an expression reaches: what it stands for, and the methods that calls of instances reach."""
+    for meaning in called:
+        if meaning.kind is Kind.SYMBOL:
+            yield meaning.name, meaning.origin
+    yield from _calls(called)
 
 
 def _calls(called: Meanings) -> Iterator[_Target]:
@@ -161,7 +196,3 @@ def _chain(node: SyntaxNode) -> tuple[SyntaxNode, list[SyntaxNode]]:
             attributes.append(attribute)
         base = node.child_by_field_name("object")
     return base or node, attributes[::-1]
-
-
-def _content(node: SyntaxNode) -> str:
-    return "".join(text(child) for child in node.named_children if child.type == "string_content")

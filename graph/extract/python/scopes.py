@@ -133,7 +133,10 @@ class Imported:
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A value: of `node`, which stands in `scope`. `is_definition`: an assignment, which makes a variable."""
+    """A value: of `node`, which stands in `scope`. `is_definition`: an assignment, which makes a variable.
+
+    Of kind UNKNOWN, `node` is what the value can be beside others: the default of a parameter.
+    """
 
     kind: ValueKind
     node: Node | None

@@ -78,6 +78,8 @@ def _parameters(reader: Reader, node: Node | None, inner: Scope, outside: Scope,
             value = Value(how, annotation, outside, line(target), last_line(target))
             if annotation is None and default is not None and default.type == "call":
                 value = Value(ValueKind.IS, default, outside, line(target), last_line(target))
+            elif annotation is None and not is_many:
+                value.node = default
             bind_target(reader, target, inner, value)
         is_first = False
 

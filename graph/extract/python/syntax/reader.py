@@ -26,7 +26,7 @@ class Reader:
         self.stack.extend([(node, scope) for node in reversed(list(nodes)) if node is not None])
 
     def use(self, node: Node, scope: Scope, is_called: bool = False) -> None:
-        """A name, or a chain of attributes that begins with a name, is used."""
+        """A name or a chain of attributes is used, or an expression is called."""
         if len(self.reading.uses) < MOST_USES:
             self.reading.uses.append(Use(scope, node, is_called))
 

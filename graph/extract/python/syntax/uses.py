@@ -31,6 +31,7 @@ def _call(reader: Reader, node: Node, scope: Scope) -> None:
         if text(function.child_by_field_name("attribute")) in ("Tool", "add_tool"):
             reader.reading.calls.append((scope, node))
     else:
+        reader.use(function, scope, True)
         reader.stack.append((function, scope))
 
 

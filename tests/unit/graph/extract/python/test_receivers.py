@@ -75,6 +75,7 @@ def test_members_of_self_and_cls_are_of_the_class_whether_it_has_them_or_not() -
         """
     )
     assert found == {
+        "shop.cart.Cart": Origin.SELF,
         "shop.cart.Cart.g": Origin.SELF,
         "shop.cart.Cart.h": Origin.SELF,
         "shop.cart.Cart.k": Origin.SELF,
