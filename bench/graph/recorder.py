@@ -92,5 +92,7 @@ class Recorder:
         line = first or caller.f_lineno
         name = dis.opname[holder.co_code[at]]
         way = "library" if by_library else "call" if name in _CALLS else "read" if name in _READS else "operator"
+        if way == "call" and code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR):
+            way = "operator"  # as `list(rows)`: a generator is entered when it is asked for its first value
         qualified = code.co_qualname.replace(".<locals>", "")
         return CallPair(holder.co_filename, line, last or line, way, code.co_filename, qualified, code.co_firstlineno)

@@ -29,7 +29,7 @@ from graph.extract.statements import put_together
 from graph.extract.test_reports import failing_test_edges, is_test_report
 from graph.extract.tool_lists import may_list_tools, tool_list_edges
 
-_RULES = 2
+_RULES = 3
 """Raised with every change of what is read from the same text, so that the graph is read anew."""
 _PARSERS = (
     "tree-sitter",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from contracts.graph.model import UNKNOWN, Edge, EdgeType, NodeLabel
+from contracts.graph.model import ANY, RESULT, UNKNOWN, Edge, EdgeType, NodeLabel
 
-METHOD, MODULE = "method", "module"
+CLASS, METHOD, MODULE = "class", "method", "module"
 """Kinds of definitions; a module is its document as a whole."""
 
 
@@ -60,6 +60,11 @@ def definitions_of(document: int, edges: Iterable[Edge]) -> tuple[list[Definitio
 def is_unknown(key: str) -> bool:
     """Whether the key is a name whose holder is not known, like `python:?.save`."""
     return f":{UNKNOWN}." in key
+
+
+def is_made(key: str) -> bool:
+    """Whether the key is no name that a file writes: what a call gives (`f.<result>`), or a beginning (`visit_*`)."""
+    return RESULT in key or key.endswith(ANY)
 
 
 def last_segment(name: str) -> str:

@@ -9,12 +9,14 @@ define; and, for a member of a known class, all that bears its name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import islice
 from typing import NamedTuple
 
-from contracts.graph.model import UNKNOWN, NodeLabel
-from graph.generations.definitions import METHOD, MODULE, Definition, is_unknown
+from contracts.graph.model import ANY, DECORATED, RESULT, UNKNOWN, NodeLabel
+from graph.generations.definitions import CLASS, METHOD, MODULE, Definition, is_unknown
 from graph.generations.linearisation import linearise
 
 
@@ -26,7 +28,8 @@ class How(IntEnum):
     ALIAS = 2
     INHERITED = 3
     OVERRIDE = 4
-    """By a subclass of the class that is named: of which class an instance is, only the run knows."""
+    """By what runs in its place: a method of a subclass (of which class an instance is, only the run knows), or what a
+    decorator puts there."""
     NAME = 5
     """By the name alone."""
     OUTSIDE = 6
@@ -84,6 +87,8 @@ class Names:
         self._ancestors: dict[str, tuple[str, ...]] = {}
         self._base_keys: dict[str, list[str]] = {}
         self._subclasses: dict[str, list[str]] | None = None
+        self._methods: dict[str, list[tuple[str, int]]] | None = None
+        """Of each class, by name; made when it is first asked for."""
 
     def resolve(self, key: str, document: int) -> tuple[Found, ...]:
         """The definitions that `key` can mean where `document` names it, in order; none: it is not in the corpus."""
@@ -109,16 +114,23 @@ class Names:
         exact = self._defined.get(key)
         if exact:
             how = How.NAME if is_unknown(key) else How.EXACT
-            found = [*(Found(place, how) for place in exact), *self._stands_for(key), *self._overriding(key)]
+            found = [*(Found(place, how) for place in exact), *self._in_place_of(key), *self._overriding(key)]
             return tuple((entry, "") for entry in dict.fromkeys(found))
         language, _, name = key.partition(":")
         if not name or name.startswith(f"{UNKNOWN}."):
             return ()
         segments = name.split(".")
+        if segments[-1] == RESULT:
+            return tuple((entry, "") for entry in self._given(key.removesuffix(f".{RESULT}")))
+        if segments[-1].endswith(ANY) and len(segments[-1]) > 1:
+            holder = key.removesuffix(f".{segments[-1]}")
+            return tuple((entry, "") for entry in self._beginning(holder, segments[-1].removesuffix(ANY)))
         stated = self._by_bonds(language, segments)
         if stated:
             return tuple((found, "") for found in stated)
         ends = self._by_suffix(language, segments)
+        if not ends and segments[-1] == "__call__":  # of what a function gives
+            ends = tuple((found, "") for found in self._given(key.removesuffix(".__call__")))
         return ends or tuple((found, "") for found in self._by_class(language, segments))
 
     def _by_bonds(self, language: str, segments: list[str]) -> tuple[Found, ...]:
@@ -140,14 +152,47 @@ class Names:
                 return tuple(dict.fromkeys(found))
         return ()
 
-    def _stands_for(self, key: str) -> list[Found]:
-        """What a variable is another name of, as `native_str = to_unicode` says."""
+    def _in_place_of(self, key: str) -> list[Found]:
+        """What a variable is another name of, as in `native_str = to_unicode`, and what decorators put in its place."""
         return [
-            Found(place, How.ALIAS)
-            for alias in self._aliases.get(key, ())
+            Found(place, How.ALIAS if source is key else How.OVERRIDE)
+            for source in (key, f"{key}.{DECORATED}")
+            for alias in self._aliases.get(source, ())
             for place, how in self._resolve(alias.target, self._folders[alias.document])
-            if how is not How.NAME
+            if how is not How.NAME and self._definitions[place].key != key
         ]
+
+    def _given(self, called: str) -> Iterator[Found]:
+        """What a call of what the name means gives, to be called itself; so of a decorator its wrapper."""
+        for place, how in self._resolve(called, ""):
+            own = self._definitions[place].key
+            if how is How.NAME:
+                continue
+            for alias in self._aliases.get(f"{own}.{RESULT}", ()):
+                yield from self._resolve(alias.target, self._folders[alias.document])
+            if f"{own}.{RESULT}" not in self._aliases:
+                for base in self._bases_of(own):
+                    yield from self._resolve(f"{base}.{RESULT}", "")
+
+    def _beginning(self, holder: str, beginning: str) -> list[Found]:
+        """The methods of a class, of its bases and of its subclasses whose names begin so, as `visit_*`."""
+        if self._methods is None:
+            self._methods = {}
+            for place, definition in enumerate(self._definitions):
+                if definition.kind == METHOD:
+                    of, _, name = definition.key.rpartition(".")
+                    self._methods.setdefault(of, []).append((name, place))
+            for methods in self._methods.values():
+                methods.sort()
+        keys = {self._definitions[place].key: None for place, how in self._resolve(holder, "") if how is not How.NAME}
+        classes = dict.fromkeys(entry for key in keys for entry in (*self._lines_of(key), *self._below(key)))
+        found: list[Found] = []
+        for methods in (self._methods.get(entry, []) for entry in classes):
+            for name, place in islice(methods, bisect_left(methods, (beginning, 0)), None):
+                if not name.startswith(beginning) or len(found) >= _MOST_BEGINNING:
+                    break
+                found.append(Found(place, How.OVERRIDE))
+        return found
 
     def _starred(self, module: str, name: str) -> list[Bond]:
         """Modules of which `module` imports all (`from x import *`) and that have the name, as aliases of `module`."""
@@ -173,13 +218,19 @@ class Names:
         for ancestor in self._lines_of(holder)[1:]:
             held = self._defined.get(ancestor + rest)
             if held:
-                return [*(Found(place, How.INHERITED) for place in held), *self._overriding(holder + rest)]
+                found = [*(Found(place, How.INHERITED) for place in held), *self._in_place_of(ancestor + rest)]
+                is_class = any(self._definitions[place].kind == CLASS for place in self._defined.get(holder, ()))
+                for named in [holder] if is_class else self._bases_of(holder):
+                    found += self._overriding(named + rest)
+                return found
         return []
 
     def _overriding(self, key: str) -> list[Found]:
         """The methods by which subclasses replace that of a class, those of the nearest subclasses first."""
         holder, _, member = key.rpartition(".")
         found: list[Found] = []
+        if member in _CONSTRUCTORS:
+            return found
         for subclass in self._below(holder):
             held = self._defined.get(f"{subclass}.{member}", ())
             found += [Found(place, How.OVERRIDE) for place in held if self._definitions[place].kind == METHOD]
@@ -288,8 +339,12 @@ _MOST_NAMES = 500
 """Names that are looked up for one. Aliases that hold each other (`a` for `a.b`) would go on without end."""
 _MOST_MODULES = 64
 """Modules whose path ends alike that are looked at."""
-_MOST_OVERRIDES = 16
+_CONSTRUCTORS = frozenset({"__init__", "__new__"})
+"""Who names one of a class means that one: `super().__init__()` reaches no subclass."""
+_MOST_OVERRIDES = 64
 """Of one method: the nearest ones."""
+_MOST_BEGINNING = 256
+"""Methods whose names begin alike."""
 _MOST_SUBCLASSES = 256
 """Of a base class that a corpus is full of."""
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from contracts.graph.model import EdgeType, NodeLabel, Origin
 from graph.generations.codes import ORIGINS, TYPE_CODES
+from graph.generations.definitions import is_made
 from graph.generations.names import How
 from graph.generations.places import Places
 from graph.generations.resolution import Resolver
@@ -117,7 +118,7 @@ def _meanings(
                 ways.append(how)
                 shares.append(share)
         candidates[number] = max(1, number_found)
-        if not number_found:
+        if not number_found and not is_made(target.key):
             vertices.append(targets[number])
             ways.append(How.OUTSIDE)
             shares.append(1.0)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
-from contracts.graph.model import Origin
+from contracts.graph.model import ANY, Origin
 from graph.extract.python.builtin_calls import builtin_call, builtin_method
-from graph.extract.python.choices import read_attribute
+from graph.extract.python.choices import read_attribute, read_beginning
 from graph.extract.python.meanings import UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
 from graph.extract.python.protocols import called, element
 from graph.extract.python.reading import text
@@ -53,12 +53,20 @@ def _of_builtin(inference: Inference, name: str, node: Node, scope: Scope, depth
     if name in ("staticmethod", "classmethod"):
         return first
     if name == "getattr":
-        read = read_attribute(node)
-        return one_of([inference.member(meaning, read, depth) for meaning in first]) if read and first else UNKNOWN
+        return _read_attribute(inference, node, first, depth)
     if name == "type" and len(arguments) == 1:
         return tuple(meaning._replace(kind=Kind.SYMBOL) for meaning in first if meaning.kind is Kind.INSTANCE)
     elements = one_of([element(inference, meaning, depth) for meaning in first]) if first else UNKNOWN
     return builtin_call(name, elements)
+
+
+def _read_attribute(inference: Inference, node: Node, of: Meanings, depth: int) -> Meanings:
+    """What `getattr` gives: of a name that is made, as `"visit_" + kind`, all that begins so."""
+    if name := read_attribute(node):
+        return one_of([inference.member(meaning, name, depth) for meaning in of]) if of else UNKNOWN
+    beginning = read_beginning(node)
+    known = [meaning for meaning in of if meaning.kind in (Kind.SYMBOL, Kind.INSTANCE)] if beginning else []
+    return tuple(Meaning(Kind.SYMBOL, f"{one.name}.{beginning}{ANY}", one.origin) for one in known)
 
 
 def _super(inference: Inference, of: Scope, depth: int) -> Meanings:

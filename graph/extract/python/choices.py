@@ -42,4 +42,19 @@ def read_attribute(call: Node) -> str:
     if len(written) < 2 or written[1].type != "string":
         return ""
     name = string_content(written[1])
-    return name if name.isidentifier() else ""
+    is_whole = not any(child.type == "interpolation" for child in written[1].named_children)
+    return name if is_whole and name.isidentifier() else ""
+
+
+def read_beginning(call: Node) -> str:
+    """How the attribute that a call of `getattr` reads begins: `visit_` of `"visit_" + name` and `f"visit_{name}"`."""
+    arguments = call.child_by_field_name("arguments")
+    written = arguments.named_children if arguments is not None else []
+    node: Node | None = written[1] if len(written) > 1 else None
+    if node is not None and node.type == "binary_operator":
+        node = node.child_by_field_name("left")
+    if node is None or node.type != "string":
+        return ""
+    first = next((child for child in node.named_children if child.type in ("string_content", "interpolation")), None)
+    beginning = text(first).partition("%")[0] if first is not None and first.type == "string_content" else ""
+    return beginning if len(beginning) > 1 and beginning.isidentifier() else ""

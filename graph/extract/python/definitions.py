@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from contracts.graph.model import Edge, EdgeType, GraphDocument, Node, Origin, document_node, symbol, unknown
-from graph.extract.python.inference import Inference
+from graph.extract.python.inference import PROPERTIES, Inference
 from graph.extract.python.meanings import Kind, Meanings
 from graph.extract.python.reading import Reading
 from graph.extract.python.scopes import Binding, Defined, Imported, Scope, ScopeKind, Value, ValueKind
@@ -110,6 +110,8 @@ def _typed(qualified: Node, scope: Scope, bindings: list[Binding], inference: In
         yield from _instances(qualified, found, line)
         if isinstance(binding, Value) and binding.kind is ValueKind.IS:
             yield from _stands_for(qualified, found, line)
+        elif isinstance(binding, Defined) and PROPERTIES.intersection(binding.scope.decorators):
+            yield from _stands_for(qualified, inference.returned(binding.scope), line)
 
 
 def _instances(qualified: Node, found: Meanings, line: int) -> Iterator[Edge]:

@@ -15,6 +15,7 @@ from graph.extract.python.references import References
 from graph.extract.python.syntax.read import read
 from graph.extract.python.syntax.reader import Reader
 from graph.extract.python.tools import tool_edges
+from graph.extract.python.wrapping import wrapping_edges
 from graph.extract.statements import put_together
 
 
@@ -33,6 +34,7 @@ def python_edges(document: GraphDocument, tree: Tree | None = None) -> list[Edge
         put_together(
             chain(
                 definition_edges(document, reading, inference),
+                wrapping_edges(document, reading, inference),
                 tool_edges(document, reading),
                 References(reading, inference).edges(document),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from contracts.graph.model import Origin
+from contracts.graph.model import ANY, Origin
 from graph.extract.python.annotations import Annotations
 from graph.extract.python.builtin_names import BUILTINS, EXCEPTIONS
 from graph.extract.python.expressions import expression
@@ -15,8 +15,8 @@ from graph.extract.python.scopes import Binding, Defined, Imported, Receiver, Sc
 
 _DEEPEST = 16
 """Steps from an expression to what it means; longer ways lead nowhere in the standard library."""
-_PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "hybrid_property", "classproperty"})
-_PLAIN = _PROPERTIES | {"staticmethod", "classmethod", "override", "final", "cache", "lru_cache"}
+PROPERTIES = frozenset({"property", "cached_property", "lazy_property", "hybrid_property", "classproperty"})
+KEPT_BY = PROPERTIES | {"staticmethod", "classmethod", "override", "final", "cache", "lru_cache"}
 """Decorators under which a call gives what the function returns."""
 _MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 _NAMED = frozenset({"function_definition", "class_definition"})
@@ -99,7 +99,7 @@ class Inference:
             return (of._replace(kind=Kind.SYMBOL),)
         own = self.own(of)
         if own is None:
-            return (Meaning(Kind.SYMBOL, f"{of.name}.{name}", of.origin),)
+            return (Meaning(Kind.SYMBOL, f"{of.name}.{name}", of.origin),) if not of.name.endswith(ANY) else UNKNOWN
         if own.kind is not ScopeKind.CLASS:
             return UNKNOWN
         return self.class_member(own, name, of.origin, depth + 1)
@@ -158,6 +158,11 @@ class Inference:
         self._is_cut = depth > 0 and (self._is_cut or before)
         return found
 
+    def returned(self, function: Scope) -> Meanings:
+        """What a function's return statements give, whatever its annotation says."""
+        found = [self.of(node, function) for node in function.returned if node.type != "return_statement"]
+        return one_of(found) if found else UNKNOWN
+
     def value(self, value: Value, depth: int = 0) -> Meanings:
         """What a name with this value means."""
         if value.node is None or value.position is not None or value.kind is ValueKind.UNKNOWN:
@@ -186,7 +191,7 @@ class Inference:
         return self.value(binding, depth)
 
     def _member_binding(self, binding: Binding, depth: int) -> Meanings:
-        if isinstance(binding, Defined) and _PROPERTIES.intersection(binding.scope.decorators):
+        if isinstance(binding, Defined) and PROPERTIES.intersection(binding.scope.decorators):
             return self.result(binding.scope, depth)
         return self._binding(binding, depth)
 
@@ -197,7 +202,7 @@ class Inference:
             if _MANAGERS.intersection(function.decorators):
                 return one_of([meaning.element for meaning in found]) if found else UNKNOWN
             return found
-        if function.is_generator or not _PLAIN.issuperset(function.decorators):
+        if function.is_generator or not KEPT_BY.issuperset(function.decorators):
             return UNKNOWN
         returned = [
             NOTHING if node.type == "return_statement" else self.of(node, function, depth) for node in function.returned

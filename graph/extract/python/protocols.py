@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contracts.graph.model import ANY
 from graph.extract.python.meanings import NOTHING, UNKNOWN, Kind, Meaning, Meanings, builtin, one_of
 from graph.extract.python.scopes import ScopeKind
 
@@ -20,6 +21,8 @@ def called(inference: Inference, of: Meaning, depth: int) -> Meanings:
     if of.kind is Kind.BUILTIN:
         return builtin(of.name) if of.name in SCALARS else UNKNOWN
     own = inference.own(of)
+    if of.name.endswith(ANY):
+        return UNKNOWN
     if of.kind is Kind.INSTANCE:
         call = inference.class_member(own, "__call__", of.origin, depth) if own else UNKNOWN
         return one_of([called(inference, meaning, depth) for meaning in call]) if call else UNKNOWN

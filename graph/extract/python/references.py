@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node as SyntaxNode
 
-from contracts.graph.model import Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
+from contracts.graph.model import RESULT, Edge, EdgeType, GraphDocument, Origin, document_node, symbol, unknown
 from graph.extract.python.builtin_names import BUILTINS, OF_EVERY_OBJECT
 from graph.extract.python.choices import choices, last_name
 from graph.extract.python.definitions import LANGUAGE
@@ -150,8 +150,14 @@ class References:
             for choice in choices(binding.node):
                 found = self._inference.of(choice, binding.scope)
                 yield from _reached(found)
-                if not found and (name := last_name(choice)):
+                if found:
+                    continue
+                if name := last_name(choice):
                     yield name, Origin.NAME
+                elif choice.type == "call" and (called := choice.child_by_field_name("function")) is not None:
+                    for meaning in self._inference.of(called, binding.scope):
+                        if meaning.kind is Kind.SYMBOL:
+                            yield f"{meaning.name}.{RESULT}", meaning.origin
 
     def _exported(self) -> None:
         """The names in `__all__`."""
