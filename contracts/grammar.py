@@ -9,6 +9,7 @@ import math
 import threading
 from functools import cache
 from importlib import import_module
+from typing import TypeGuard
 
 from tree_sitter import Language, Parser, Tree
 
@@ -38,7 +39,7 @@ _PIECE_BYTES = 512
 _own = threading.local()
 
 
-def has_grammar(language: str | None) -> bool:
+def has_grammar(language: str | None) -> TypeGuard[str]:
     """Whether there is a parser for sources in `language`."""
     return language in _MODULES
 
