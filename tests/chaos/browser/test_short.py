@@ -12,7 +12,7 @@ from tests.support.browser_world import world_with_a_browser
 @pytest.mark.timeout(300)
 def test_pages_among_random_kills_leave_no_process() -> None:
     world_with_a_browser().close()
-    outcome = render_with_kills(pages=10, seed=7)
+    outcome = render_with_kills(pages=6, seed=7)
     assert outcome.orphans == ()
     assert outcome.kills > 0
-    assert outcome.rendered + outcome.failed == 10
+    assert outcome.rendered + outcome.failed == 6

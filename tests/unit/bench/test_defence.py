@@ -16,6 +16,7 @@ def quarter() -> Told:
     return play(SEED)
 
 
+@pytest.mark.slow
 def test_it_steps_back_within_two_windows_of_the_change_and_comes_forward_again(quarter: Told) -> None:
     (tripped, name, _, windows), (healed, *_) = quarter.changes
     assert [change for _, _, change, _ in quarter.changes] == ["trip", "heal"]

@@ -53,10 +53,13 @@ def test_there_is_a_completion_script_for_each_shell(shell: str) -> None:
     assert "_SLUICE_COMPLETE" in told
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
-    ("typed", "completion"),
-    [("sluice snap", "snapshot"), ("sluice dead pur", "purge"), ("sluice query --max-p", "--max-per-domain")],
+    ("shell", "typed", "completion"),
+    [
+        ("bash", "sluice snap", "snapshot"),
+        ("zsh", "sluice dead pur", "purge"),
+        ("fish", "sluice query --max-p", "--max-per-domain"),
+    ],
 )
 def test_commands_groups_and_options_are_completed(shell: str, typed: str, completion: str) -> None:
     assert completion in completed(shell, typed)

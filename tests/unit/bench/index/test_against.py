@@ -23,6 +23,7 @@ def test_recall_is_the_share_of_true_neighbours_found() -> None:
     assert recall([[1, 2], [3, 9]], [[2, 1], [3, 4]]) == 0.75
 
 
+@pytest.mark.slow
 def test_sluice_as_a_contestant_ingests_finds_and_takes_more(tmp_path: Path) -> None:
     """The whole protocol on a real engine in a process of its own."""
     passages = _passages(600)
@@ -42,6 +43,7 @@ def test_sluice_as_a_contestant_ingests_finds_and_takes_more(tmp_path: Path) -> 
         assert figures["+10 found by terms, ms: sluice, published"] > 0
 
 
+@pytest.mark.slow
 def test_a_contestant_that_fails_says_why(tmp_path: Path) -> None:
     nonsense = {"texts": str(tmp_path / "none.json"), "vectors": str(tmp_path / "none.npy")}
     with (

@@ -14,6 +14,7 @@ from index.local.writer import IndexWriter
 from index.settings import QuerySettings
 
 
+@pytest.mark.slow
 def test_every_publish_is_reloaded_while_threads_search(tmp_path: Path) -> None:
     figures = measure_reloads(600, 5, tmp_path)
     assert figures["reloads"] == 5

@@ -17,6 +17,7 @@ def test_the_exponent_of_a_power_law_is_found(power: float) -> None:
     assert exponent({size: 3.0 * size**power for size in (1_000, 10_000, 100_000)}) == pytest.approx(power)
 
 
+@pytest.mark.slow
 def test_every_size_is_measured_and_its_folder_removed(tmp_path: Path) -> None:
     figures = measure_sweep([200, 500], tmp_path)
     assert list(tmp_path.iterdir()) == []
