@@ -1,7 +1,7 @@
 """Named places in the life of an event at which the suite can break a process, and the faults it knows.
 
-The product has no hooks. A process of the suite (`tests.chaos.delivery.worker`) imports the product, wraps the functions named
-here, and runs the ordinary command. Each wrapper passes a failpoint before and one after the call.
+The product has no hooks. In each process of an instance under test `tests.chaos.delivery.seams` wraps the functions named
+here before it runs. Each wrapper passes a failpoint before and one after the call.
 
 A fault is armed by a file, `arms/{role}/{point}/{name}.json`. The process that removes the file is the one that it
 happens to, so one arm is one fault, however many processes pass; it is witnessed before it happens.

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import redis
 
-from tests.chaos.delivery import up, worker
+from tests.chaos.delivery import up
 from tests.chaos.delivery.failpoints import Cell, arm, disarm
 from tests.chaos.delivery.proxy import Proxy
 from tests.chaos.delivery.witness import Witness
@@ -52,11 +52,11 @@ class ChaosInstance(Instance):
         super().__init__(folder, **(defaults | dict(settings or {})))
         folder.mkdir(parents=True, exist_ok=True)
         self.proxy = Proxy(lambda: self.broker_port) if proxied else None
-        self.environment[worker.FOLDER] = str(folder)
+        self.environment[up.FOLDER] = str(folder)
         self.environment[up.HEALING] = "on" if heals else "off"
         if self.proxy:
             self.environment[up.BROKER_PORT] = str(self.proxy.port)
-        self.witness_path = folder / worker.WITNESS_FILE
+        self.witness_path = folder / up.WITNESS_FILE
         self.witness = Witness(self.witness_path, "suite")
 
     def __enter__(self) -> ChaosInstance:

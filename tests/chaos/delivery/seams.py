@@ -1,13 +1,8 @@
-"""A process of the product with the suite's failpoints in it: `python -m tests.chaos.delivery.worker worker embed`.
-
-Takes the place of `sluice` for the processes that `tests.chaos.delivery.up` starts: it wraps the seams, then runs the ordinary
-command. What is wrapped stands in `install`; nothing in the product knows of it.
-"""
+"""Wraps the functions of the product at which a process of the suite can be harmed; nothing in the product knows of it."""
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -24,25 +19,10 @@ from ledger.trust.erasure import Erasure
 from ledger.trust.forgotten import Forgotten
 from ledger.trust.quarantine import Quarantine
 from tests.chaos.delivery.failpoints import ERASING, Failpoints
-from tests.chaos.delivery.witness import Witness
 from workers import handlers
 from workers.broker.transport import Transport
 from workers.processes.reconciler import Reconciler
 from workers.runtime.blob_store import BlobStore
-
-FOLDER = "CHAOS_FOLDER"
-WITNESS_FILE = "witness.jsonl"
-
-
-def main() -> None:
-    """Wrap, then be `sluice` with the arguments given."""
-    folder = Path(os.environ[FOLDER])
-    role = sys.argv[2] if sys.argv[1] == "worker" else sys.argv[1]
-    install(Failpoints(folder, role, Witness(folder / WITNESS_FILE, role)))
-    from cli import main as sluice
-
-    sys.argv[0] = "sluice"
-    sluice()
 
 
 def install(failpoints: Failpoints) -> None:
@@ -164,7 +144,3 @@ def _set(owner: Any, name: str, wrapped: Any) -> None:
     if not hasattr(owner, name):
         raise AttributeError(f"{owner!r} has no {name}: a seam of the suite has moved")
     setattr(owner, name, wrapped)
-
-
-if __name__ == "__main__":
-    main()

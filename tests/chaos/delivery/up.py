@@ -1,26 +1,38 @@
-"""`sluice up` for the suite: the product's own supervisor, whose children are `tests.chaos.delivery.worker`.
+"""`sluice up` for the suite: the product's own supervisor, whose children have the suite's failpoints in them.
 
-What restarts, hands back and watches is thus the product's. Three things differ, all told by the environment: with
-`CHAOS_HEALING=off` nothing heals (no reconciler is started and nothing is handed back); with `CHAOS_BROKER_PORT` the
-children reach the broker through the suite's proxy on that port; and a process that dies often is started again after
-a second at most, as here it is the suite that kills it, and often.
+What restarts, hands back and watches is thus the product's, and each process is a fork as with `sluice up`. Three things
+differ, all told by the environment: with `CHAOS_HEALING=off` nothing heals (no reconciler is started and nothing is
+handed back); with `CHAOS_BROKER_PORT` the children reach the broker through the suite's proxy on that port; and a
+process that dies often is started again after a second at most, as here it is the suite that kills it, and often.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
+from api import serve
 from cli.instance.processes import prepare_metrics
+from contracts.event import Queue
 from otel.logs import configure
-from workers.settings import load_settings
+from tests.chaos.delivery.failpoints import Failpoints
+from tests.chaos.delivery.seams import install
+from tests.chaos.delivery.witness import Witness
+from workers.processes.reconciler_process import run_reconciler
+from workers.processes.worker import run_worker
+from workers.settings import Settings, load_settings
 from workers.supervisor import supervisor
+from workers.supervisor.child import Program
+from workers.supervisor.preload import preload
 from workers.supervisor.supervisor import Child, Supervisor
 
-HEALING, BROKER_PORT = "CHAOS_HEALING", "CHAOS_BROKER_PORT"
+HEALING, BROKER_PORT, FOLDER = "CHAOS_HEALING", "CHAOS_BROKER_PORT", "CHAOS_FOLDER"
+WITNESS_FILE = "witness.jsonl"
 LONGEST_PAUSE_SECONDS = 1.0
 
 
@@ -35,14 +47,6 @@ class ChaosSupervisor(Supervisor):
         if _heals():
             super().release_claims(workers, died=died)
 
-    def child_environment(self) -> Mapping[str, str]:
-        environment = dict(super().child_environment())
-        if port := os.environ.get(BROKER_PORT):
-            url = urlsplit(environment["SLUICE_BROKER_URL"])
-            through_proxy = url._replace(netloc=f"{url.netloc.rpartition(':')[0]}:{port}")
-            environment["SLUICE_BROKER_URL"] = through_proxy.geturl()
-        return environment
-
 
 def main() -> None:
     """Run every process of the instance, as `sluice up --log-dir` does."""
@@ -50,11 +54,35 @@ def main() -> None:
     prepare_metrics(settings, of_instance=True)
     configure("sluice-up", settings.telemetry)
     supervisor.LONGEST_PAUSE_SECONDS = LONGEST_PAUSE_SECONDS
+    preload(settings)
     ChaosSupervisor(settings, Path(sys.argv[1]), _program_of).run()
 
 
-def _program_of(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "tests.chaos.delivery.worker", *arguments]
+def _program_of(command: str, stage: str = "") -> Program:
+    return partial(_run, command, stage)
+
+
+def _run(command: str, stage: str) -> None:
+    """A fork: wrap the seams, then be what the product's fork is."""
+    folder, role = Path(os.environ[FOLDER]), stage or command
+    install(Failpoints(folder, role, Witness(folder / WITNESS_FILE, role)))
+    settings = _through_proxy(load_settings())
+    match command:
+        case "worker":
+            run_worker(settings, cast(Queue, stage))
+        case "reconcile":
+            run_reconciler(settings)
+        case _:
+            serve(settings)
+
+
+def _through_proxy(settings: Settings) -> Settings:
+    port = os.environ.get(BROKER_PORT)
+    if port is None:
+        return settings
+    url = urlsplit(settings.broker_location)
+    through = url._replace(netloc=f"{url.netloc.rpartition(':')[0]}:{port}")
+    return settings.model_copy(update={"broker_url": through.geturl()})
 
 
 def _heals() -> bool:
