@@ -49,11 +49,11 @@ class Walked(NamedTuple):
 def push(view: GraphView, seeds: Seeds) -> Walked:
     """Walk from seeds whose weights add up to 1 at most."""
     count = view.vertices
-    residue, rank, before, by = np.zeros(count), np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    residue, is_known, is_active = np.zeros(count), np.zeros(count, bool), np.zeros(count, bool)
+    rank, before, by = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)  # known vertices have them
     np.add.at(residue, seeds.vertices, seeds.weights)
-    is_known, is_active = np.zeros(count, bool), np.zeros(count, bool)
     active = np.unique(seeds.vertices)
-    is_known[active] = True
+    is_known[active], rank[active], before[active], by[active] = True, 0.0, -1, 0
     taken = 0
     for _ in range(MOST_ROUNDS):
         active = active[residue[active] >= LEAST_RESIDUE]
@@ -71,6 +71,7 @@ def push(view: GraphView, seeds: Seeds) -> Walked:
         new = new[np.argsort(given[new], kind="stable")]
         before[targets[new]] = active[sources[new]]
         by[targets[new]] = numbers[new] + 1
+        rank[targets[new]] = 0.0
         is_known[targets] = True
         is_active[targets] = True
         active = np.flatnonzero(is_active)
