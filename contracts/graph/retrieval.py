@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import Field
@@ -55,13 +55,19 @@ class GraphHit(NamedTuple):
 class GraphCandidate(NamedTuple):
     """A passage that the walk reached: the one that holds `line` of the document; None: the document as a whole.
 
-    `score` is in (0, 1], the higher the nearer and the surer.
+    `score` is in (0, 1], the higher the nearer and the surer. `tell_path` tells how it came there: most candidates are
+    no results, and are never asked.
     """
 
     document_id: str
     line: int | None
     score: float
-    path: GraphPath
+    tell_path: Callable[[], GraphPath]
+
+    @property
+    def path(self) -> GraphPath:
+        """How the walk came there."""
+        return self.tell_path()
 
 
 class Expansion(NamedTuple):

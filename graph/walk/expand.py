@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def expand(view: GraphView, question: str, hits: Sequence[GraphHit]) -> Expansio
             view.node(passage.document).key,
             passage.line,
             (score / best) ** (1.0 if wanted.is_back is None else FLATTENED),
-            trails.path(vertex),
+            partial(trails.path, vertex),
         )
     if not candidates:
         return Expansion(abstained="only names that lead to no passage", generation=view.name)

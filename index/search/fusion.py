@@ -56,14 +56,14 @@ class Candidate:
     lexical_score: float | None = None
     lexical_rank: int | None = None
     graph_score: float | None = None
-    graph_path: GraphPath | None = None
+    tell_graph_path: Callable[[], GraphPath] | None = None
 
 
 class Reached(NamedTuple):
     """How near the graph has a chunk, in (0, 1], and by which path it led there."""
 
     score: float
-    path: GraphPath
+    tell_path: Callable[[], GraphPath]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,7 +225,7 @@ class RankedCandidates(Sequence[Candidate]):
             lexical_score=lexical_score if lexical_rank or lexical_score > 0 else None,
             lexical_rank=lexical_rank or None,
             graph_score=reached.score if reached else None,
-            graph_path=reached.path if reached else None,
+            tell_graph_path=reached.tell_path if reached else None,
         )
 
 

@@ -69,7 +69,7 @@ def expand(arm: GraphArm | None, view: View, search: Search, hits: Sequence[Sele
     for candidate in found.candidates:
         number = _find_chunk(view, search, candidate)
         if number is not None and (number not in reached or reached[number].score < candidate.score):
-            reached[number] = Reached(candidate.score, candidate.path)
+            reached[number] = Reached(candidate.score, candidate.tell_path)
         if len(reached) == MOST_REACHED:
             break
     abstained = found.abstained or ("" if reached else "it leads to nothing that may be found")

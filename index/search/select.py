@@ -235,7 +235,7 @@ def _make_result(one: SelectedCandidate, rank: int) -> RetrievedChunk:
         "inspected_by": facts.inspected_by,
         "confidence": None,
         "graph_score": candidate.graph_score,
-        "graph_path": candidate.graph_path,
+        "graph_path": candidate.tell_graph_path() if candidate.tell_graph_path else None,
     }
     return construct_unvalidated(RetrievedChunk, fields, _RESULT_FIELDS)
 

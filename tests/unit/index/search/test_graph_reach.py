@@ -51,7 +51,7 @@ class Led:
 
 
 def lead(document_id: str, line: int | None = None, score: float = 1.0) -> GraphCandidate:
-    return GraphCandidate(document_id, line, score, PATH)
+    return GraphCandidate(document_id, line, score, lambda: PATH)
 
 
 @pytest.fixture
